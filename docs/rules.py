@@ -401,7 +401,8 @@ RULES: tuple[Rule, ...] = (
         "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
         ("staging.shares", "staging.slots", "model.transfer_limits"),
         ("staging.delivery_slots",),
-        "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept.",
+        "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept; what"
+        " is left over goes round among equals, as the world's seed draws them.",
     ),
     Rule(
         "D5",
@@ -438,7 +439,7 @@ RULES: tuple[Rule, ...] = (
         "D9",
         "Priorities of live transfers can be changed.",
         ("flow.calls.transfer_priorities",),
-        settled="By the file `transfers.prio` in the server's home, by API and by command.",
+        settled="By a file `dtr.state.prio` or `transfers.prio` in the server's home, by API, by command.",
     ),
     Rule(
         "D10",

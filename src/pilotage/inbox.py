@@ -19,6 +19,11 @@ class FileInbox:
         self._path = path
         self._reading = path.with_name(f"{path.name}.reading")
 
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._path.name
+
     def read(self) -> str | None:
         """Read the file. Raises OSError, and ValueError where it is no UTF-8, no plain file or too large."""
         if not self._reading.exists():

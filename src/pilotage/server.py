@@ -44,6 +44,10 @@ REQUEST_GRACE = 5
 COLLECTED_AFTER = (50_000, 20, 100)
 """How many more objects there must be before Python looks for cycles among the youngest, and so on."""
 
+PRIORITY_FILES = ("dtr.state.prio", "transfers.prio")
+"""Files in the server's home in which operators leave priorities of transfers: the published name, and ours
+(D9)."""
+
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
 
@@ -58,7 +62,7 @@ def runtime_of(
     store: Store, steps: Sequence[Step] = STEPS, url: str = "", home: Path | None = None
 ) -> Runtime:
     """A runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
-    priorities = FileInbox(home / "transfers.prio") if home else None
+    priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
     movers = partial(InstalledMovers, processes=True)
     return Runtime(

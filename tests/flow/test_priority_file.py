@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.calls.transfer_priorities import read_priorities
+from pilotage.flow.calls.transfer_priorities import read_priorities, take_files
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.inbox import LARGEST, FileInbox
@@ -13,17 +13,18 @@ from pilotage.model.constants import StagingConstants
 from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.states import TransferState
 from pilotage.model.work import File, Replica
+from pilotage.server import PRIORITY_FILES, runtime_of
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House, federation
 
 
-@pytest.fixture
-def file(house: House, tmp_path: Path) -> Path:
-    """Where the operator leaves priorities."""
-    path = tmp_path / "transfers.prio"
-    house.runtime.priorities = FileInbox(path)
-    return path
+@pytest.fixture(params=PRIORITY_FILES)
+def file(request: pytest.FixtureRequest, house: House, tmp_path: Path) -> Path:
+    """Where the operator leaves priorities: under the published name, or ours."""
+    house.runtime.priorities = [FileInbox(tmp_path / name) for name in PRIORITY_FILES]
+    found: Path = tmp_path / request.param
+    return found
 
 
 @pytest.fixture
@@ -50,7 +51,18 @@ def test_d9_a_file_is_read_before_sorting_and_renamed(house: House, file: Path, 
     file.write_text(f"{first} 20\n{second} 10\n{second} 90\n")
     take(step("stage"), house.runtime, house.runtime.begin(100))
     assert queued(house) == {first: 20}, "the second went first, by the last of its lines"
-    assert {path.name for path in file.parent.glob("transfers.prio*")} == {"transfers.prio.read"}
+    assert {path.name for path in file.parent.glob("*.prio*")} == {f"{file.name}.read"}
+
+
+def test_d9_a_server_reads_the_published_name_and_ours(
+    house: House, transfers: list[int], tmp_path: Path
+) -> None:
+    runtime = runtime_of(house.store, home=tmp_path)
+    for name, transfer, priority in zip(PRIORITY_FILES, transfers, (61, 62), strict=True):
+        (tmp_path / name).write_text(f"{transfer} {priority}\n")
+    take_files(runtime)
+    assert queued(house) == dict(zip(transfers, (61, 62), strict=True))
+    assert {path.name for path in tmp_path.glob("*.prio*")} == {"dtr.state.prio.read", "transfers.prio.read"}
 
 
 def test_d9_what_applies_applies_and_the_rest_is_logged(
@@ -60,7 +72,7 @@ def test_d9_what_applies_applies_and_the_rest_is_logged(
     file.write_text(f"{second} much\n{first} 77\n4711 50\n")
     take(step("stage"), house.runtime, house.runtime.begin(100))
     assert queued(house) == {second: 50}
-    assert "line 1" in caplog.text
+    assert f"{file.name}: line 1" in caplog.text
     assert "transfer 4711 is not live" in caplog.text
 
 
@@ -72,7 +84,7 @@ def test_d9_a_file_that_cannot_be_read_is_put_aside(
     for _ in range(2):
         take(step("stage"), house.runtime, house.runtime.begin(100))
     assert len(caplog.records) == 1
-    assert "transfers.prio.read" in {path.name for path in file.parent.iterdir()}
+    assert f"{file.name}.read" in {path.name for path in file.parent.iterdir()}
 
 
 def test_d9_a_link_is_not_followed(house: House, file: Path, transfers: list[int], tmp_path: Path) -> None:

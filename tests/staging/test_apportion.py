@@ -1,9 +1,11 @@
 """Slots in proportion to priority by largest remainder (D3, D4)."""
 
+from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotage.staging.shares import apportion
@@ -96,3 +98,38 @@ def test_the_order_of_shares_does_not_matter(slots: int, shares: dict[str, tuple
     wants, priorities = split(shares)
     turned = dict(reversed(wants.items()))
     assert apportion(slots, wants, priorities) == apportion(slots, turned, priorities)
+
+
+@given(st.integers(0, 40), SHARES, st.integers(0, 2**32 - 1))
+def test_d4_lots_move_what_is_left_over_among_equals_alone(
+    slots: int, shares: dict[str, tuple[int, int]], seed: int
+) -> None:
+    wants, priorities = split(shares)
+    lots = dict(zip(shares, np.random.default_rng(seed).random(len(shares)).tolist(), strict=True))
+    drawn, named = apportion(slots, wants, priorities, lots), apportion(slots, wants, priorities)
+    for kind in set(shares.values()):
+        equals = [share for share in drawn if shares[share] == kind]
+        assert sum(drawn[one] for one in equals) == sum(named[one] for one in equals)
+        assert (
+            max((drawn[one] for one in equals), default=0)
+            <= min((drawn[one] for one in equals), default=0) + 1
+        )
+
+
+@given(st.integers(1, 40), SHARES, st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_d4_over_many_passes_equal_shares_are_entitled_to_equal_slots(
+    slots: int, shares: dict[str, tuple[int, int]], seed: int
+) -> None:
+    """A share's mean is within one slot of what its priority is worth, and equals have the same."""
+    wants, priorities = split(shares)
+    random, passes = np.random.default_rng(seed), 400
+    got: Counter[str] = Counter()
+    for _ in range(passes):
+        lots = dict(zip(shares, random.random(len(shares)).tolist(), strict=True))
+        got.update(apportion(slots, wants, priorities, lots))
+    for one in got:
+        equals = [other for other in got if shares[other] == shares[one]]
+        mean = sum(got[other] for other in equals) / len(equals)
+        # A coin thrown so often: five deviations, at most a quarter of the variance each.
+        assert abs(got[one] - mean) <= 5 * 0.5 * passes**0.5

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 
 from pilotage.model.decision import Decision, Touch
 from pilotage.model.documents import canonical_json
@@ -499,3 +500,41 @@ def test_d3_d4_each_of_ten_shares_has_its_promise_within_a_slot_over_an_hour() -
             held.update(simulation.live[number].share for number in simulation.ends)
     for share, priority in bases.items():
         assert held[share] / 60 == pytest.approx(slots * priority / sum(bases.values()), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("slots", "bases"),
+    [
+        (5, {"amsterdam": 50, "zurich": 50}),
+        (5, {"a": 50, "b": 50, "c": 50}),
+        (7, {"a": 60, "b": 20, "c": 20}),
+        (3, {"a": 50, "b": 50, "c": 50, "d": 50}),
+    ],
+)
+def test_d4_over_many_passes_slots_are_as_priorities_say_and_equal_among_equals(
+    slots: int, bases: dict[str, int]
+) -> None:
+    """The first by name always got three of five. Transfers take from one to three passes."""
+    constants = {"delivery_slots": slots, "base_priorities": bases, "sub_shares": False, "max_emergency": 0}
+    numbers, random = count(1), default_rng(1)
+    held: list[Transfer] = []
+    ends: dict[int, int] = {}
+    used: Counter[str] = Counter()
+    passes = 1500
+    for now in range(passes):
+        held = [one for one in held if ends[one.id] > now]
+        waiting = [transfer(next(numbers), X.PREPARED, share=share) for share in bases for _ in range(slots)]
+        state = replace(world(three_sites(**constants), transfers=(*held, *waiting)), seed=now)
+        given_ = set(started(start(state)))
+        assert len(held) + len(given_) == slots, "no slot is idle"
+        for one in waiting:
+            if one.id in given_:
+                held.append(replace(one, state=X.DELIVERING))
+                ends[one.id] = now + int(random.integers(1, 4))
+        used.update(one.share for one in held)
+    for share, base in bases.items():
+        exact = slots * base / sum(bases.values())
+        # Largest remainder rounds shares of different priority in the same way at every pass.
+        assert used[share] / passes == pytest.approx(exact, abs=0.4 if len(set(bases.values())) > 1 else 0.1)
+        equals = [used[other] for other in bases if bases[other] == base]
+        assert used[share] == pytest.approx(sum(equals) / len(equals), rel=0.08), share

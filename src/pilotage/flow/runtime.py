@@ -66,7 +66,7 @@ class Runtime:
         seeds: Seeds = system_seed,
         workers: WorkersPort | None = None,
         server_url: str = "",
-        priorities: Inbox | None = None,
+        priorities: Sequence[Inbox] = (),
         load_catalogue: LoadCatalogue = no_catalogue,
         presence: Presence | None = None,
     ) -> None:

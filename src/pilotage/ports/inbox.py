@@ -6,6 +6,10 @@ from typing import Protocol
 class Inbox(Protocol):
     """A place where one text at a time is left."""
 
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
     def read(self) -> str | None:
         """Read the text that was left, again and again until it is :meth:`done`; None where there is none.
 

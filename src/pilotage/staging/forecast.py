@@ -1,8 +1,10 @@
 """When a waiting transfer is likely to be delivered, if all that waits takes as long as the last did (D3)."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
+from statistics import fmean
 
 from pilotage.model.constants import StagingConstants
 from pilotage.model.states import TransferState
@@ -84,8 +86,13 @@ def _rates(slots: int, left: Mapping[str, float], priorities: Mapping[str, int])
     if slots < len(left):
         total = sum(priorities[name] for name in left)
         return {name: slots * priorities[name] / total for name in left}
-    entitled = apportion(slots, {name: ceil(left[name]) for name in left}, priorities)
-    return {name: float(max(1, entitled[name])) for name in left}
+    wants = {name: ceil(left[name]) for name in left}
+    entitled = apportion(slots, wants, priorities)
+    # What is left over goes round among equals: each has the mean of it.
+    equals: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for name in left:
+        equals[priorities[name], wants[name]].append(entitled[name])
+    return {name: max(1.0, fmean(equals[priorities[name], wants[name]])) for name in left}
 
 
 def _waiting(counts: Iterable[TransferCount], share: str) -> float:

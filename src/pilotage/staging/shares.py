@@ -4,15 +4,24 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 
-def apportion(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> dict[str, int]:
+def apportion(
+    slots: int,
+    wants: Mapping[str, int],
+    priorities: Mapping[str, int],
+    lots: Mapping[str, float] | None = None,
+) -> dict[str, int]:
     """Slots of each share that wants any, in proportion to priority (D3, D4).
 
     Exactly min(slots, all wants) are given, none gets more than it wants, and each gets at least one
     where there are enough. In between, quotas are in exact proportion to priority, rounded by largest
-    remainder, ties by higher priority, then by name. Where there are fewer slots than shares, those of
-    highest priority get one each. Wants and slots are counts, priorities positive numbers.
+    remainder, ties by higher priority, then by the lowest of the ``lots``: drawn anew at every pass, they
+    make what is left over go round among equals. Without lots the name decides. Where there are fewer slots
+    than shares, those of highest priority get one each, ties by lot too. Wants and slots are counts,
+    priorities positive numbers.
     """
-    ranked = sorted((share for share in wants if wants[share] > 0), key=lambda s: (-priorities[s], s))
+    drawn = lots or {}
+    active = (share for share in wants if wants[share] > 0)
+    ranked = sorted(active, key=lambda s: (-priorities[s], drawn.get(s, 0.0), s))
     if slots <= len(ranked):
         return {share: int(place < slots) for place, share in enumerate(ranked)}
     if slots >= sum(wants[share] for share in ranked):
@@ -20,7 +29,7 @@ def apportion(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int
     level = _level(slots, {share: wants[share] for share in ranked}, priorities)
     quotas = {s: min(max(level * priorities[s], Fraction(1)), Fraction(wants[s])) for s in ranked}
     given = {share: int(quota) for share, quota in quotas.items()}
-    # The largest remainder first; sorting is stable, so that ties go by priority, then name.
+    # The largest remainder first; sorting is stable, so that ties go by priority, then lot.
     by_remainder = sorted(ranked, key=lambda share: given[share] - quotas[share])
     for share in by_remainder[: slots - sum(given.values())]:
         given[share] += 1

@@ -77,6 +77,7 @@ class Slots:
             self.total,
             {line.share: line.wanted for line in self.shares},
             {line.share: line.priority for line in self.shares},
+            {line.share: line.lot for line in self.shares},
         )
 
     @property

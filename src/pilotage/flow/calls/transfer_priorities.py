@@ -7,6 +7,7 @@ from itertools import groupby
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Touch
 from pilotage.model.step_names import STAGE
+from pilotage.ports.inbox import Inbox
 
 log = logging.getLogger(__name__)
 
@@ -18,16 +19,19 @@ def set_priorities(runtime: Runtime, priorities: Sequence[tuple[int, int]], acto
     return accepted
 
 
-def take_file(runtime: Runtime) -> None:
-    """Apply the file of priorities that an operator left in the server's home, if there is one (D9).
+def take_files(runtime: Runtime) -> None:
+    """Apply the files of priorities that an operator left in the server's home, if there are any (D9).
 
     Bad lines are logged by number, and the others apply. A file that cannot be read at all is logged and put
     aside as read.
     """
-    if runtime.priorities is None:
-        return
+    for inbox in runtime.priorities:
+        _take(runtime, inbox)
+
+
+def _take(runtime: Runtime, inbox: Inbox) -> None:
     try:
-        text = runtime.priorities.read()
+        text = inbox.read()
         if text is None:
             return
         priorities, errors = read_priorities(text)
@@ -36,14 +40,14 @@ def take_file(runtime: Runtime) -> None:
     except ValueError as error:
         errors = [str(error)]
     except OSError as error:
-        log.warning("priorities of transfers: %s", error)
+        log.warning("priorities of transfers, %s: %s", inbox.name, error)
         return
     for message in errors:
-        log.warning("priorities of transfers: %s", message)
+        log.warning("priorities of transfers, %s: %s", inbox.name, message)
     try:
-        runtime.priorities.done()
+        inbox.done()
     except OSError as error:
-        log.warning("priorities of transfers: %s; the file is read again", error)
+        log.warning("priorities of transfers, %s: %s; the file is read again", inbox.name, error)
 
 
 def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from pilotage.flow import rest_notices
-from pilotage.flow.calls.transfer_priorities import take_file
+from pilotage.flow.calls.transfer_priorities import take_files
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
@@ -101,7 +101,7 @@ STEP = Step(
     name=STAGE,
     place=5,
     summary="Bring files to jobs and from jobs, under transfer shares.",
-    prepare=take_file,
+    prepare=take_files,
     reads=_reads,
     phases=always(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
