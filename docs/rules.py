@@ -430,10 +430,15 @@ RULES: tuple[Rule, ...] = (
         "D8",
         "Preparing, delivering and finishing are queues, each with its slots; D3 to D7 hold in each.",
         ("model.transfer_queues", "model.slot_parts", "staging.preparing", "staging.slots", "staging.settle"),
-        ("staging.preparing_slots", "staging.delivery_slots", "staging.finishing_slots"),
+        (
+            "staging.preparing_slots",
+            "staging.delivery_slots",
+            "staging.finishing_slots",
+            "staging.files_per_slot",
+        ),
         "Preparing settles the source; finishing records the replica and tells the jobs. What waits to be"
-        " finished holds back new deliveries once it is as much as there are slots. Sixteen files of at most"
-        " 1 MB share a slot.",
+        " finished holds back new deliveries once it is as much as there are slots. `files_per_slot` files of"
+        " at most 1 MB share a slot; 1 is the text.",
     ),
     Rule(
         "D9",

@@ -164,7 +164,8 @@ def test_a_disk_that_refuses_one_name_keeps_no_other_from_its_own(house: House) 
     assert house.files() == {f"right-{n}": CONTENT for n in range(1, 9)}
 
 
-def test_lanes_are_as_many_as_the_bundles_that_wait() -> None:
+@pytest.mark.parametrize(("bundle", "most"), [(BUNDLE, 3), (1, 2 * BUNDLE + 1), (11, 3)])
+def test_d8_lanes_are_as_many_as_the_bundles_that_wait(bundle: int, most: int) -> None:
     lanes, go_on, begun, done = Lanes(), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
 
     def running() -> list[threading.Thread]:
@@ -176,10 +177,10 @@ def test_lanes_are_as_many_as_the_bundles_that_wait() -> None:
         done.release()
 
     for _ in range(2 * BUNDLE + 1):
-        lanes.add("of this test", task)
-    for _ in range(3):
+        lanes.add("of this test", task, bundle)
+    for _ in range(most):
         assert begun.acquire(timeout=PATIENCE)
-    assert len(running()) == 3
+    assert len(running()) == most
     go_on.set()
     for _ in range(2 * BUNDLE + 1):
         assert done.acquire(timeout=PATIENCE)

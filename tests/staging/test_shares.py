@@ -515,7 +515,7 @@ def test_d4_over_many_passes_slots_are_as_priorities_say_and_equal_among_equals(
     slots: int, bases: dict[str, int]
 ) -> None:
     """The first by name always got three of five. Transfers take from one to three passes."""
-    constants = {"delivery_slots": slots, "base_priorities": bases, "sub_shares": False, "max_emergency": 0}
+    constants: dict[str, Any] = {"delivery_slots": slots, "base_priorities": bases, "sub_shares": False}
     numbers, random = count(1), default_rng(1)
     held: list[Transfer] = []
     ends: dict[int, int] = {}

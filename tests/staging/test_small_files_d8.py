@@ -1,7 +1,9 @@
 """Small files share slots: as many as a bundle has take one (D8)."""
 
 from collections import Counter
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +38,31 @@ def test_a_slot_takes_a_bundle_of_small_files_or_one_other() -> None:
     assert len(started(start(world(fed, transfers=small)))) == 2 * BUNDLE
     large = some(range(100, 110), X.PREPARED, size_class="", priority=90)
     assert started(start(world(fed, transfers=[*small, *large]))) == [100, 101]
+
+
+@pytest.mark.parametrize("files", [1, 2, 5, BUNDLE, 40])
+def test_d8_the_federation_says_how_many_small_files_share_a_slot(files: int) -> None:
+    """1 is the published text: each transfer has a slot of its own."""
+    fed = three_sites(delivery_slots=2, sub_shares=False, files_per_slot=files)
+    small = some(range(1, 200), X.PREPARED)
+    assert len(started(start(world(fed, transfers=small)))) == 2 * files
+    large = some(range(200, 210), X.PREPARED, size_class="", priority=90)
+    assert started(start(world(fed, transfers=[*small, *large]))) == [200, 201]
+
+
+def test_d8_claims_count_slots_as_the_federation_does(store: Store) -> None:
+    fed = three_sites(delivery_slots=3, max_emergency=0, sub_shares=False, files_per_slot=1)
+    store.save_federation(fed, "test")
+    ids = [*_asked(store, "a", 5, 10), *_asked(store, "b", 2, 2 * SMALL_FILE)]
+    moved(store, *passage(ids, X.QUEUED, X.PREPARED))
+    seen = store.snapshots.for_staging(NOW, 1, limit=100)
+    early, late = start(seen), start(seen)
+    assert sum(map(len, store.commit(early, "first").accepted)) == 3
+    assert not any(store.commit(late, "late").accepted)
+    wider = replace(fed, staging=replace(fed.staging, files_per_slot=16))
+    store.save_federation(wider, "test")
+    more = store.commit(start(store.snapshots.for_staging(NOW, 1, limit=100)), "wider")
+    assert sum(map(len, more.accepted)), "what runs is counted as the federation says now"
 
 
 def test_shares_have_slots_in_proportion_whatever_their_files() -> None:

@@ -101,7 +101,15 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
-SMALL |= {"numbers", "failures", "failed_deliveries", "last_transfers", "advertisements", "last"}
+SMALL |= {
+    "numbers",
+    "failures",
+    "failed_deliveries",
+    "last_transfers",
+    "advertisements",
+    "last",
+    "storage_spaces",
+}
 SMALL |= {"candidates"}  # of so many choices
 """What may be read whole: it does not grow with the work."""
 

@@ -170,10 +170,11 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(seen, queue), queries.live()
-    ahead, before = queries.ahead_of(transfer)
+    bundle = world.federation.staging.files_per_slot
+    ahead, before = queries.ahead_of(transfer, bundle)
     if queue is PREPARING:
         before += sum(
-            one.slots for one in live if one.share == transfer.share and one.state in TRANSFERS_AHEAD
+            one.slots(bundle) for one in live if one.share == transfer.share and one.state in TRANSFERS_AHEAD
         )
     constants, limits = world.federation.staging, sources_now.room_of(seen, DELIVERING)
     return transfers.PlaceInQueue(

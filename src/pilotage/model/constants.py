@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .slot_parts import BUNDLE
 from .spec import Binding, LiveWork
 from .types import CLOSED, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots
 
@@ -79,6 +80,9 @@ class StagingConstants:
     """Transfers that are delivered at the same time (D8)."""
     finishing_slots: Slots = 20
     """Transfers that are finished at the same time (D8)."""
+    files_per_slot: Annotated[int, Field(ge=1, le=1000)] = BUNDLE
+    """Files of at most 1 MB that share a slot, one after another; 1: each has a slot of its own, as in the
+    published text (D8)."""
     max_prepared: Slots = 200
     """Transfers that are prepared, or being so, and wait for their delivery (D11)."""
     highest_pass: Annotated[int, Field(ge=0, le=100_000)] = 3

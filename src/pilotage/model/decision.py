@@ -16,6 +16,7 @@ from .borrowing import Borrowing
 from .failures import Failure
 from .publications import NewPublication
 from .quick import quickly_made
+from .slot_parts import BUNDLE
 from .spec import Binding, LiveWork
 from .states import Kind, State
 from .storage_rests import End, FailedDelivery
@@ -58,6 +59,8 @@ class Claim:
     """Most records in these states, or most parts of slots."""
     takes: int = 0
     """Parts of a slot that each record takes which claims (D8); 0: records are counted, not their parts."""
+    slot: int = BUNDLE
+    """Parts of a slot."""
 
 
 @quickly_made

@@ -8,17 +8,18 @@ SizeClass = Literal["", "small"]
 SMALL: SizeClass = "small"
 
 BUNDLE = 16
-"""Small files that one slot holds: they are delivered one after another, and so are one stream of bytes."""
+"""Small files that one slot holds unless ``files_per_slot`` says otherwise: they are delivered one after
+another, and so are one stream of bytes."""
 
 SMALL_FILE = 1_000_000
 """Bytes of a file up to which it is small: more of its time goes into asking for it than into its bytes."""
 
 
-def parts_of(size_class: str) -> int:
-    """Return the parts of a slot that a transfer takes."""
-    return 1 if size_class == SMALL else BUNDLE
+def parts_of(size_class: str, bundle: int = BUNDLE) -> int:
+    """Return the parts of a slot that a transfer takes, of which a slot has as many as a ``bundle``."""
+    return 1 if size_class == SMALL else bundle
 
 
-def whole(parts: int) -> int:
+def whole(parts: int, bundle: int = BUNDLE) -> int:
     """Return the slots that so many parts take, the last of them perhaps in part."""
-    return -(-parts // BUNDLE)
+    return -(-parts // bundle)

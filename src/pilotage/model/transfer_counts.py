@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .slot_parts import BUNDLE, parts_of
+from .slot_parts import parts_of
 from .states import TransferState
 
 
@@ -18,7 +18,6 @@ class TransferCount:
     emergency: bool
     transfers: int
 
-    @property
-    def slots(self) -> float:
-        """The slots that all of them together take."""
-        return self.transfers * parts_of(self.size_class) / BUNDLE
+    def slots(self, bundle: int) -> float:
+        """Return the slots that all of them together take, each of a ``bundle`` of small files."""
+        return self.transfers * parts_of(self.size_class, bundle) / bundle

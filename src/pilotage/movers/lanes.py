@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pilotage.model.slot_parts import whole
+from pilotage.model.slot_parts import BUNDLE, whole
 
 Task = Callable[[], None]
 """Fetches one file."""
@@ -28,12 +28,12 @@ class Lanes:
         self._lock = threading.Lock()
         self._shares: defaultdict[str, _Share] = defaultdict(_Share)
 
-    def add(self, share: str, task: Task) -> None:
-        """Have a file fetched when its turn comes."""
+    def add(self, share: str, task: Task, bundle: int = BUNDLE) -> None:
+        """Have a file fetched when its turn comes; a ``bundle`` of them has one lane."""
         with self._lock:
             line = self._shares[share]
             line.waiting.append(task)
-            if line.lanes >= whole(line.busy + len(line.waiting)):
+            if line.lanes >= whole(line.busy + len(line.waiting), bundle):
                 return
             line.lanes += 1
         threading.Thread(target=self._run, args=(share,), name=f"lane-{share}", daemon=True).start()

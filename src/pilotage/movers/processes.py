@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from typing import cast
 
 from pilotage.model.federation import Storage
-from pilotage.model.slot_parts import BUNDLE, SMALL_FILE
+from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
     SCAN_LIMITS,
@@ -260,7 +260,12 @@ def _load(orders: Iterable[Delivery]) -> int:
 
 def _bundles(orders: Iterable[tuple[str, Delivery]]) -> Iterator[Sequence[tuple[str, Delivery]]]:
     """Keep small files together that one slot holds (D8): else each process would have a lane for it."""
-    for (_, small), alike in groupby(orders, lambda order: (order[1].share, order[1].size <= SMALL_FILE)):
-        left = iter(alike)
-        while bundle := list(islice(left, BUNDLE if small else 1)):
-            yield bundle
+
+    def alike(order: tuple[str, Delivery]) -> tuple[str, int]:
+        small = order[1].size <= SMALL_FILE
+        return order[1].share, order[1].bundle if small else 1
+
+    for (_, bundle), found in groupby(orders, alike):
+        left = iter(found)
+        while taken := list(islice(left, bundle)):
+            yield taken

@@ -131,7 +131,7 @@ class CopyThreads:
         running.conclude = partial(self._conclude, reference, running)
         run = partial(running.conclude, lambda: self._begun(running))
         if delivery.size <= SMALL_FILE and delivery.service is None:
-            self._lanes.add(delivery.share, run)
+            self._lanes.add(delivery.share, run, delivery.bundle)
         else:
             threading.Thread(target=run, name=f"mover-{delivery.transfer}", daemon=True).start()
         return Started(reference=reference)

@@ -10,6 +10,7 @@ from pilotage.model.federation import Storage, TransferService
 from pilotage.model.observations import Fault
 from pilotage.model.paths import copy_path
 from pilotage.model.scopes import is_of_vo, split_identifier
+from pilotage.model.slot_parts import BUNDLE
 from pilotage.model.work import File, InputFile, Transfer
 
 PER_VO = "vos"
@@ -65,7 +66,7 @@ class Delivery:
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
     ``instance`` is the name of the Pilotage that orders it: several may share a storage. ``service`` is to
     bring the file, if it can between these two. ``retried`` says that another attempt follows if it fails.
-    Small files of one ``share`` are delivered one after another, a bundle of them in a slot (D8).
+    Small files of one ``share`` are delivered one after another, a ``bundle`` of them in a slot (D8).
     """
 
     transfer: int
@@ -80,6 +81,7 @@ class Delivery:
     service: TransferService | None = None
     retried: bool = False
     share: str = ""
+    bundle: int = BUNDLE
 
     @property
     def part(self) -> str:
@@ -285,13 +287,15 @@ def order(
     path: str = "",
     most_attempts: int = 1,
     catalogues: Iterable[ExternalCatalogue] = (),
+    bundle: int = BUNDLE,
 ) -> Delivery:
     """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
     ``path`` is that of the replica at the source; empty: the file's own name. A transfer has up to
     ``most_attempts``. A download arrives below the folder of copies, so that it is never taken for an
-    original. ``catalogues`` are those that others keep. Raises DeliveryFailed where a storage is not there
-    any more or a path leaves it.
+    original. ``catalogues`` are those that others keep, and a ``bundle`` of small files has a slot.
+
+    Raises DeliveryFailed where a storage is not there any more or a path leaves it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:
@@ -312,6 +316,7 @@ def order(
         service=_service(destination, scope) or _service(source, scope),
         retried=transfer.attempt < most_attempts,
         share=transfer.share,
+        bundle=bundle,
     )
 
 

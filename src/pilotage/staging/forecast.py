@@ -44,7 +44,8 @@ def deliveries_before(
         there = [one for one in counts if room.touches(place, one.source, one.destination)]
         slots = min(limit, constants.delivery_slots)
         # Of its own share those count that touch the place as well; they are as likely before it as behind.
-        part = _waiting(there, transfer.share) / max(1.0, _waiting(counts, transfer.share))
+        bundle = constants.files_per_slot
+        part = _waiting(there, transfer.share, bundle) / max(1.0, _waiting(counts, transfer.share, bundle))
         before = ahead * min(1.0, part) + 1
         longest = max(longest, wait(slots, loads(there, constants), transfer.share, before))
     return longest
@@ -55,7 +56,7 @@ def loads(counts: Iterable[TransferCount], constants: StagingConstants) -> dict[
     left: dict[str, float] = {}
     for one in counts:
         part = 1.0 if one.state in WAITING else HALF
-        left[one.share] = left.get(one.share, 0.0) + part * one.slots
+        left[one.share] = left.get(one.share, 0.0) + part * one.slots(constants.files_per_slot)
     return {share: ShareLoad(base_priority(share, constants), left[share]) for share in sorted(left)}
 
 
@@ -95,5 +96,5 @@ def _rates(slots: int, left: Mapping[str, float], priorities: Mapping[str, int])
     return {name: max(1.0, fmean(equals[priorities[name], wants[name]])) for name in left}
 
 
-def _waiting(counts: Iterable[TransferCount], share: str) -> float:
-    return sum(one.slots for one in counts if one.share == share and one.state in WAITING)
+def _waiting(counts: Iterable[TransferCount], share: str, bundle: int) -> float:
+    return sum(one.slots(bundle) for one in counts if one.share == share and one.state in WAITING)

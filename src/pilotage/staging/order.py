@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.constants import StagingConstants
-from pilotage.model.slot_parts import parts_of, whole
+from pilotage.model.slot_parts import BUNDLE, parts_of, whole
 from pilotage.model.states import TRANSFERS_AHEAD
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue
@@ -18,10 +18,10 @@ from pilotage.model.world import World
 class ActiveShare:
     """A share with transfers in a queue: those that have slots are counted, those that wait are in order.
 
-    Counted are the parts of slots that they take (D8). ``prepared`` are those of what is prepared and waits
-    for its delivery, which the queue of preparing looks at. ``lot`` is drawn anew at every pass, so that of
-    two shares each comes first in proportion to priority. ``given`` are those that get a slot in this pass,
-    ``seen`` counts those that were looked at.
+    Counted are the parts of slots that they take, of which a slot has a ``bundle`` (D8). ``prepared`` are
+    those of what is prepared and waits for its delivery, which the queue of preparing looks at. ``lot`` is
+    drawn anew at every pass, so that of two shares each comes first in proportion to priority. ``given`` are
+    those that get a slot in this pass, ``seen`` counts those that were looked at.
     """
 
     share: str
@@ -29,20 +29,25 @@ class ActiveShare:
     holding: int
     queue: Sequence[Transfer]
     lot: float
+    bundle: int = BUNDLE
     prepared: int = 0
     blocked: int = 0
     given: list[Transfer] = field(default_factory=list)
     seen: int = 0
 
+    def parts_of(self, transfer: Transfer) -> int:
+        """Return the parts of a slot that a transfer takes."""
+        return parts_of(transfer.size_class, self.bundle)
+
     @property
     def held(self) -> int:
         """Parts of slots that it has."""
-        return self.holding + sum(map(_parts, self.given))
+        return self.holding + sum(map(self.parts_of, self.given))
 
     @property
     def wanted(self) -> int:
         """Slots that would do for all that it has and all that waits."""
-        return whole(self.holding + sum(map(_parts, self.queue)))
+        return whole(self.holding + sum(map(self.parts_of, self.queue)), self.bundle)
 
     @property
     def turn(self) -> tuple[float, float, str]:
@@ -53,7 +58,7 @@ class ActiveShare:
         """Return the parts of a slot that the next transfer for which there is room takes; 0 without one."""
         while self.seen < len(self.queue):
             if not room.full(self.queue[self.seen]):
-                return _parts(self.queue[self.seen])
+                return self.parts_of(self.queue[self.seen])
             self.seen += 1
         return 0
 
@@ -78,17 +83,18 @@ def active_shares(
     blocked: Counter[str] = Counter()
     queued: dict[str, list[Transfer]] = defaultdict(list)
     unawaited = frozenset(world.unawaited)
+    constants = world.federation.staging
+    bundle = constants.files_per_slot
     for transfer in world.transfers:
         if transfer.state is queue.holding and transfer.id not in leaving:
-            holding[transfer.share] += _parts(transfer)
+            holding[transfer.share] += parts_of(transfer.size_class, bundle)
         elif queue is PREPARING and transfer.state in TRANSFERS_AHEAD:
-            prepared[transfer.share] += _parts(transfer)
+            prepared[transfer.share] += parts_of(transfer.size_class, bundle)
         elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
             if room.full(transfer):
                 blocked[transfer.share] += 1
             else:
                 queued[transfer.share].append(transfer)
-    constants = world.federation.staging
     names = sorted(holding.keys() | queued.keys() | blocked.keys())
     return [
         ActiveShare(
@@ -97,15 +103,12 @@ def active_shares(
             holding=holding[share],
             queue=in_order(queued[share], world.time, constants),
             lot=lot / base_priority(share, constants),
+            bundle=bundle,
             prepared=prepared[share],
             blocked=blocked[share],
         )
         for share, lot in zip(names, _lots(world.seed, len(names)), strict=True)
     ]
-
-
-def _parts(transfer: Transfer) -> int:
-    return parts_of(transfer.size_class)
 
 
 def _lots(seed: int, count: int) -> list[float]:

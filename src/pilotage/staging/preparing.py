@@ -3,7 +3,6 @@
 from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move, Value
-from pilotage.model.slot_parts import BUNDLE
 from pilotage.model.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.storage_rests import resting_at
 from pilotage.model.transfer_queues import PREPARING
@@ -74,7 +73,7 @@ def _highest(slots: Slots, beyond: int) -> list[Transfer]:
     constants = slots.world.federation.staging
     if beyond < 0:
         return []
-    left = min(constants.highest_pass - beyond, (slots.parts - slots.taken) // BUNDLE)
+    left = min(constants.highest_pass - beyond, (slots.parts - slots.taken) // slots.bundle)
     given = {one.id for line in slots.shares for one in line.given}
     waiting = (one for line in slots.shares for one in line.queue if one.id not in given)
     highest = sorted(waiting, key=lambda one: (-one.priority, one.created, one.id))

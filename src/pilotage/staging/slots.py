@@ -9,7 +9,7 @@ from typing import Any
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch, Value
-from pilotage.model.slot_parts import BUNDLE, parts_of, whole
+from pilotage.model.slot_parts import parts_of, whole
 from pilotage.model.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.transfer_limits import Place, Room
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue
@@ -34,7 +34,7 @@ def start(world: World) -> Decision:
     """
     slots = Slots(world, DELIVERING)
     waiting = (one for one in world.transfers if one.state is TransferState.DELIVERED)
-    delivered = sum(parts_of(one.size_class) for one in waiting)
+    delivered = sum(parts_of(one.size_class, slots.bundle) for one in waiting)
     slots.give(2 * slots.parts - delivered - slots.busy)
     changes: dict[str, Value] = {"heartbeat": world.time, "started": world.time, "wake_at": None}
     changes["server"] = world.server
@@ -86,9 +86,14 @@ class Slots:
         return self.queue.slots(self.world.federation.staging)
 
     @property
+    def bundle(self) -> int:
+        """Parts of a slot."""
+        return self.world.federation.staging.files_per_slot
+
+    @property
     def parts(self) -> int:
         """Parts of the slots that there are."""
-        return self.total * BUNDLE
+        return self.total * self.bundle
 
     @property
     def taken(self) -> int:
@@ -108,7 +113,7 @@ class Slots:
         free = min(self.parts - self.busy, parts)
         self._give_free(free, len(self.world.transfers) if most is None else most)
         self._turned = self._turned_regular()
-        if not self._turned and (is_bound or self.taken > self.parts - BUNDLE):
+        if not self._turned and (is_bound or self.taken > self.parts - self.bundle):
             self._give_emergencies()
 
     def _give_free(self, free: int, most: int) -> None:
@@ -134,7 +139,7 @@ class Slots:
                 free, most = free - line.needs(self.room), most - 1
                 line.take(self.room)
                 # A slot that holds small files is filled while there are any.
-                fills = line.held % BUNDLE and line.needs(self.room) == 1 <= min(free, most)
+                fills = line.held % self.bundle and line.needs(self.room) == 1 <= min(free, most)
                 if not (fills and self._may_take(line)):
                     break
             if self._may_take(line):
@@ -145,7 +150,7 @@ class Slots:
     def _may_take(self, line: ActiveShare) -> bool:
         """Tell whether the next of a share has room, and is within what the share is entitled to."""
         needs = line.needs(self.room)
-        return 0 < needs <= BUNDLE * max(1, self.entitled.get(line.share, 0)) - line.held
+        return 0 < needs <= self.bundle * max(1, self.entitled.get(line.share, 0)) - line.held
 
     def _give_emergencies(self) -> None:
         """Let shares take an emergency slot: transfers wait, none has a slot, all are taken by others (D5).
@@ -168,7 +173,7 @@ class Slots:
             if line.needs(self.room) and not line.held and not line.prepared
             if are_stuck or line.queue[0].since >= last_given
         )
-        left = max(0, (self.total + constants.max_emergency) * BUNDLE - self.taken) // BUNDLE
+        left = max(0, (self.total + constants.max_emergency) * self.bundle - self.taken) // self.bundle
         for line in islice(without, left):
             line.take(self.room)
             self.emergencies.add(line.share)
@@ -176,10 +181,10 @@ class Slots:
     def _turned_regular(self) -> list[Touch]:
         """Emergency slots that have turned regular: the oldest, down to what is beyond the slots (D5)."""
         held = [one for one in self.world.transfers if self._holds(one) and one.emergency]
-        within = sum(parts_of(one.size_class) for one in held) - max(0, self.busy - self.parts)
+        within = sum(parts_of(one.size_class, self.bundle) for one in held) - max(0, self.busy - self.parts)
         turned = []
         for transfer in sorted(held, key=lambda t: (t.since, t.id)):
-            within -= parts_of(transfer.size_class)
+            within -= parts_of(transfer.size_class, self.bundle)
             if within < 0:
                 break
             turned.append(transfer)
@@ -215,7 +220,7 @@ class Slots:
         """Move what a share was given: one move for all that touch the same places, and take as much."""
         alike: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
         for transfer in given:
-            alike[self.room.bounded(transfer), parts_of(transfer.size_class)].append(transfer)
+            alike[self.room.bounded(transfer), parts_of(transfer.size_class, self.bundle)].append(transfer)
         return [
             Move(
                 kind="transfer",
@@ -237,13 +242,20 @@ class Slots:
         passing = 0 if cause is REGULAR else constants.highest_pass
         # None stands for all shares together.
         limits: list[tuple[str | None, tuple[TransferState, ...], int, int]] = [
-            (None, (self.queue.holding,), (self.total + more) * BUNDLE, parts),
+            (None, (self.queue.holding,), (self.total + more) * self.bundle, parts),
             (line.share, (self.queue.holding,), line.held, parts),
         ]
         if self.queue is PREPARING:
             limits.append((None, TRANSFERS_AHEAD, constants.max_prepared + passing + more, 0))
         return tuple(
-            Claim(counter=TRANSFERS_BY_SHARE, key=(share, None), states=states, limit=limit, takes=takes)
+            Claim(
+                counter=TRANSFERS_BY_SHARE,
+                key=(share, None),
+                states=states,
+                limit=limit,
+                takes=takes,
+                slot=self.bundle,
+            )
             for share, states, limit, takes in limits
         )
 
@@ -251,7 +263,7 @@ class Slots:
         """Return the account of the queue, by its name: its slots, and the numbers of each share."""
         account: dict[str, Any] = {
             "slots": self.total,
-            "held": whole(self.busy),
+            "held": whole(self.busy, self.bundle),
             **more,
             "shares": {line.share: self._account(line) for line in self.shares},
         }
@@ -261,7 +273,7 @@ class Slots:
         emergency = line.share in self.emergencies
         return {
             "priority": line.priority,
-            "held": whole(line.holding),
+            "held": whole(line.holding, self.bundle),
             "queued": len(line.queue),
             "blocked": line.blocked,
             "entitled": self.entitled.get(line.share, 0),

@@ -287,7 +287,7 @@ class Deltas(Differences):
             counts = [self._stored[place], self._deltas.get(place, {})]
         if claim.takes:
             return sum(
-                n * parts_of(size)
+                n * parts_of(size, claim.slot)
                 for part in counts
                 for (size, state), n in part.items()
                 if state in claim.states

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.job_files import FileOfJob
-from pilotage.model.slot_parts import BUNDLE, parts_of
+from pilotage.model.slot_parts import parts_of
 from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.storage_spaces import StorageSpace
@@ -36,10 +36,10 @@ class TransferQueries:
 
         return self._database.read(read)
 
-    def ahead_of(self, transfer: Transfer) -> tuple[int, float]:
+    def ahead_of(self, transfer: Transfer, bundle: int) -> tuple[int, float]:
         """Count the transfers of its share in the same state that go before it by priority, then age.
 
-        The second number is that of the slots which they take.
+        The second number is that of the slots which they take, each of a ``bundle`` of small files.
         """
         x = transfers.c
         first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
@@ -50,7 +50,7 @@ class TransferQueries:
             .group_by(x.size_class)
         )
         found = self._database.read(lambda connection: connection.execute(query).all())
-        slots = sum(number * parts_of(size_class) for size_class, number in found) / BUNDLE
+        slots = sum(number * parts_of(size_class, bundle) for size_class, number in found) / bundle
         return sum(number for _, number in found), slots
 
     def live(self) -> list[TransferCount]:

@@ -61,6 +61,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
         instance=world.federation.name,
         most_attempts=world.federation.staging.max_attempts,
         catalogues=world.federation.catalogues,
+        bundle=world.federation.staging.files_per_slot,
     )
     orders: list[Delivery] = []
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
