@@ -17,11 +17,10 @@ def _store(known: dict[str, Any]) -> str:
 
 def _token(known: dict[str, Any]) -> str:
     try:
-        return Path(known["home"], "token").read_text().strip()
+        # What is no text is no token, and refused as such.
+        return Path(known["home"], "token").read_text(errors="replace").strip()
     except FileNotFoundError:
         return ""
-    except UnicodeDecodeError:
-        raise ValueError(f"{Path(known['home'], 'token')} is no text, so no token") from None
 
 
 def _host(known: dict[str, Any]) -> str:

@@ -3,13 +3,14 @@
 They are read by the routes, in threads of their own: a large one does not keep other requests waiting.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
 from pilotage.federation.documents import checked
-from pilotage.federation.faults import BadDocument
+from pilotage.federation.faults import BadDocument, Fault
 from pilotage.model.federation import Federation
 from pilotage.model.work import TaskSpec
 
@@ -27,9 +28,11 @@ Specified = Annotated[object, _unread(TaskSpec)]
 Declared = Annotated[object, _unread(Federation)]
 
 
-def read(kind: type[T], document: object) -> T | BadDocument:
-    """The record that a document describes, or the BadDocument that it is."""
+def read(
+    kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()
+) -> T | BadDocument:
+    """The record that a document describes, or the BadDocument that it is; see :func:`checked`."""
     try:
-        return checked(kind, document)
+        return checked(kind, document, also)
     except BadDocument as bad:
         return bad

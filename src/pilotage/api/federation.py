@@ -36,9 +36,7 @@ def get_federation(caller: Person, store: TheStore) -> Response:
 @router.put("/federation", responses=documented(Saved))
 def put_federation(body: Annotated[Declared, Body()], caller: Operator, runtime: TheRuntime) -> Response:
     """Replace the federation, without a restart; nothing of one that has faults is taken."""
-    federation = read(Federation, body)
-    if not isinstance(federation, BadDocument) and (found := acceptance.faults(federation)):
-        federation = BadDocument(found)
+    federation = read(Federation, body, acceptance.faults)
     if isinstance(federation, BadDocument):
         return answer({"detail": faults_of(federation)}, 422)
     try:

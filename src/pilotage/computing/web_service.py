@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import requests
 from urllib3.exceptions import HTTPError, NewConnectionError
 
+from pilotage.model.urls import without_password
+
 TIMEOUTS = (20.0, 60.0)
 """Seconds to connect, and without a byte, before a service is given up."""
 
@@ -90,9 +92,9 @@ class WebService:
     def __init__(self, url: str, credentials: Credentials) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("https", "http") or not parts.hostname or parts.username:
-            raise ValueError(f"{url!r} is not a URL like https://host:443/path")
+            raise ValueError(f"{without_password(url)!r} is not a URL like https://host:443/path")
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-            raise ValueError(f"{url!r} would send credentials unencrypted; give https://")
+            raise ValueError(f"{without_password(url)!r} would send credentials unencrypted; give https://")
         self._url = url.rstrip("/")
         self._credentials = credentials
         self._lock = threading.Lock()

@@ -4,8 +4,8 @@ import json
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from pilotage.model.world import World
 
 from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
+from .remainder import Remainder, remainder
 from .task_checks import MAX_PAYLOAD, task_faults
 
 T = TypeVar("T")
@@ -27,22 +28,24 @@ MOST_TASKS = 1000
 """Tasks of one submission."""
 
 
-def checked(kind: type[T], document: object) -> T:
+def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
     """The record that a document of plain values describes, its types taken strictly.
 
     Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. References within a
-    federation or a world are checked too.
+    federation or a world are checked too, and what is checked ``also``, all in one round.
     """
     try:
         # Through JSON: there, strict takes lists for tuples and words for enums, and still no "5" for 5.
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
         found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
-        raise BadDocument([*found, *_beside(kind, document, found)][:MOST_FAULTS]) from error
+        if kind in (Federation, World) and (rest := remainder(kind, document, found)):
+            found += rest.further(chain(_contradictions(rest.value), also(rest.value)), found)
+        raise BadDocument(found[:MOST_FAULTS]) from error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
-    if faults := _contradictions(value):
+    if faults := list(islice(chain(_contradictions(value), also(value)), MOST_FAULTS)):
         raise BadDocument(faults)
     return value
 
@@ -52,53 +55,6 @@ def _contradictions(value: object) -> list[Fault]:
     if isinstance(value, Federation):
         return checks.federation_faults(value)
     return worlds.check_world(value) if isinstance(value, World) else []
-
-
-def _beside(kind: type[Any], document: object, found: Sequence[Fault]) -> list[Fault]:
-    """Find further faults, as far as they show without the fields that have some: all in one round.
-
-    Nothing where the rest is no record, for want of fields that it must have.
-    """
-    if kind not in (Federation, World):
-        return []
-    value = _without(kind, document, found)
-    return [] if value is None else _elsewhere(_contradictions(value), found)
-
-
-def _without(kind: type[T], document: object, faults: Iterable[Fault]) -> T | None:
-    """The record without the fields that have faults; none where it must have one of them."""
-    try:
-        # A deep copy, of which fields are taken away.
-        rest = json.loads(json.dumps(document, allow_nan=False))
-        for fault in faults:
-            _leave_out(rest, fault.path)
-        return from_json(kind, json.dumps(rest), strict=True)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _elsewhere(faults: Iterable[Fault], known: Sequence[Fault]) -> list[Fault]:
-    """Faults at fields that have no known fault, nor lie above or below one that has."""
-    paths = [fault.path for fault in known]
-    return [
-        fault
-        for fault in faults
-        if not any(fault.path[: len(path)] == path or path[: len(fault.path)] == fault.path for path in paths)
-    ]
-
-
-def _leave_out(document: Any, path: Path) -> None:
-    """Remove a field of a record."""
-    for part in path[:-1]:
-        document = document[part] if _has(document, part) else None
-    if path and isinstance(document, dict):
-        document.pop(path[-1], None)
-
-
-def _has(value: Any, part: int | str) -> bool:
-    if isinstance(value, list):
-        return isinstance(part, int) and part < len(value)
-    return isinstance(value, dict) and part in value
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +90,7 @@ def read(
         document = text.parse(source.content)
         if not isinstance(document, dict):
             raise BadDocument([Fault((), f"{messages.show(document)} is not a mapping", "give name: value")])
-        value = checked(kind, document)
-        if faults := list(islice(also(value), MOST_FAULTS)):
-            raise BadDocument(faults)
-        return value
+        return checked(kind, document, also)
     except BadDocument as bad:
         raise _located(source.path, source.content, bad.faults) from bad
 
@@ -158,7 +111,7 @@ def read_tasks(
     source = SourceFile.of(path)
     specs: list[TaskSpec] = []
     faults: list[Fault] = []
-    rest: list[tuple[Path, TaskSpec]] = []
+    rest: list[tuple[Path, Remainder[TaskSpec]]] = []
     try:
         for place, document in _tasks(text.parse(source.content)):
             faults += _with_payload(place, document, FilePath(source.path).parent)
@@ -168,20 +121,31 @@ def read_tasks(
                 specs.append(spec)
             except BadDocument as bad:
                 found = list(bad.faults)
-            if sound := _without(TaskSpec, document, found):
+            if sound := remainder(TaskSpec, document, found):
                 rest.append((place, sound))
             faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in found]
     except BadDocument as bad:
         faults += bad.faults
     if faults and references:
-        found = [
-            Fault((*rest[index][0], *_parts(field)), message)
-            for index, field, message in references([spec for _, spec in rest])
-        ]
-        faults += _elsewhere(found, faults)
+        faults += _further(references, rest, list(faults))
     if faults:
         raise _located(source.path, source.content, faults)
     return tuple(specs)
+
+
+def _further(
+    references: References, rest: Sequence[tuple[Path, Remainder[TaskSpec]]], known: Sequence[Fault]
+) -> Iterator[Fault]:
+    """Ask about tasks without the fields that have faults; yields faults of others."""
+    for index, field, message in references([sound.value for _, sound in rest]):
+        place, sound = rest[index]
+        mine = [
+            replace(fault, path=fault.path[len(place) :])
+            for fault in known
+            if fault.path[: len(place)] == place
+        ]
+        for fault in sound.further([Fault(_parts(field), message)], mine):
+            yield replace(fault, path=(*place, *fault.path))
 
 
 def _parts(field: str) -> Path:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pilotage.model.urls import hidden
+
 Path = tuple[str | int, ...]
 
 MOST_FAULTS = 1000
@@ -25,12 +27,18 @@ def _printable(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a document, without a file. ``line`` is known where the text itself is at fault."""
+    """One fault of a document, without a file. ``line`` is known where the text itself is at fault.
+
+    No user or password of a URL stands in its words, whoever wrote them.
+    """
 
     path: Path
     message: str
     remedy: str = ""
     line: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", hidden(self.message))
 
     @property
     def text(self) -> str:

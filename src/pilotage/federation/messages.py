@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from pilotage.model.documents import json_schema
 from pilotage.model.types import OUTPUT_DATASET
+from pilotage.model.urls import hidden
 
 from .faults import Fault, Path
 
@@ -133,6 +134,8 @@ def show(value: object) -> str:
         return "a list"
     words = {None: "nothing", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    # Hidden before it is cut: what is left of a password is no URL's part any more.
+    text = hidden(text)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -216,7 +219,10 @@ def _choice(details: ErrorDetails, path: Path) -> Fault:
 def _pattern(details: ErrorDetails, path: Path) -> Fault:
     pattern = str(details["ctx"]["pattern"])
     remedy = _PATTERNS.get(pattern, f"give text that matches {pattern}")
-    return Fault(path, f"{show(details['input'])} is not allowed here", remedy)
+    # What was meant for a URL may hold a password anywhere.
+    secret = str(path[-1]).endswith("url") and "@" in str(details["input"])
+    shown = "this" if secret else show(details["input"])
+    return Fault(path, f"{shown} is not allowed here", remedy)
 
 
 def _short(details: ErrorDetails, path: Path) -> Fault:

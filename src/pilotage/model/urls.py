@@ -11,7 +11,7 @@ _WEB = frozenset({"http", "https", "dav", "davs", "webdav", "webdavs"})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _BLANK = re.compile(r"\s")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-_USER = re.compile(r"(?<=://)[^/?#]*@")
+_USER = re.compile(r"(?<=//)[^/?#\s'\"]*@")
 
 
 def url_fault(url: str, schemes: Collection[str] = ()) -> str:
@@ -92,14 +92,15 @@ def _is_address(kind: type[IPv4Address] | type[IPv6Address], text: str) -> bool:
     return True
 
 
-def without_user(url: str) -> str:
-    """The URL without user and password, to be shown; one that holds neither as it is."""
-    scheme = url.partition("://")[0]
-    return url if scheme in FOLDERS else _USER.sub("", url)
+def hidden(text: str) -> str:
+    """The text without users and passwords of the URLs in it, to be shown to anybody."""
+    return _USER.sub("...@", text) if "@" in text else text
 
 
 def without_password(url: str) -> str:
-    """The URL without its password; without the user, too, where that may be one."""
-    scheme, _, rest = url.partition("://")
+    """The URL without user and password where it holds a password, or a user that may be one."""
+    scheme, mark, rest = url.partition("://")
     user, at, _ = _place(rest).rpartition("@")
-    return without_user(url) if at and (":" in user or scheme in _WEB) else url
+    if scheme in FOLDERS or not at or not (":" in user or scheme in _WEB):
+        return url
+    return scheme + mark + rest[len(user) + 1 :]

@@ -1,19 +1,24 @@
 """The federation as it was declared, every version of it; parsed once, looked up by version."""
 
 import json
+import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Connection, Double, Integer, Table, Text, bindparam, func, insert, select
 
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation
+from pilotage.model.urls import without_password
 
 from .columns import metadata, text_column
 from .engine import Database
 from .errors import FederationRenamed, NoFederation
 from .sets import raw_rows
+
+log = logging.getLogger(__name__)
 
 REMEMBERED = 86_400.0
 """Seconds of versions that are compared: what was made by an older one has ended."""
@@ -96,7 +101,8 @@ class Federations:
         # Two threads may parse the same version at once; waiting for each other would take as long.
         if known is None or known.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
-            known = InForce(version, from_json(Federation, lately[0][2]), _changed(lately[::-1]))
+            federation = without_passwords(from_json(Federation, lately[0][2]))
+            known = InForce(version, federation, _changed(lately[::-1]))
             with self._lock:
                 self._known = known
         return known
@@ -109,6 +115,35 @@ class Federations:
         """The federation as this process read it last. Raises :class:`NoFederation`."""
         known = self._known
         return self.read() if known is None else known.federation
+
+
+def without_passwords(federation: Federation) -> Federation:
+    """The federation without the passwords that earlier releases took in URLs, which everybody sees.
+
+    Each is logged by the name of what has it.
+    """
+    storages, sites = [], []
+    for storage in federation.storages:
+        service = storage.transfer_service
+        if service is not None:
+            service = replace(service, url=_shown("the transfer service of", storage.name, service.url))
+        url = _shown("the storage", storage.name, storage.url)
+        storages.append(replace(storage, url=url, transfer_service=service))
+    for site in federation.sites:
+        url = _shown("the monitoring of", site.name, site.monitoring_url)
+        sites.append(replace(site, monitoring_url=url))
+    return replace(federation, storages=tuple(storages), sites=tuple(sites))
+
+
+def _shown(what: str, name: str, url: str) -> str:
+    shown = without_password(url)
+    if shown != url:
+        log.warning(
+            "%s %s: its URL holds a user or password, which is used no more; put credentials into options",
+            what,
+            name,
+        )
+    return shown
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:

@@ -8,12 +8,13 @@ import difflib
 from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import chain, islice
-from urllib.parse import urlsplit
 
 from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
+from pilotage.federation.url_checks import url_faults
 from pilotage.model.federation import ComputingElement, Federation, Storage, TransferService
+from pilotage.model.urls import url_fault
 from pilotage.movers import carriers
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
@@ -25,8 +26,9 @@ from .pilot_files import through_server
 
 
 def faults(federation: Federation) -> list[Fault]:
-    """Find what no machine could use: computing elements of queues, URLs of storages, catalogues' options."""
+    """Find what no machine could use: impossible URLs, and options that an adapter refuses."""
     found = chain(
+        url_faults(federation),
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
         *(_element_faults(path, element) for path, element in _elements(federation)),
         *(_catalogue_faults(at, federation) for at in range(len(federation.catalogues))),
@@ -108,12 +110,7 @@ def _schemes() -> Collection[str]:
 
 def _storage_faults(at: int, storage: Storage) -> Iterator[Fault]:
     path: Path = ("storages", at, "url")
-    if "\0" in storage.url:
-        yield Fault(path, "holds a null character", "leave it out")
-    try:
-        urlsplit(storage.url)
-    except ValueError as error:
-        yield Fault(path, f"{storage.url[:200]!r} is not a URL: {error}")
+    if url_fault(storage.url):
         return
     try:
         check(storage)

@@ -1,0 +1,50 @@
+"""URLs of a federation that lead nowhere, or that hold a password: of everything that names a server."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pilotage.model.federation import Federation
+from pilotage.model.urls import url_fault
+
+from .faults import Fault, Path
+
+_NAMES = ("url", "endpoint", "server", "host", "proxy")
+"""How the names of options end that hold addresses of servers."""
+
+_SCHEMES = ("http://", "https://", "ssh://", "sftp://", "s3://", "root://", "roots://", "dav://", "davs://")
+
+
+def url_faults(federation: Federation) -> Iterator[Fault]:
+    """Yield each URL that is impossible, as far as that shows without asking anybody."""
+    for at, site in enumerate(federation.sites):
+        if site.monitoring_url:
+            yield from _faults(("sites", at, "monitoring_url"), site.monitoring_url)
+    for at, storage in enumerate(federation.storages):
+        path: Path = ("storages", at)
+        yield from _faults((*path, "url"), storage.url)
+        yield from _of_options((*path, "options"), storage.options)
+        if service := storage.transfer_service:
+            yield from _faults((*path, "transfer_service", "url"), service.url)
+            yield from _of_options((*path, "transfer_service", "options"), service.options)
+    for at, catalogue in enumerate(federation.catalogues):
+        yield from _of_options(("catalogues", at, "options"), catalogue.options)
+    for at, queue in enumerate(federation.queues):
+        if element := queue.computing_element:
+            path = ("queues", at, "computing_element")
+            yield from _of_options((*path, "options"), element.options)
+            for number, server in enumerate(element.servers):
+                yield from _of_options((*path, "servers", number, "options"), server.options)
+
+
+def _faults(path: Path, url: str) -> Iterator[Fault]:
+    if fault := url_fault(url):
+        yield Fault(path, fault, "give a URL like https://host.example.org:8443/path")
+
+
+def _of_options(path: Path, options: Mapping[str, Any]) -> Iterator[Fault]:
+    """Check the options that hold an address; what else they may hold their adapter checks."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _of_options((*path, name), value)
+        elif isinstance(value, str) and name.lower().endswith(_NAMES) and value.strip().startswith(_SCHEMES):
+            yield from _faults((*path, name), value)

@@ -1,0 +1,119 @@
+"""No command shows a secret, wherever it stands and whatever goes wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from pilotage.cli.app import app
+from pilotage.federation.text import render
+
+from .conftest import FakeServer, Pilotage
+
+SECRET = "S3CRET-w0rd"
+
+COMMANDS = [
+    "status",
+    "status 1",
+    "status --watch",
+    "outputs 1",
+    "fetch 1 --to {tmp}/to",
+    "cancel 1",
+    "publish 1",
+    "explain 1",
+    "explain job:1",
+    "logs job:1",
+    "queues",
+    "shares",
+    "pilots",
+    "transfers",
+    "storages",
+    "sites list",
+    "token list",
+    "history",
+    "federation show",
+    "federation load {tmp}/federation.yaml",
+    "federation check {tmp}/federation.yaml",
+    "files list",
+    "files verify x",
+    "files register {tmp} --storage s",
+    "submit {tmp}/task.yaml",
+    "world",
+    "up --port 1 {tmp}/federation.yaml",
+    "up --no-api --only nothing",
+]
+
+ENVIRONMENTS = {
+    "a blank within": {"PILOTAGE_TOKEN": f"{SECRET} {SECRET}"},
+    "a line end within": {"PILOTAGE_TOKEN": f"{SECRET}\n{SECRET}"},
+    "no ASCII": {"PILOTAGE_TOKEN": f"{SECRET}ü"},
+    "a control character": {"PILOTAGE_TOKEN": f"{SECRET}\x1b"},
+    "refused": {"PILOTAGE_TOKEN": SECRET},
+    "around": {"PILOTAGE_TOKEN": f" {SECRET}\n"},
+    "user of a URL": {"PILOTAGE_URL": f"http://ada:{SECRET}@127.0.0.1:9"},
+    "token of a URL": {"PILOTAGE_URL": f"http://{SECRET}@127.0.0.1:9"},
+    "URL that is none": {"PILOTAGE_URL": f"ada:{SECRET}@127.0.0.1:9"},
+    "URL with a wrong port": {"PILOTAGE_URL": f"http://ada:{SECRET}@127.0.0.1:99999"},
+    "store": {"PILOTAGE_STORE": f"postgresql+psycopg://ada:{SECRET}@127.0.0.1:9/none"},
+    "store of no kind": {"PILOTAGE_STORE": f"mysql://ada:{SECRET}@127.0.0.1/none"},
+    "store with a wrong port": {"PILOTAGE_STORE": f"postgresql+psycopg://ada:{SECRET}@127.0.0.1:port/none"},
+    "store with an option": {"PILOTAGE_STORE": f"postgresql+psycopg://127.0.0.1:9/none?password={SECRET}"},
+    "store that is none": {"PILOTAGE_STORE": f"ada:{SECRET}@127.0.0.1"},
+    "token file": {},
+    "token file that is no text": {},
+}
+
+FEDERATION = {
+    "name": "f",
+    "sites": [{"name": "north", "monitoring_url": f"https://ada:{SECRET}@monitoring:99999/"}],
+    "storages": [
+        {
+            "name": "disk",
+            "site": "north",
+            "url": f"https://ada:{SECRET}@host/ x",
+            "options": {"headers": {"Authorization": SECRET}, "password": SECRET},
+        }
+    ],
+    "queues": [
+        {
+            "name": "queue",
+            "site": "north",
+            "storage": "disk",
+            "computing_element": {"kind": "arc", "options": {"endpoint": f"https://ada:{SECRET}@host"}},
+        }
+    ],
+}
+
+
+def everything(result: Any) -> str:
+    """All that a user, or a log of theirs, would see of a command's end."""
+    return "".join(map(str, (result.stdout, result.stderr, result.exception or "")))
+
+
+@pytest.mark.parametrize("where", ENVIRONMENTS)
+def test_no_error_of_a_command_shows_a_secret(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path, where: str
+) -> None:
+    """Every command is driven into an error, with a secret at every place where one may stand."""
+    environment = ENVIRONMENTS[where]
+    if where == "token file":
+        (pilotage.home / "token").write_text(f"{SECRET} {SECRET}")
+    elif where == "token file that is no text":
+        (pilotage.home / "token").write_bytes(SECRET.encode() + b"\xff")
+    (tmp_path / "federation.yaml").write_text(render(FEDERATION))
+    (tmp_path / "task.yaml").write_text("name: t\ncommand: [x]\n")
+    server.fallback = lambda: (401, {"detail": "a valid bearer token is needed"})
+    for command in COMMANDS:
+        result = pilotage(*command.format(tmp=tmp_path).split(), **environment)
+        told = everything(result)
+        assert SECRET not in told, (command, told)
+        assert result.exception is None or isinstance(result.exception, SystemExit | typer.Exit), command
+
+
+def test_the_commands_above_are_all_that_ask_a_server() -> None:
+    """A command that is added is swept as well: each group and each command is named above."""
+    group = typer.main.get_group(app)
+    known = {words.split()[0] for words in COMMANDS}
+    apart = {"demo", "schema", "simulate", "plan", "record"}
+    assert set(group.commands) - apart <= known
