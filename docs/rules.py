@@ -198,7 +198,7 @@ RULES: tuple[Rule, ...] = (
         (f"{CHECKS}.admission", f"{CHECKS}.size", f"{ENGINE}.offers"),
         settled="Software is skipped where `releases` have `ANY`, the default; hardware is checked where it "
         "is published. A platform asks for its processor, a base platform for containers. A task's `gpus` "
-        "are within the queue's.",
+        "are within the queue's; an architecture that names a GPU asks for one.",
     ),
     Rule(
         "B15",
@@ -315,8 +315,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B33",
         "× (available+total) / (total × (missing files/100 + 1)), bytes of input.",
-        (f"{PRODUCTION}.candidates", f"{ENGINE}.task_columns"),
-        settled="No input: 1. Tape is not available. Files without bytes count by number.",
+        (f"{PRODUCTION}.candidates", f"{ENGINE}.job_groups", f"{ENGINE}.task_columns"),
+        settled="Over all the task's jobs that are brokered together, each file once. "
+        "A job without input: 1. Tape is not available. Files without bytes count by number.",
     ),
     Rule(
         "B34",

@@ -192,7 +192,10 @@ def test_jobs_of_one_task_with_input_at_other_places_are_other_groups() -> None:
     )
     decision = decide(state)
     assert [choice.jobs for choice in decision.choices] == [(1, 2), (3, 4), (5,)]
-    assert [dict(choice.placed) for choice in decision.choices][:2] == [{"NEAR": 2}, {"FAR": 2}]
+    for number, at in enumerate(("NEAR", "FAR")):
+        moves = [move for move in decision.moves if move.choice == number]
+        assert {move.changes["queue"] == at for move in moves if move.target is JobState.ACTIVATED} == {True}
+        assert at not in {move.changes["queue"] for move in moves if move.target is JobState.ASSIGNED}
 
 
 def test_only_defined_jobs_are_brokered_and_unknown_queues_are_not_counted() -> None:

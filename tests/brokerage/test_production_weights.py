@@ -1,6 +1,8 @@
 """The weights of the production brokerage, B30 to B35, by the rule's number."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from pilotage.model.federation import ComputingElement, Link
 from pilotage.model.work import File, Replica
 from pilotage.model.world import World
 from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
-from pilotage.testing.choices import only_choice
+from pilotage.testing.choices import decide, only_choice
 
 TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
+SITES = ("HOME", "AWAY", "HOME")
 
 
 def _capacity(
@@ -113,6 +116,66 @@ def test_b33_prefers_where_the_data_is() -> None:
     assert _factors(_with_input(state), "NEAR")["B33"] == 2
     assert _factors(_with_input(state, here=0, missing=1), "NEAR")["B33"] == pytest.approx(1 / 1.01)
     assert _factors(_with_input(state, here=1, missing=3), "NEAR")["B33"] == pytest.approx(1.25 / 1.03)
+
+
+def _tasks_inputs(of_jobs: Sequence[Sequence[str]], near: Collection[str]) -> World:
+    """One task whose jobs read these files of 100 bytes: all lie at AWAY, some at HOME as well."""
+    asked = task()
+    names = sorted(set(chain(*of_jobs)))
+    reading = [jobs(asked, first=number, inputs=tuple(one))[0] for number, one in enumerate(of_jobs, 1)]
+    return world(
+        TWO_SITES,
+        asked,
+        jobs=reading,
+        files=(File(name=name, size=100, checksum="") for name in names),
+        replicas=(
+            *(Replica(file=name, storage="AWAY-DISK") for name in names),
+            *(Replica(file=name, storage="HOME-DISK") for name in near),
+        ),
+    )
+
+
+def _data_factors(of: World, queue: str) -> list[float]:
+    found = [choice.candidates for choice in decide(of).choices]
+    return [one.factors["B33"][one.queues.index(queue)] for one in found]
+
+
+def test_b33_counts_the_files_of_all_jobs_that_are_brokered_together() -> None:
+    """Each job reads one file; NEAR has 50 of the task's 200, and the weight is the task's."""
+    reading = [[f"in.{number}"] for number in range(200)]
+    state = _tasks_inputs(reading, near=[f"in.{number}" for number in range(50)])
+    assert _data_factors(state, "NEAR") == [pytest.approx((50 + 200) / (200 * (150 / 100 + 1)))] * 2
+    assert _data_factors(state, "FAR") == [2, 2], "of jobs with their file there, and of those without"
+
+
+def test_b33_counts_a_file_that_many_jobs_read_once() -> None:
+    state = _tasks_inputs([["a", f"own.{number}"] for number in range(3)], near=["a"])
+    assert _data_factors(state, "NEAR") == [pytest.approx((1 + 4) / (4 * (3 / 100 + 1)))]
+
+
+def test_b33_weighs_each_task_and_kind_by_its_own_files() -> None:
+    first, second = task(1), task(2)
+    asked = [
+        *jobs(first, inputs=("a",)),
+        *jobs(first, first=2, kind="scout", inputs=("b",)),
+        *jobs(second, first=3, inputs=("c",)),
+        *jobs(second, first=4),
+    ]
+    state = world(
+        TWO_SITES,
+        tasks=(first, second),
+        jobs=asked,
+        files=(File(name=name, size=1, checksum="") for name in "abc"),
+        replicas=(
+            Replica(file=name, storage=f"{site}-DISK") for name, site in zip("abc", SITES, strict=True)
+        ),
+    )
+    found = {}
+    for choice in decide(state).choices:
+        factors = dict(zip(choice.candidates.queues, choice.candidates.factors["B33"], strict=True))
+        found[choice.jobs] = factors.get("NEAR")
+    lacking = pytest.approx(1 / 1.01)
+    assert found == {(1,): 2, (2,): lacking, (3,): 2, (4,): 1}, "a job without input weighs no data"
 
 
 def test_b33_files_without_bytes_count_by_number() -> None:

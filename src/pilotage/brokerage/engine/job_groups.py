@@ -1,6 +1,8 @@
 """Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
 
+from collections import defaultdict
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from pilotage.model import global_shares
@@ -26,8 +28,9 @@ class Group(NamedTuple):
 
     ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs ask for,
     ``policy`` what holds for the task's VO. ``home`` has the codes of the storages whose queues merge jobs
-    are pre-assigned to (B3); it is empty for all others. ``together`` are the input files of all jobs that
-    are brokered together, each once, of I/O-intensive work only (B11).
+    are pre-assigned to (B3); it is empty for all others. ``together`` are the input files, each once, of all
+    jobs that are brokered together: the task's of this kind (B11, B33). ``io_intensive`` marks work whose
+    files B11 bounds.
     """
 
     task: Task
@@ -40,6 +43,7 @@ class Group(NamedTuple):
     home: tuple[int, ...]
     jobs: tuple[int, ...]
     together: tuple[Placed, ...] = ()
+    io_intensive: bool = False
 
     @property
     def output_size(self) -> float:
@@ -75,7 +79,7 @@ def groups_of(
             raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
         if (number, kind) not in asked:
             asked[number, kind] = task, specs.expected(task, kind), policies.of(task.owner.vo)
-    together = _files_together(asked, world, locate)
+    together = _files_together(world, locate)
     groups = []
     for (number, kind, share, priority, inputs, old), jobs in members.items():
         task, spec, policy = asked[number, kind]
@@ -84,27 +88,23 @@ def groups_of(
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
         # By place: names would take twice as long, for each of some thousand groups.
         read_together = together.get((number, kind), ())
+        bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
         groups.append(
-            Group(task, spec, policy, kind, share, priority, inputs, home, oldest_first, read_together)
+            Group(
+                task, spec, policy, kind, share, priority, inputs, home, oldest_first, read_together, bounded
+            )
         )
     last = len(turn)
     return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
 
 
-def _files_together(
-    asked: Mapping[tuple[int, JobKind], tuple[Task, TaskSpec, VoPolicy]], world: World, locate: "_Locator"
-) -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
-    """All files that an I/O-intensive task's jobs of a kind read; merge jobs are exempt (B11)."""
-    names: dict[tuple[int, JobKind], set[str]] = {
-        key: set()
-        for key, (_, spec, policy) in asked.items()
-        if key[1] != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
-    }
-    if names:
-        for job in world.jobs:
-            if job.inputs and job.state is JobState.DEFINED and (job.task, job.kind) in names:
-                names[job.task, job.kind].update(job.inputs)
-    return {key: locate.files(tuple(sorted(found))) for key, found in names.items() if found}
+def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
+    """All files that a task's jobs of a kind read, each once (B11, B33)."""
+    names: defaultdict[tuple[int, JobKind], dict[tuple[str, ...], None]] = defaultdict(dict)
+    for job in world.jobs:
+        if job.inputs and job.state is JobState.DEFINED:
+            names[job.task, job.kind][job.inputs] = None
+    return {key: locate.together(tuple(found)) for key, found in names.items()}
 
 
 def _members(world: World, locate: "_Locator") -> dict[_Key, list[int]]:
@@ -150,6 +150,11 @@ class _Locator:
         if names not in self._found:
             self._found[names] = self._put_together(names)
         return self._found[names]
+
+    def together(self, of_jobs: tuple[tuple[str, ...], ...]) -> tuple[Placed, ...]:
+        """Return the files of several jobs, each once, put together by the storages that hold them."""
+        # Most often one list: it is known already.
+        return self.files(of_jobs[0] if len(of_jobs) == 1 else tuple(sorted({*chain(*of_jobs)})))
 
     def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
         if len(names) == 1:

@@ -98,8 +98,9 @@ class TaskColumns:
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
     (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
     ``machine`` codes into the tables of these, ``owner`` into VOs and names.
-    ``together`` is the row of ``input_table`` for all jobs that
-    are brokered together, of I/O-intensive work only (B11). ``named`` is whether the task names its queues.
+    ``together`` is the row of ``input_table`` for all jobs that are brokered together (B33), ``to_move`` the
+    same for I/O-intensive work, and a row without files for other work (B11). ``named`` is whether the task
+    names its queues.
     Memory in MB: ``base_memory`` for a job, ``core_memory`` for each of its cores. ``cpu_work`` is in HS23
     seconds of all cores. What :meth:`distinct` returns has only the columns asked for,
     so that a check cannot read what it does not declare.
@@ -108,6 +109,7 @@ class TaskColumns:
     nucleus: Column
     inputs: Column
     together: Column
+    to_move: Column
     preassignment: Column
     named: Column
     gathered: Column
@@ -181,15 +183,19 @@ class TaskColumns:
             **{name: rows.coded[name] for name in ("release", "container", "machine")},
             "policy": policy,
             "nucleus": rows.coded["nucleus"].with_other(caps),
-            "inputs": Coded.of([*(group.together for group in groups), *(group.inputs for group in groups)]),
+            "inputs": Coded.of(
+                [(), *(group.together for group in groups), *(group.inputs for group in groups)]
+            ),
             "preassignment": Coded.of([((), ()), *((group.spec.queues, group.home) for group in groups)]),
             "work": _works(groups, queues),
             "owner": owner,
         }
-        # Tables may have rows in front that no group has as its own: the files together, and no pre-
-        # assignment.
+        # Tables may have rows in front that no group has as its own: no files, the files together, and no
+        # pre-assignment.
         columns = {name: one.codes[-len(groups) :].reshape(-1, 1) for name, one in coded.items()}
-        columns["together"] = coded["inputs"].codes[: len(groups)].reshape(-1, 1)
+        columns["together"] = coded["inputs"].codes[1 : len(groups) + 1].reshape(-1, 1)
+        bounded = np.array([group.io_intensive for group in groups], dtype=bool).reshape(-1, 1)
+        columns["to_move"] = np.where(bounded, columns["together"], 0)
         columns |= {"vo": _texts(vos), "ip_connectivity": _texts(rows.coded["ip_connectivity"])}
         values = {name: one.values for name, one in coded.items()}
         return cls(len(groups), columns | _attributes(groups, rows), _tables(values, queues))

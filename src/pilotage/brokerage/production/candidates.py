@@ -93,12 +93,15 @@ def _local(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) 
 
 
 def _data_weight(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """B33; 1 where there is no input. Files without bytes are there or not by their number."""
-    table, kind = tasks.input_table, tasks.inputs[task, 0]
+    """B33 of all files that the task's jobs read which are brokered together; 1 where a job reads none.
+
+    Files without bytes are there or not by their number.
+    """
+    table, kind = tasks.input_table, tasks.together[task, 0]
     files, size = table.files[kind, 0], table.size[kind, 0]
     missing, missing_size = (
         values[kind, queues.storage[queue]] for values in (table.missing_files, table.missing_size)
     )
     part = np.where(size > 0, missing_size, missing) / np.maximum(np.where(size > 0, size, files), 1)
     weight: Column = (2 - part) / (missing / 100 + 1)
-    return np.where(files == 0, 1.0, weight)
+    return np.where(table.files[tasks.inputs[task, 0], 0] == 0, 1.0, weight)

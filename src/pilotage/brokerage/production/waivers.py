@@ -95,7 +95,7 @@ def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
     candidates = [
         place
         for place, group in enumerate(groups)
-        if group.together and group.policy.constants.input_moves == "sooner"
+        if group.io_intensive and group.together and group.policy.constants.input_moves == "sooner"
     ]
     chosen = np.array(candidates, dtype=np.intp)
     if not _bounding(found) or not len(chosen):
@@ -138,7 +138,11 @@ def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: Facts
 def _moving_too_much(found: Examination, groups: Sequence[Group], queues: int) -> Codes:
     """Tasks that have no queue left, and would have some without B11."""
     chosen = np.array(
-        [place for place, group in enumerate(groups) if group.together and "B11" not in group.policy.off],
+        [
+            place
+            for place, group in enumerate(groups)
+            if group.io_intensive and group.together and "B11" not in group.policy.off
+        ],
         dtype=np.intp,
     )
     full = bits_of(np.ones(queues, dtype=bool))

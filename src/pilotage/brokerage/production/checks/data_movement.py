@@ -14,11 +14,11 @@ GIGABYTE = 1e9
 _OPEN = "the storage is opened again"
 
 
-@check("B11", "input to move", "wait", reads=("together",), unit="GB", lifted_by="a replica arrives")
+@check("B11", "input to move", "wait", reads=("to_move",), unit="GB", lifted_by="a replica arrives")
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work that is brokered together moves less than ``size_cutoff_to_move_input``."""
-    missing = tasks.input_table.missing_size[tasks.together[:, 0]] / GIGABYTE
-    has_files = tasks.input_table.files[tasks.together[:, 0]] > 0
+    missing = tasks.input_table.missing_size[tasks.to_move[:, 0]] / GIGABYTE
+    has_files = tasks.input_table.files[tasks.to_move[:, 0]] > 0
     return _not_above(missing, tasks.constant("size_cutoff_to_move_input"), has_files, queues)
 
 
@@ -26,14 +26,14 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B11",
     "files to move",
     "wait",
-    reads=("together",),
+    reads=("to_move",),
     unit="files",
     lifted_by="a replica arrives",
 )
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work that is brokered together moves fewer files than ``num_cutoff_to_move_input``."""
-    missing = tasks.input_table.missing_files[tasks.together[:, 0]]
-    has_files = tasks.input_table.files[tasks.together[:, 0]] > 0
+    missing = tasks.input_table.missing_files[tasks.to_move[:, 0]]
+    has_files = tasks.input_table.files[tasks.to_move[:, 0]] > 0
     return _not_above(missing, tasks.constant("num_cutoff_to_move_input"), has_files, queues)
 
 
