@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
+from pilotage.brokerage.engine.spec_table import SpecTable
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
+from pilotage.flow.calls import what_if
+from pilotage.flow.calls.what_if import Changes
 from pilotage.model.federation import Hardware, Tag
+from pilotage.model.requirements import Requirements
 from pilotage.model.software import Architecture, ArchitectureError, parse_architecture
+from pilotage.model.spec import MergeSpec
 from pilotage.testing import federation, queue, task, world
 from pilotage.testing.choices import only_choice, refusal, refused
 
@@ -120,6 +127,7 @@ def test_b14_a_container_brings_its_own_release() -> None:
     assert _takes({"containers": ("any",)}, container_name="fit", **ATHENA)
 
 
+MERGE = MergeSpec(command=("merge",), outputs=("merged",))
 X86 = Hardware(type="cpu", arch=("x86_64",))
 
 
@@ -180,7 +188,52 @@ def test_b14_hardware_that_is_asked_for_must_be_published() -> None:
 
 def test_b14_hardware_that_a_queue_says_nothing_of_is_unknown_and_passes() -> None:
     assert _takes({}, architecture="#x86_64")
-    assert _takes({"releases": ("ANY",)}, architecture="#arm64&nvidia")
+    assert _takes({"releases": ("ANY",), "gpus": 1}, architecture="#arm64&nvidia")
+
+
+@pytest.mark.parametrize("asked", ["&nvidia-a100", "&nvidia", "&*", f"{PLATFORM}#x86_64&nvidia"])
+@pytest.mark.parametrize("releases", [("ANY",), ("AUTO",)])
+def test_b14_a_gpu_that_the_architecture_names_is_one_gpu(asked: str, releases: tuple[str, ...]) -> None:
+    """Where a queue has none the job would be activated and never start."""
+    offer: dict[str, Any] = {"releases": releases, "cmtconfigs": (PLATFORM,)}
+    accelerators = (X86, Hardware(type="gpu", vendor=("nvidia",), model=("any",)))
+    house = federation(
+        [
+            queue("CPU", **offer),
+            queue("CPU2", **offer, architectures=(X86,)),
+            queue("ONE", **offer, gpus=1),
+            queue("LISTED", **offer, architectures=accelerators),
+        ]
+    )
+    assert refused(house, "B14", architecture=asked) == {"CPU", "CPU2"}
+    assert refused(house, "B14", architecture=asked, gpus=1) == {"CPU", "CPU2"}
+    assert refused(house, "B14", architecture=asked, gpus=2) == {"CPU", "CPU2", "ONE", "LISTED"}
+    assert refused(house, "B14", architecture=asked, kind="merge", merge=MERGE) == set()
+
+
+def test_b14_explain_names_the_part_of_the_architecture_that_asks_for_a_gpu() -> None:
+    house = federation([queue("CPU")])
+    asked = task(architecture="&nvidia-a100")
+    text = lines(explain(only_choice(world(house, asked))))
+    assert text[0] == "task 1, job 1: no queue of 1 fits"
+    assert "GPUs" in text[1]
+    assert "need 1 GPUs, best 0" in text[1]
+    assert text[1].endswith("you: ask for no GPU, by gpus or by & in the architecture")
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 3])
+def test_b14_task_queues_and_their_pilots_ask_for_the_gpus_that_checks_ask_for(gpus: int) -> None:
+    spec = task(architecture="&nvidia", gpus=gpus).spec
+    assert Requirements.of(spec, task().owner).gpus == max(gpus, 1)
+    assert SpecTable().rows([spec]).numbers["gpus"].tolist() == [max(gpus, 1)]
+
+
+def test_b14_what_if_opens_a_queue_by_the_architecture_or_by_its_gpus() -> None:
+    house = federation([queue("CPU")])
+    state = world(house, task(architecture="&nvidia-a100"))
+    for change in (Changes(task={"architecture": ""}), Changes(queues={"CPU": {"gpus": 1}})):
+        found = what_if.decide(state, change)
+        assert (found.opened, found.closed) == (("CPU",), ())
 
 
 def test_b14_a_platform_asks_for_its_processor_also_at_any() -> None:

@@ -229,7 +229,7 @@ class Queue:
     cores: Cores = 1
     """Cores of a slot; 0 takes any number (B13)."""
     gpus: Cores = 0
-    """GPUs of a slot (B14)."""
+    """GPUs of a slot; where 0, a queue that publishes accelerators in ``architectures`` has one (B14)."""
     core_power: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """HS23 per core; none is unknown, and counts as 10 (B21)."""
     min_memory: Megabytes = 0
@@ -268,6 +268,11 @@ class Queue:
     def is_online(self) -> bool:
         """Tell whether brokerages place jobs there whose task does not name it (B4)."""
         return self.status in ("online", "standby")
+
+    @property
+    def gpus_of_slot(self) -> int:
+        """GPUs of a slot: as declared, else one where accelerators are published (B14)."""
+        return self.gpus or int(any(item.type == "gpu" for item in self.architectures))
 
     @property
     def forwards(self) -> bool:

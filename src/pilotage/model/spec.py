@@ -186,7 +186,8 @@ class TaskSpec:
     max_cores: Cores = 0
     """Most cores of a queue; 0: no limit (B13)."""
     gpus: Cores = 0
-    """GPUs of a job, which sees these alone; where 0, ``&`` in ``architecture`` asks for one (B14)."""
+    """GPUs of a job, which sees these alone; where 0, ``&`` in ``architecture`` asks for one. A queue whose
+    slots have fewer takes no such job (B14)."""
     ram: Megabytes = 0
     """MB, per core unless ``ram_unit`` is MB (B15)."""
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"

@@ -41,7 +41,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         "core_power": known(queue.core_power for queue in queues),
         "min_memory": _numbers(queue.min_memory for queue in queues),
         "max_memory": _numbers(queue.max_memory for queue in queues),
-        "gpus": _numbers(queue.gpus for queue in queues),
+        "gpus": _numbers(queue.gpus_of_slot for queue in queues),
         "max_workdir": _numbers(queue.max_workdir for queue in queues),
         "min_walltime": _numbers(queue.min_walltime for queue in queues),
         "max_walltime": _numbers(queue.max_walltime for queue in queues),

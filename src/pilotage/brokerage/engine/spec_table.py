@@ -181,7 +181,7 @@ def _numbers(spec: TaskSpec) -> tuple[float, ...]:
     return (
         spec.cores,
         spec.max_cores,
-        spec.gpus,
+        spec.gpus_used,
         spec.fixed_memory,
         spec.memory_per_core,
         least_output(spec),

@@ -137,7 +137,7 @@ def _declared(site: Site, queues: list[Queue], stations: tuple[str, ...]) -> dic
         "Nucleus": site.nucleus,
         "Queues": tuple(queue.name for queue in queues),
         "Cpus": max(queue.cores for queue in queues),
-        "Gpus": max(queue.gpus for queue in queues),
+        "Gpus": max(queue.gpus_of_slot for queue in queues),
         "MaxMemory": _most([queue.max_memory for queue in queues]),
         "MaxWalltime": _most([queue.max_walltime for queue in queues]),
     }

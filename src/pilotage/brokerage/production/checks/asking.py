@@ -35,8 +35,8 @@ def most_cores(group: Group) -> tuple[Asked, ...]:
 
 
 def gpus(group: Group) -> tuple[Asked, ...]:
-    """The GPUs themselves."""
-    return (Asked(field="gpus", value=group.spec.gpus, each=1.0),)
+    """The GPUs themselves; nothing where only the architecture names one, for which there is no number."""
+    return (Asked(field="gpus", value=group.spec.gpus, each=1.0),) if group.spec.gpus else ()
 
 
 def memory(group: Group) -> tuple[Asked, ...]:

@@ -31,9 +31,17 @@ def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict((tasks.max_cores > 0) & (queues.cores > tasks.max_cores), tasks.max_cores, queues.cores)
 
 
-@check("B14", "GPUs", "user", reads=("gpus",), unit="GPUs", asks=asking.gpus)
+@check(
+    "B14",
+    "GPUs",
+    "user",
+    reads=("gpus",),
+    unit="GPUs",
+    lifted_by="ask for no GPU, by gpus or by & in the architecture",
+    asks=asking.gpus,
+)
 def gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's slots have the GPUs that a job asks for."""
+    """The queue's slots have the GPUs that a job asks for: one where its architecture names one."""
     return Verdict(tasks.gpus > queues.gpus, tasks.gpus, queues.gpus) if tasks.gpus.any() else NEVER
 
 
