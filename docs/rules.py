@@ -298,8 +298,9 @@ RULES: tuple[Rule, ...] = (
         (f"{PRODUCTION}.placement",),
         (f"{PRODUCTION}.placement:BOOTSTRAP",),
         "Of the job's own global share, here to B36; workers are running and submitted pilots. Starting jobs "
-        "count where `num_slots` is 0; where it is not given, the slots of our own pilots do: `max_pilots` × "
-        "`pilot_slots`.",
+        "count where `num_slots` is 0. Where it is not given, the slots of our own pilots, `max_pilots` × "
+        "`pilot_slots`, count while one called in the last 3 h, as 20 at most where none ever did, and not "
+        "at all at queues that went silent.",
     ),
     Rule(
         "B31",
@@ -374,7 +375,9 @@ RULES: tuple[Rule, ...] = (
             "timeouts.fast_rebro_threshold_nqueue_frac",
             "timeouts.fast_rebro_wait",
         ),
-        settled="Only of shares with a threshold; a job stays for an hour first, or it would come and go.",
+        settled="Only of shares with a threshold, and not at queues with `num_slots`: slots of our own "
+        "pilots are none. A job stays for an hour first, or it would come and go. A starting job moves as "
+        "its next attempt, while it has one left.",
     ),
     Rule(
         "D1",

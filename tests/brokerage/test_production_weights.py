@@ -14,7 +14,7 @@ from pilotage.brokerage.production.placement import capacity, initial_weight
 from pilotage.model.federation import ComputingElement, Link
 from pilotage.model.work import File, Replica
 from pilotage.model.world import World
-from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
+from pilotage.testing import NOW, federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
 from pilotage.testing.choices import decide, only_choice
 
 TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
@@ -22,13 +22,22 @@ SITES = ("HOME", "AWAY", "HOME")
 
 
 def _capacity(
-    *, running: int = 0, workers: int = 0, starting: int = 0, num_slots: int | None = None, **attributes: Any
+    *,
+    running: int = 0,
+    workers: int = 0,
+    starting: int = 0,
+    num_slots: int | None = None,
+    silent: float | None = None,
+    **attributes: Any,
 ) -> float:
+    """R of a queue whose last pilot called ``silent`` s ago; None: none ever did."""
     house = federation([queue(num_slots=num_slots, **{"computing_element": None} | attributes)])
     state = world(
         house,
         job_counts=jobs_at("Q", running=running, starting=starting),
-        queue_reports=(queue_report("Q", batch_workers=workers),),
+        queue_reports=(
+            queue_report("Q", batch_workers=workers, last_pilot=None if silent is None else NOW - silent),
+        ),
     )
     columns = QueueColumns.of(house).during(state)
     return float(capacity(columns, columns.live.of_share("default"))[0])
@@ -52,12 +61,52 @@ def test_b30_starting_jobs_count_only_where_num_slots_is_zero() -> None:
     assert _capacity(running=1, starting=5, num_slots=2) == 2
 
 
-def test_b30_slots_of_our_own_pilots_count_where_none_are_declared() -> None:
-    own = ComputingElement(max_pilots=3, pilot_slots=8)
-    assert _capacity(running=7, computing_element=own) == 24
-    assert _capacity(running=25, computing_element=own) == 25
-    assert _capacity(running=7, num_slots=2, computing_element=own) == 7
-    assert _capacity(running=7, starting=9, num_slots=0, computing_element=own) == 9
+OWN = ComputingElement(max_pilots=30, pilot_slots=8)
+
+
+def test_b30_slots_of_our_own_pilots_count_while_pilots_call() -> None:
+    for silent in (0.0, 3 * 3600.0):
+        assert _capacity(running=7, silent=silent, computing_element=OWN) == 240
+        assert _capacity(running=250, silent=silent, computing_element=OWN) == 250
+
+
+def test_b30_slots_of_our_own_pilots_count_as_twenty_where_none_ever_called() -> None:
+    assert _capacity(computing_element=OWN) == 20
+    assert _capacity(computing_element=replace(OWN, max_pilots=2)) == 16
+    assert _capacity(running=25, computing_element=OWN) == 25
+    assert _capacity(workers=50, computing_element=OWN) == 20, "no more than what batch workers promise"
+
+
+def test_b30_slots_of_our_own_pilots_count_nothing_where_these_went_silent() -> None:
+    silent = 3 * 3600 + 1.0
+    assert _capacity(silent=silent, computing_element=OWN) == 0
+    assert _capacity(running=7, silent=silent, computing_element=OWN) == 7
+    assert _capacity(running=7, workers=9, silent=silent, computing_element=OWN) == 9
+
+
+@pytest.mark.parametrize("silent", [None, 0.0, 4 * 3600.0])
+def test_b30_declared_num_slots_count_whatever_our_own_pilots_do(silent: float | None) -> None:
+    assert _capacity(running=7, num_slots=2, silent=silent, computing_element=OWN) == 7
+    assert _capacity(running=7, num_slots=300, silent=silent, computing_element=OWN) == 300
+    assert _capacity(running=7, starting=9, num_slots=0, silent=silent, computing_element=OWN) == 9
+
+
+def test_b30_jobs_that_leave_a_dead_queue_do_not_go_back() -> None:
+    """A queue of 400 declared slots whose pilots went silent weighs least, and takes none of 348 jobs."""
+    house = federation([queue("DEAD", max_pilots=400), queue("LIVE", max_pilots=200)])
+    asked = task()
+    state = world(
+        house,
+        asked,
+        jobs=jobs(asked, 348),
+        job_counts=(*jobs_at("DEAD", activated=20), *jobs_at("LIVE", running=50)),
+        queue_reports=(
+            queue_report("DEAD", last_pilot=NOW - 4 * 3600),
+            queue_report("LIVE", last_pilot=NOW),
+        ),
+    )
+    assert only_choice(state).placed == {"LIVE": 348}
+    assert _factors(state, "DEAD")["B32"] == pytest.approx(1 / 30)
 
 
 def test_b30_a_queue_of_four_slots_gets_more_jobs_than_one_of_one() -> None:

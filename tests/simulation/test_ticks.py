@@ -26,7 +26,9 @@ def large() -> Federation:
     """Queues with room for all jobs at once."""
     found = federation()
     element = ComputingElement(max_pilots=1000, pilot_slots=8)
-    return replace(found, queues=tuple(replace(one, computing_element=element) for one in found.queues))
+    return replace(
+        found, queues=tuple(replace(one, computing_element=element, num_slots=8000) for one in found.queues)
+    )
 
 
 @pytest.mark.parametrize(("tick", "split", "brokered"), [(60, 1000, 1000), (600, 2500, 2500)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.model.decision import Decision
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
-from pilotage.model.federation import Federation, Queue, Site, Storage, TimeoutConstants
+from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage, TimeoutConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
 from pilotage.model.timeouts import OUTCOMES, RULES
@@ -358,7 +358,7 @@ def crowded(queued: int, running: int, elsewhere: int = 0, **queue: Any) -> Worl
     """Twenty jobs that wait at q1, and these counts."""
     jobs = tuple(job(id_, S.ACTIVATED, 2 * HOUR + id_) for id_ in range(1, 11))
     jobs += tuple(job(id_, S.ASSIGNED, 2 * HOUR + id_) for id_ in range(11, 20))
-    jobs += (job(20, S.ACTIVATED, HOUR - 1), job(21, S.STARTING, DAY))
+    jobs += (job(20, S.ACTIVATED, HOUR - 1),)
     counts = (
         JobCount(queue="q1", share="default", state=S.ACTIVATED, jobs=queued),
         JobCount(queue="q1", share="default", state=S.RUNNING, jobs=running),
@@ -367,11 +367,18 @@ def crowded(queued: int, running: int, elsewhere: int = 0, **queue: Any) -> Worl
     return replace(world(*jobs, **queue), job_counts=counts)
 
 
+def moved_of(where: World, most: dict[str, int]) -> set[int]:
+    found = followed(where, timeouts.watch(with_timeouts(where, fast_rebro_threshold_nqueue=most)))
+    return {id_ for id_, (state, _) in found.items() if state is S.DEFINED}
+
+
 def moved_fast(where: World, **constants: Any) -> set[int]:
     constants = {"fast_rebro_threshold_nqueue": {"default": 5}} | constants
     found = followed(where, timeouts.watch(with_timeouts(where, **constants)))
-    assert all(attempt == 1 for _, attempt in found.values())
-    return {id_ for id_, (state, _) in found.items() if state is S.DEFINED}
+    started = {one.id for one in where.jobs if one.state is S.STARTING}
+    moved = {id_ for id_, (state, _) in found.items() if state is S.DEFINED}
+    assert all(attempt == 1 + (id_ in moved & started) for id_, (_, attempt) in found.items())
+    return moved
 
 
 def test_fast_rebrokerage_moves_the_excess_over_all_three_thresholds_oldest_first() -> None:
@@ -390,3 +397,24 @@ def test_fast_rebrokerage_leaves_alone_what_it_should() -> None:
     for queue in ({"num_slots": 4}, {"status": "paused"}, {"disable_reassign": True}):
         assert moved_fast(crowded(21, running=0, **queue)) == set()
     assert 20 not in moved_fast(crowded(1000, running=0)), "it has not waited for an hour"
+
+
+def test_fast_rebrokerage_moves_from_queues_whose_own_pilots_have_declared_slots() -> None:
+    own = ComputingElement(max_pilots=400, pilot_slots=8)
+    assert moved_fast(crowded(21, running=1, computing_element=own)) == set(range(6, 20))
+
+
+def test_fast_rebrokerage_moves_starting_jobs_as_their_next_attempt_while_they_have_one() -> None:
+    """The pilot that prepares the job may still hold it: the attempt fences it."""
+    starting = tuple(job(id_, S.STARTING, 3 * HOUR + id_, pilot=1) for id_ in (21, 22))
+    last = replace(job(23, S.STARTING, 4 * HOUR, pilot=1), attempt=3)
+    young = job(24, S.STARTING, HOUR - 1, pilot=1)
+    where = replace(crowded(21, running=0), pilots=(pilot(silent=60),))
+    where = replace(where, jobs=(*where.jobs, *starting, last, young))
+    found = followed(where, timeouts.watch(with_timeouts(where, fast_rebro_threshold_nqueue={"default": 20})))
+    assert {id_ for id_, (state, _) in found.items() if state is S.DEFINED} == {22}, "one of 21, the oldest"
+    assert found[22] == (S.DEFINED, 2)
+    assert found[23] == (S.STARTING, 3), "it has no attempt left, and moves nowhere"
+    counts = (JobCount(queue="q1", share="default", state=S.STARTING, jobs=2),)
+    more = replace(where, job_counts=(*where.job_counts, *counts))
+    assert moved_of(more, {"default": 20}) == {22, 21, 19}, "starting jobs count as waiting ones"

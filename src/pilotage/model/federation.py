@@ -259,8 +259,9 @@ class Queue:
     pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     """Pledged power in HS23; -1 is an opportunistic queue, which takes no urgent work (B8)."""
     num_slots: Number | None = None
-    """Slots that it counts as having, whatever runs (B30). Without it those of the pilots that its computing
-    element may have count: ``max_pilots`` × ``pilot_slots``."""
+    """Slots that it counts as having, whatever runs; fast rebrokerage then leaves its jobs alone (B30, T).
+    Without it those of its own pilots, ``max_pilots`` × ``pilot_slots``, count while these call: all where
+    one called in the last three hours, 20 at most where none ever did."""
     vos: tuple[Name, ...] = ()
     """VOs whose tasks may use it; none named: all (F1)."""
 
@@ -280,12 +281,10 @@ class Queue:
         return self.computing_element is not None and self.computing_element.kind == "pilotage"
 
     @property
-    def declared_slots(self) -> int:
-        """Payloads that may run there at once as far as it is declared; -1 where nothing is (B30)."""
-        if self.num_slots is not None:
-            return self.num_slots
+    def own_slots(self) -> int:
+        """Slots of as many pilots as its computing element may have; 0 without one (B30)."""
         own = self.computing_element
-        return own.max_pilots * own.pilot_slots if own else -1
+        return own.max_pilots * own.pilot_slots if own else 0
 
     releases: tuple[str, ...] = ("ANY",)
     """``ANY`` offers every software; ``AUTO`` goes by the fields below; else releases, as ``version`` or

@@ -4,26 +4,28 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .federation import Federation
-from .states import JobState
+from .states import QUEUED_JOBS, JobState
 from .timeouts import resting_queues
 from .world import JobCount
 
-_QUEUED = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
+MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
+"""States from which fast rebrokerage takes jobs; none that is defined has a queue to be taken from."""
 
 
 def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str, str], int]:
     """Queued jobs beyond all three thresholds, by queue and share; only where there are any.
 
     Thresholds: ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the share's
-    queued jobs anywhere, and ``..._nqueue`` of the share, without which nothing moves. Queues with
-    ``num_slots``, and those at which no time-out holds, keep their jobs.
+    queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues with
+    ``num_slots``, and those at which no time-out holds, keep their jobs. Slots of our own pilots are no
+    ``num_slots`` (B30).
     """
     constants = federation.timeouts
     queued: Counter[tuple[str, str]] = Counter()
     running: Counter[tuple[str, str]] = Counter()
     everywhere: Counter[str] = Counter()
     for count in counts:
-        if count.state in _QUEUED:
+        if count.queue and count.state in QUEUED_JOBS:
             queued[count.queue, count.share] += count.jobs
             everywhere[count.share] += count.jobs
         elif count.state is JobState.RUNNING:

@@ -129,7 +129,7 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.DEFINED], [J.ASSIGNED], "brokered; inputs must be moved"),
     *_rows("job", [J.DEFINED], [J.ACTIVATED], "brokered; inputs are there"),
     *_rows("job", [J.ASSIGNED], [J.ACTIVATED], "inputs arrived"),
-    *_rows("job", [*_UNSTARTED, J.SENT], [J.DEFINED], "not started in time; brokered again"),
+    *_rows("job", [*_UNSTARTED, J.SENT, J.STARTING], [J.DEFINED], "not started in time; brokered again"),
     *_rows("job", [J.ACTIVATED], [J.SENT], "matched to a pilot"),
     *_rows(
         "job", [J.ASSIGNED], [J.SENT], "borrowed by a pilot elsewhere, which reads its inputs itself (E2)"

@@ -9,7 +9,7 @@ from sqlalchemy import Select, bindparam, func, not_, or_, select, text
 from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.failures import Failure
-from pilotage.model.rebrokerage import excess
+from pilotage.model.rebrokerage import MOVED_FAST, excess
 from pilotage.model.states import (
     AT_A_PILOT,
     LIVE_TASKS,
@@ -61,7 +61,7 @@ _FORGOTTEN = (
 )
 _WAITING_LONGEST = {
     state: _DUE[state].where(_j.queue == bindparam("queue"), _j.share == bindparam("share"))
-    for state in UNSTARTED_JOBS
+    for state in MOVED_FAST
 }
 _p = pilots.c
 _heard = func.coalesce(_p.heartbeat, _p.since)

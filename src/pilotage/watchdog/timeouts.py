@@ -7,7 +7,7 @@ from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.failures import allowed_attempts
 from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.rebrokerage import excess
+from pilotage.model.rebrokerage import MOVED_FAST, excess
 from pilotage.model.states import UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.step_names import WATCH
 from pilotage.model.timeouts import (
@@ -77,7 +77,9 @@ class _Watchdog:
                 stay.append(job)
         for job in self._too_many(stay):
             cause = "more wait here than its queue works off: fast rebrokerage"
-            moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
+            # A pilot has what starts: it must not begin the attempt that another one is given.
+            is_held = job.state is JobState.STARTING
+            moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=is_held)
         return moves.gathered()
 
     def _most(self, job: Job) -> int:
@@ -86,17 +88,24 @@ class _Watchdog:
         return allowed_attempts(self._world.failures, job.id, guard, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
-        """The oldest of the jobs that have not started, as many as their queue has too many of."""
+        """The oldest of the jobs that have not started, as many as their queue has too many of.
+
+        One that a pilot prepares moves as its next attempt, and stays where it has none left.
+        """
         before = self._world.time - self._constants.fast_rebro_wait
         waiting: dict[tuple[str, str], list[Job]] = defaultdict(list)
         for job in sorted(jobs, key=lambda job: (job.since, job.id)):
-            if job.state in UNSTARTED_JOBS and job.since <= before:
+            if job.since <= before and self._may_move_fast(job):
                 waiting[job.queue, job.share].append(job)
         return [
             job
             for place, many in excess(self._federation, self._world.job_counts).items()
             for job in waiting[place][:many]
         ]
+
+    def _may_move_fast(self, job: Job) -> bool:
+        is_last = job.state is JobState.STARTING and job.attempt >= self._most(job)
+        return job.state in MOVED_FAST and not is_last
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """The outcome for a job, and why; "none" while it may stay."""

@@ -49,7 +49,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
         "transferring_limit": known(queue.transferring_limit for queue in queues),
         "num_slots": _numbers(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
-        "declared_slots": _numbers(queue.declared_slots for queue in queues),
+        "own_slots": _numbers(0 if queue.num_slots is not None else queue.own_slots for queue in queues),
     }
 
 

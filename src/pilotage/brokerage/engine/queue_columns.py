@@ -101,7 +101,7 @@ class QueueColumns:
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
     Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
     stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are declared;
-    ``declared_slots`` are then those of this system's own pilots.
+    ``own_slots`` are then those that this system's own pilots may have, 0 where ``num_slots`` are declared.
     """
 
     federation: Federation
@@ -148,7 +148,7 @@ class QueueColumns:
     transferring_limit: Column
     opportunistic: Mask
     num_slots: Column
-    declared_slots: Column
+    own_slots: Column
     own_pilots: Mask
     blacklists: Mapping[Blacklisting, Mask]
     live: LiveColumns

@@ -16,6 +16,7 @@ from pilotage.model.reasons import Given, PackedCandidates, PackedRefusal
 from pilotage.model.states import JobState
 
 from .candidates import Pairs
+from .checks.status import NO_PILOTS_AFTER
 from .extensions import CandidateOrder, Ranking, keys_of
 
 BOOTSTRAP = 20.0
@@ -25,15 +26,24 @@ CROWDED = Label(
 
 
 def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
-    """B30: R, the largest of what runs, what batch workers promise, and the slots that are declared.
+    """B30: R, the largest of what runs, what batch workers promise, and ``num_slots``.
 
-    ``jobs`` are those of one global share; workers, running and submitted, serve all shares.
+    The slots of our own pilots count as these while pilots call (B26). ``jobs`` are those of one global
+    share; workers, running and submitted, serve all shares.
     """
     running = jobs[JobState.RUNNING]
     workers = queues.live.batch_workers
     promised = np.where((running < BOOTSTRAP) & (workers > running), np.minimum(workers, BOOTSTRAP), 0)
     dynamic = np.where(queues.num_slots == 0, jobs[JobState.STARTING], 0)
-    slots: Column = np.maximum.reduce([running, promised, queues.declared_slots, dynamic])
+    slots: Column = np.maximum.reduce([running, promised, queues.num_slots, _own_slots(queues), dynamic])
+    return slots
+
+
+def _own_slots(queues: QueueColumns) -> Column:
+    """B30: slots of our own pilots. All where one called lately, 20 at most where none ever did; or none."""
+    silent = queues.live.time - queues.live.last_pilot
+    untried = np.where(np.isnan(silent), np.minimum(queues.own_slots, BOOTSTRAP), 0)
+    slots: Column = np.where(silent <= NO_PILOTS_AFTER, queues.own_slots, untried)
     return slots
 
 
