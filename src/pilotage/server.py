@@ -20,6 +20,7 @@ from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.archiving import Archiving
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
+from pilotage.flow.calls import federation_changes
 from pilotage.flow.loops import Loops
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
@@ -31,7 +32,7 @@ from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.settings import Settings
-from pilotage.store import NoFederation, Store
+from pilotage.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +95,15 @@ def run(
     federation: Federation | None,
     only: Sequence[str] = (),
     listener: socket.socket | None = None,
+    *,
+    path: str = "",
+    force: bool = False,
 ) -> None:
     """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all.
 
-    The API answers at the ``listener``; without one there is none.
+    The ``federation`` is put in force where the file at this ``path`` has changed since it was loaded;
+    ``force`` does it also where work or files are lost by it, which otherwise raises WorkInTheWay. The API
+    answers at the ``listener``; without one there is none.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     _keep_private(settings.store)
@@ -105,8 +111,8 @@ def run(
         _upgrade_apart(settings.store)
     store = Store.open(settings.store)
     try:
-        if federation is not None and federation != _known(store):
-            store.save_federation(federation, "up")
+        if federation is not None:
+            federation_changes.load(store, federation, path, force=force)
         _first_token(store, settings.home / "token")
         _run(store, settings, tuple(only) or LOOPS, listener)
     finally:
@@ -204,13 +210,6 @@ def _end_within_grace() -> None:
     timer = threading.Timer(GRACE, end)
     timer.daemon = True
     timer.start()
-
-
-def _known(store: Store) -> Federation | None:
-    try:
-        return store.federation()
-    except NoFederation:
-        return None
 
 
 def _keep_private(store: str) -> None:

@@ -11,9 +11,9 @@ from pilotage.model.decision import Create
 from pilotage.model.documents import from_document, to_document
 from pilotage.model.federation import Federation
 from pilotage.model.states import TransferState
-from pilotage.model.work import File, NewTransfer
+from pilotage.model.work import File, NewTransfer, Replica
 from pilotage.model.world import World
-from pilotage.testing.stores import moved, passage
+from pilotage.testing.stores import create, moved, passage
 
 from .conftest import ALICE, NOW, OTHER_ALICE, House, Submit, federation
 
@@ -119,6 +119,41 @@ def test_a_federation_of_another_name_is_refused(house: House, operator: TestCli
     assert "keep the name, or give 'renamed' a store of its own" in fault["message"]
     assert operator.get("/federation").json()["name"] == "small"
     assert "broker" not in house.woken()
+
+
+def test_a_federation_is_tried_before_it_is_loaded(house: House, operator: TestClient) -> None:
+    document = operator.get("/federation").json()
+    document["queues"][0]["status"] = "offline"
+    name = document["queues"][0]["name"]
+    tried = operator.put("/federation", json=document, params={"dry_run": True}).json()
+    assert tried["changes"] == [f"  queues.{name}.status: online -> offline"]
+    assert operator.get("/federation").json()["queues"][0]["status"] == "online"
+    assert operator.put("/federation", json=document).json()["version"] == tried["version"] + 1
+
+
+def test_a_federation_that_loses_files_is_refused_unless_forced(house: House, operator: TestClient) -> None:
+    create(house.store, File(name="a", size=1, checksum=""))
+    document = operator.get("/federation").json()
+    create(house.store, Replica(file="a", storage=document["storages"][0]["name"]))
+    document["storages"][0]["url"] = "file:///elsewhere"
+    refused = operator.put("/federation", json=document)
+    assert refused.status_code == 409
+    assert "1 known file, 1 of which no other storage has" in refused.json()["detail"]
+    assert operator.put("/federation", json=document, params={"force": True}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/yaml", "text/plain", "application/x-www-form-urlencoded"]
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", "/federation"), ("POST", "/tasks"), ("POST", "/plan/broker")]
+)
+def test_what_is_no_json_is_refused_by_its_content_type(
+    operator: TestClient, method: str, path: str, content_type: str
+) -> None:
+    answer = operator.request(method, path, content=b"name: x", headers={"Content-Type": content_type})
+    assert answer.status_code == 415
+    assert answer.json()["detail"] == "send JSON, with `Content-Type: application/json`"
 
 
 def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, operator: TestClient) -> None:

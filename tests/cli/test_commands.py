@@ -435,6 +435,32 @@ def test_a_federation_is_loaded(pilotage: Pilotage, server: FakeServer, tmp_path
     assert server.requests[0][1]["queues"][0]["name"] == "short"
 
 
+def test_a_federation_that_would_lose_work_is_refused_with_what_would_work(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "federation.yaml"
+    path.write_text(FEDERATION)
+    refusal = "queue lab is removed, with 2 running jobs. `force` does it all the same"
+    server.answers["PUT /federation"] = (409, {"detail": refusal})
+    result = pilotage("federation", "load", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "with 2 running jobs. --force does it all the same" in result.stderr
+
+
+def test_a_dry_run_shows_the_differences_and_what_follows(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "federation.yaml"
+    path.write_text(FEDERATION)
+    lost = "queue lab is removed, with 2 running jobs: lost"
+    answer = {"version": 3, "changes": ["- queues.lab"], "effects": [lost], "losses": [lost]}
+    server.answers["PUT /federation"] = answer
+    result = pilotage("federation", "load", path, "--dry-run")
+    assert result.stdout.splitlines()[:2] == ["- queues.lab", lost]
+    assert "without --force" in result.stdout
+    assert "in force" not in result.stdout
+
+
 def test_a_federation_that_the_server_refuses_is_told_with_lines(
     pilotage: Pilotage, server: FakeServer, tmp_path: Path
 ) -> None:

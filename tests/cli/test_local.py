@@ -357,13 +357,15 @@ def test_up_runs_the_server_with_what_was_asked(
     runs: list[Any] = []
     monkeypatch.setattr(
         "pilotage.server.run",
-        lambda settings, federation, only, listener: runs.append((settings, federation, only, listener)),
+        lambda settings, federation, **asked: runs.append((settings, federation, asked)),
     )
     words = ("--federation", federation_file) if as_option else (federation_file,)
     result = pilotage("up", *words, "--only", "split,broker", "--no-api", "--port", 9000)
     assert (result.exit_code, result.stdout) == (0, "")
-    ((settings, federation, only, listener),) = runs
-    assert (federation, only, listener) == (FEDERATION, ("split", "broker"), None)
+    ((settings, federation, asked),) = runs
+    path = str(federation_file.resolve())
+    expected = {"only": ("split", "broker"), "listener": None, "path": path, "force": False}
+    assert (federation, asked) == (FEDERATION, expected)
     assert (settings.home, settings.port) == (pilotage.home, 9000)
 
 

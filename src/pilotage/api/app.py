@@ -33,6 +33,7 @@ from .access import KnownTokens
 from .answers import answer, describe_answers, misread
 from .dependencies import PREFIX
 from .descriptions import describe
+from .documents import NO_JSON
 from .fast_path import FastPath, FaultHandler
 from .guard import Guard
 from .openapi import OpenApi
@@ -97,6 +98,8 @@ async def _health() -> Health:
 
 
 async def _not_understood(_: Request, fault: RequestValidationError) -> Response:
+    if isinstance(fault.body, bytes):  # what is sent as something else than JSON is left as it came
+        return answer({"detail": NO_JSON}, 415)
     return answer({"detail": misread(fault.errors())}, 422)
 
 

@@ -6,6 +6,7 @@ They are read by the routes, in threads of their own: a large one does not keep 
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
+from fastapi import HTTPException
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
@@ -15,6 +16,9 @@ from pilotage.model.federation import Federation
 from pilotage.model.work import TaskSpec
 
 T = TypeVar("T")
+
+NO_JSON = "send JSON, with `Content-Type: application/json`"
+"""What is answered to any other body (415)."""
 
 
 def _unread(kind: type[Any]) -> GetPydanticSchema:
@@ -31,7 +35,12 @@ Declared = Annotated[object, _unread(Federation)]
 def read(
     kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()
 ) -> T | BadDocument:
-    """The record that a document describes, or the BadDocument that it is; see :func:`checked`."""
+    """The record that a document describes, or the BadDocument that it is; see :func:`checked`.
+
+    Raises HTTPException for a body that is no JSON: it comes as bytes.
+    """
+    if isinstance(document, bytes):
+        raise HTTPException(415, NO_JSON)
     try:
         return checked(kind, document, also)
     except BadDocument as bad:

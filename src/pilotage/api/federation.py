@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Body, HTTPException, Query, Response
+from pydantic import BaseModel, Field
 
 from pilotage.federation.faults import BadDocument, Fault
-from pilotage.flow.calls import acceptance
+from pilotage.flow.calls import acceptance, federation_changes
 from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.world import World
 from pilotage.store import FederationRenamed
@@ -24,6 +24,9 @@ class Saved(BaseModel):
     """The number of the version that is in force now."""
 
     version: int
+    changes: Annotated[list[str], Field(description="What is declared otherwise than before.")]
+    effects: Annotated[list[str], Field(description="What follows for work and files that are there.")]
+    losses: Annotated[list[str], Field(description="Those of them by which something is lost.")]
 
 
 @router.get("/federation", responses=documented(Federation, 409))
@@ -33,17 +36,44 @@ def get_federation(caller: Person, store: TheStore) -> Response:
     return answer(federation if caller.role == "operator" else without_options(federation))
 
 
-@router.put("/federation", responses=documented(Saved))
-def put_federation(body: Annotated[Declared, Body()], caller: Operator, runtime: TheRuntime) -> Response:
-    """Replace the federation, without a restart; nothing of one that has faults is taken."""
+@router.put("/federation", responses=documented(Saved, 409))
+def put_federation(
+    body: Annotated[Declared, Body()],
+    caller: Operator,
+    runtime: TheRuntime,
+    dry_run: Annotated[
+        bool, Query(description="Only tell what would change, and what would follow.")
+    ] = False,
+    force: Annotated[bool, Query(description="Also where work or files are lost by it.")] = False,
+    file: Annotated[
+        str, Query(max_length=4000, description="Path of the file that declares it, by which `up` knows it.")
+    ] = "",
+) -> Response:
+    """Replace the federation, without a restart; nothing of one that has faults is taken.
+
+    What would lose running jobs, or files that are known, is refused (409) with what stands in the way and
+    what would work instead, unless it is forced. A dry run answers with the version in force.
+    """
     federation = read(Federation, body, acceptance.faults)
     if isinstance(federation, BadDocument):
         return answer({"detail": faults_of(federation)}, 422)
     try:
-        version = runtime.save_federation(federation, actor(caller))
+        found_ = federation_changes.review(runtime.store, federation)
+        if dry_run:
+            version = runtime.store.version()
+        else:
+            version = federation_changes.save(runtime.store, federation, actor(caller), file, force=force)
+            runtime.wakeups.wake_all()
     except FederationRenamed as error:
         return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
-    return answer({"version": version})
+    except federation_changes.WorkInTheWay as error:
+        raise HTTPException(409, f"{error}. `force` does it all the same") from error
+    told = {
+        "changes": [change.text for change in found_.changes],
+        "effects": [effect.text for effect in found_.effects],
+        "losses": [loss.text for loss in found_.losses],
+    }
+    return answer({"version": version, **told})
 
 
 @router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from . import adding, importing
+from .errors import BadInput
 from .output import Json, document_text, echo, plural, show_json
 
 app = typer.Typer(
@@ -53,9 +54,21 @@ def check(file: File, json_output: Json = False) -> None:
         echo(f"{file} is sound: {federation.name} with {held}")
 
 
-@app.command(epilog="Example: pilotage federation load federation.yaml")
-def load(file: File, json_output: Json = False) -> None:
-    """Replace the server's federation, constants and all; no restart is needed."""
+@app.command(epilog="Example: pilotage federation load federation.yaml --dry-run")
+def load(
+    file: File,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change, and what would follow.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Put it in force also where it loses jobs or files.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Replace the server's federation, constants and all; no restart is needed.
+
+    What would lose running jobs, or files that are known, is refused, with what would work instead.
+    """
     from pilotage.federation import documents
     from pilotage.model.documents import to_document
     from pilotage.model.federation import Federation
@@ -64,14 +77,24 @@ def load(file: File, json_output: Json = False) -> None:
 
     source = documents.SourceFile.of(file)
     federation = documents.read(Federation, source)
+    asked = {"file": str(file.resolve()), "dry_run": str(dry_run), "force": str(force)}
     with Client() as client:
-        answer = client.send("PUT", "/federation", to_document(federation), also=(422,))
-    if "version" not in answer:
-        raise source.refused((None, fault["field"], fault["message"]) for fault in answer["detail"])
+        answer = client.send("PUT", "/federation", to_document(federation), asked, also=(409, 422))
+    if isinstance(refused := answer.get("detail"), str):
+        raise BadInput(refused.replace("`force` does", "--force does"))
+    if refused:
+        raise source.refused((None, fault["field"], fault["message"]) for fault in refused)
     if json_output:
         show_json(answer)
-    else:
+        return
+    for line in (*answer.get("changes", ()), *answer.get("effects", ())):
+        echo(line)
+    if not dry_run:
         echo(f"version {answer['version']} of {federation.name} is in force")
+    elif answer["losses"]:
+        echo("it would be refused without --force: what is lost comes first above")
+    elif not answer["changes"]:
+        echo("nothing would change")
 
 
 @app.command(name="show", epilog="Example: pilotage federation show > federation.yaml")

@@ -26,6 +26,9 @@ def up(
     federation: Annotated[Path | None, typer.Option(help="The same as an option.")] = None,
     only: Annotated[str | None, typer.Option(metavar="LOOP,...", help="Run these loops only.")] = None,
     no_api: Annotated[bool, typer.Option("--no-api", help="Run loops without the API.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Put the file in force also where it loses jobs or files.")
+    ] = False,
     host: Annotated[
         str | None, typer.Option(help="The address to listen on, else that of PILOTAGE_URL.")
     ] = None,
@@ -35,6 +38,9 @@ def up(
 ) -> None:
     """Start the server: the API and the loops, until it is interrupted.
 
+    The file is put in force where it has changed since it was last loaded. Otherwise what is in force stays,
+    with all changes that were made since, and the server says so.
+
     The first start makes an operator's token and writes it to the file token in the home.
     """
     import gc
@@ -42,23 +48,33 @@ def up(
     # What is loaded stays: to look through it for garbage again and again took a quarter of the start. The
     # server collects once it runs.
     gc.disable()
+    loops, known = _loops(only), settings().at(host, port)
+    _run(known, file or federation, loops, with_api=not no_api, force=force)
+
+
+def _run(
+    known: "Settings", declared: Path | None, loops: tuple[str, ...], *, with_api: bool, force: bool
+) -> None:
     from pilotage import server
     from pilotage.federation.documents import read
     from pilotage.flow.calls import acceptance
+    from pilotage.flow.calls.federation_changes import WorkInTheWay
     from pilotage.model.federation import Federation
 
-    loops, declared = _loops(only), file or federation
-    known = settings().at(host, port)
-    read_federation = read(Federation, declared, acceptance.faults) if declared else None
+    federation = read(Federation, declared, acceptance.faults) if declared else None
     _log_to_terminal()
     name = store_name(known.store)
     with ExitStack() as held:
         # Listened first: a port in use is told before the store is touched.
-        listener = None if no_api else held.enter_context(_listener(known))
-        where = "without the API" if no_api else f"at {known.url}"
+        listener = held.enter_context(_listener(known)) if with_api else None
+        where = f"at {known.url}" if with_api else "without the API"
         echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         held.enter_context(using_store(known.store))
-        server.run(known, read_federation, only=loops, listener=listener)
+        path = str(declared.resolve()) if declared else ""
+        try:
+            server.run(known, federation, only=loops, listener=listener, path=path, force=force)
+        except WorkInTheWay as error:
+            raise BadInput(f"{declared} is not put in force: {error}. Or lose it, with --force") from error
 
 
 def _log_to_terminal() -> None:

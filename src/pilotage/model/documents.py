@@ -1,5 +1,6 @@
 """Worlds, federations, tasks and decisions as documents, the same bytes for the same value."""
 
+import hashlib
 import json
 import threading
 from typing import Any, TypeVar, cast
@@ -47,6 +48,15 @@ def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
 def to_json(value: object) -> bytes:
     """Compact JSON, fields in the order in which the record declares them."""
     return _adapter(type(value)).dump_json(value)
+
+
+def declared_digest(value: object) -> str:
+    """Return a digest of what a record declares: what is as it is by default does not count.
+
+    So it stays the same where a later release has more fields.
+    """
+    text = _adapter(type(value)).dump_json(value, exclude_defaults=True)
+    return hashlib.sha256(text).hexdigest()
 
 
 def canonical_json(value: object) -> str:

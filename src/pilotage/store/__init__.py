@@ -13,6 +13,7 @@ from .errors import (
     NoticesLost,
     StoreError,
 )
+from .federations import FederationFile
 from .files import OutputView, ReplicaView
 from .history import EventView
 from .jobs import JobDetails, JobView
@@ -27,6 +28,7 @@ __all__ = [
     "ArchivedElsewhere",
     "DatasetTaken",
     "EventView",
+    "FederationFile",
     "FederationRenamed",
     "FileConflict",
     "IllegalColumn",

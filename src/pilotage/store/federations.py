@@ -7,7 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Double, Integer, Table, Text, bindparam, func, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+)
 
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation
@@ -33,7 +45,12 @@ federations = Table(
     Column("time", Double, nullable=False),
     text_column("actor"),
     Column("document", Text, nullable=False),
+    text_column("file"),
+    text_column("digest"),
 )
+
+UP = "up"
+"""The actor of versions that a server's start loaded from its file."""
 
 _VERSION = select(func.max(federations.c.version))
 _NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
@@ -42,6 +59,12 @@ _FIRST = (
     .where(federations.c.time < select(func.max(federations.c.time)).scalar_subquery() - REMEMBERED)
     .scalar_subquery()
 )
+_LOADS = (
+    select(federations.c.version, federations.c.file, federations.c.digest, federations.c.document)
+    .where(or_(federations.c.digest != "", federations.c.actor == UP))
+    .order_by(federations.c.version.desc())
+)
+_OF_FILE = _LOADS.where(federations.c.file == bindparam("file")).limit(1)
 _LATELY = (
     select(federations.c.version, federations.c.time, federations.c.document)
     .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
@@ -61,6 +84,13 @@ class InForce(NamedTuple):
     changed: Mapping[str, float]
 
 
+class FederationFile(NamedTuple):
+    """The file that a federation was loaded from: its path, and the digest of what it declares."""
+
+    path: str
+    digest: str
+
+
 class Federations:
     """Saves and remembers the federation."""
 
@@ -69,10 +99,13 @@ class Federations:
         self._lock = threading.Lock()
         self._known: InForce | None = None
 
-    def save(self, federation: Federation, actor: str, time: float) -> int:
+    def save(
+        self, federation: Federation, actor: str, time: float, file: FederationFile | None = None
+    ) -> int:
         """Make this the federation as of ``time``, in s since 1970 UTC; returns its version.
 
-        Raises :class:`FederationRenamed` where the store has one of another name.
+        The ``file`` that it comes from is remembered. Raises :class:`FederationRenamed` where the store has
+        one of another name.
         """
         document = to_json(federation).decode()
 
@@ -82,10 +115,28 @@ class Federations:
                 raise FederationRenamed(name, federation.name)
             version = (connection.execute(_VERSION).scalar() or 0) + 1
             row = {"version": version, "time": time, "actor": actor, "document": document}
+            if file is not None:
+                row |= {"file": file.path, "digest": file.digest}
             connection.execute(insert(federations), row)
             return version
 
         return self._database.write(write)
+
+    def loaded(self, file: FederationFile, federation: Federation) -> int | None:
+        """Return the version that a file was last loaded as; None where it declares something else now.
+
+        It is unchanged if it declares what it did when it was loaded from its path last, or what any file did
+        that was loaded last of all. What a store of before knows are the federations that starts loaded.
+        """
+
+        def read(connection: Connection) -> int | None:
+            last = connection.execute(_LOADS.limit(1)).all()
+            for version, _, digest, document in (*last, *connection.execute(_OF_FILE, {"file": file.path})):
+                if digest == file.digest or (not digest and document == to_json(federation).decode()):
+                    return int(version)
+            return None
+
+        return self._database.read(read)
 
     def current(self, connection: Connection) -> Federation:
         """The federation as of this connection's moment. Raises :class:`NoFederation`."""

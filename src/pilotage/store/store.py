@@ -1,12 +1,13 @@
 """The store as the other rooms see it."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
+from pilotage.model.federation_changes import WorkThere
 
-from . import schema
+from . import schema, work_there
 from .archive import Archive
 from .batch_waits import PilotWaits
 from .catalogue import Catalogue
@@ -16,7 +17,8 @@ from .counters import fold
 from .datasets import Datasets
 from .decisions import candidates_alone, documents
 from .engine import Database
-from .federations import Federations
+from .errors import NoFederation
+from .federations import FederationFile, Federations
 from .heartbeats import Heartbeats
 from .history import Entries, Meanings
 from .live_pilots import LivePilots
@@ -144,9 +146,27 @@ class Store:
         for listener in self.listeners:
             listener(decision, committed)
 
-    def save_federation(self, federation: Federation, actor: str) -> int:
-        """Make this the federation; returns its version. Loops see it at their next pass."""
-        return self._federations.save(federation, actor, self.clock())
+    def save_federation(self, federation: Federation, actor: str, file: FederationFile | None = None) -> int:
+        """Make this the federation; returns its version. Loops see it at their next pass.
+
+        The ``file`` that it was loaded from is remembered.
+        """
+        return self._federations.save(federation, actor, self.clock(), file)
+
+    def loaded_version(self, file: FederationFile, federation: Federation) -> int | None:
+        """Return the version that a file was last loaded as; None where it declares something else now."""
+        return self._federations.loaded(file, federation)
+
+    def version(self) -> int:
+        """Return the number of the federation in force; 0 where there is none."""
+        try:
+            return self.database.read(self._federations.in_force).version
+        except NoFederation:
+            return 0
+
+    def work_there(self, queues: Collection[str], storages: Collection[str]) -> WorkThere:
+        """Read what work and which files are at queues and storages."""
+        return self.database.read(lambda connection: work_there.read(connection, queues, storages))
 
     def federation(self) -> Federation:
         """Read the federation as of now. Raises :class:`NoFederation`."""

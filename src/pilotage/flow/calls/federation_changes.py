@@ -1,0 +1,100 @@
+"""Put a federation in force while work is under way: what changes, what follows, and what is refused."""
+
+import logging
+from dataclasses import dataclass
+
+from pilotage.model.documents import declared_digest
+from pilotage.model.federation import Federation
+from pilotage.model.federation_changes import (
+    FederationChange,
+    FederationEffect,
+    concerned,
+    differences,
+    effects,
+)
+from pilotage.store import FederationFile, FederationRenamed, NoFederation, Store
+from pilotage.store.federations import UP
+
+log = logging.getLogger(__name__)
+
+MOST_TOLD = 20
+"""Losses that a refusal tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A change of the federation, and what follows for what is there."""
+
+    changes: tuple[FederationChange, ...] = ()
+    effects: tuple[FederationEffect, ...] = ()
+
+    @property
+    def losses(self) -> tuple[FederationEffect, ...]:
+        """Effects by which something is lost."""
+        return tuple(effect for effect in self.effects if effect.lost)
+
+
+class WorkInTheWay(Exception):
+    """A change would lose work or files: which, and what would work instead."""
+
+    def __init__(self, losses: tuple[FederationEffect, ...]) -> None:
+        told = [loss.text for loss in losses[:MOST_TOLD]]
+        if len(losses) > MOST_TOLD:
+            told.append(f"and {len(losses) - MOST_TOLD} more")
+        super().__init__("; ".join(told))
+        self.losses = losses
+
+
+def review(store: Store, federation: Federation) -> Review:
+    """Compare a federation with the one in force, and look at what is there. Nothing is changed.
+
+    Raises :class:`FederationRenamed`.
+    """
+    try:
+        before = store.federation()
+    except NoFederation:
+        return Review()
+    if before.name != federation.name:
+        raise FederationRenamed(before.name, federation.name)
+    queues, storages = concerned(before, federation)
+    there = store.work_there(queues, storages) if queues or storages else None
+    follows = effects(before, federation, there) if there else ()
+    return Review(changes=differences(before, federation), effects=follows)
+
+
+def save(store: Store, federation: Federation, actor: str, path: str = "", *, force: bool = False) -> int:
+    """Put a federation in force that was declared by the file at a path; returns its version.
+
+    Raises :class:`WorkInTheWay` where work or files would be lost, unless it is forced, and
+    :class:`FederationRenamed`.
+    """
+    if not force and (losses := review(store, federation).losses):
+        raise WorkInTheWay(losses)
+    return store.save_federation(federation, actor, file_of(federation, path))
+
+
+def file_of(federation: Federation, path: str) -> FederationFile:
+    """Return how the file at a path is remembered that declares a federation."""
+    return FederationFile(path, declared_digest(federation))
+
+
+def load(store: Store, federation: Federation, path: str, *, force: bool = False) -> None:
+    """Put the federation of a server's file in force, if the file declares something else than it did.
+
+    Otherwise the store's stands, with all that was changed since: a restart undoes nothing. Raises as
+    :func:`save` does.
+    """
+    loaded = store.loaded_version(file_of(federation, path), federation)
+    if loaded is None:
+        version = save(store, federation, UP, path, force=force)
+        log.info("%s is in force, as version %d of the federation", path or "the file", version)
+    elif (version := store.version()) != loaded:
+        log.warning(
+            "%s is as it was when it was loaded as version %d: version %d, which came later, stays in force; "
+            "`pilotage federation load` puts the file in force again",
+            path or "the file",
+            loaded,
+            version,
+        )
+    else:
+        log.info("%s is unchanged: version %d of the federation stays in force", path or "the file", version)
