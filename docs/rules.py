@@ -363,7 +363,10 @@ RULES: tuple[Rule, ...] = (
         ("watchdog.timeouts", "model.timeouts"),
         settled=(
             "What has started is a new attempt, what has not is brokered again; what a pilot was sent and "
-            "never said is a try. No job brings its outputs out itself, so none needs a heartbeat for that."
+            "never said is a try. A job's lease follows the heartbeat time-out of its own workflow. The "
+            "`sub_status` of transferring jobs that bring their outputs out themselves is not applicable: "
+            "pilots store outputs before a job leaves `running`, with heartbeats all the while; what is "
+            "transferring the server moves, by transfers with heartbeats of their own."
         ),
     ),
     Rule(

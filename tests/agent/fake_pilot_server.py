@@ -30,6 +30,7 @@ class FakeServer:
     status_of: dict[str, int] = field(default_factory=dict)
     lease: float = 30
     first_lease: float = 0
+    pilot_lease: float = 0
     deaf_once_it_gave_work: bool = False
     heartbeat: float = 0.2
     idle: float = 0.2
@@ -62,6 +63,7 @@ class FakeServer:
             return {
                 "lease": self.lease,
                 "first_lease": self.first_lease,
+                "pilot_lease": self.pilot_lease,
                 "heartbeat": self.heartbeat,
                 "idle": self.idle,
                 "works": works,

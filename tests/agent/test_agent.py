@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -356,6 +357,42 @@ def test_what_no_report_was_answered_of_lives_no_longer_than_the_first_lease(tmp
             server.status_of.clear()
             wait_for(lambda: bool(server.reports), "its end is reported")
     assert server.last().error.startswith("stopped by its pilot: no contact with the server")
+
+
+def test_jobs_of_a_pilot_live_as_long_as_their_own_leases_say(tmp_path: Path) -> None:
+    """A short lease cuts its own job alone, and a pilot lives on for its longest (rules T)."""
+    server = FakeServer(lease=2, pilot_lease=2, idle=2)
+    site = Site(tmp_path, server)
+    site.shared.mkdir()
+    go, out = site.shared / "go", site.shared / "out"
+    waits = f"while [ ! -e {go} ]; do sleep 0.1; done; echo done > {out}"
+    with ExitStack() as later:
+        with server.serving():
+            long = site.work(*sh(waits), first=2, environment={}, lease=600, first_lease=600)
+            server.works = [[site.work("python3", "-c", HANG, lease=3, first_lease=3), long]]
+            agent = later.enter_context(site.agent("--slots=2", "--cores=2"))
+            payload = site.payload()
+            wait_for(lambda: "running" in server.states(2), "both run")
+        gone(payload)
+        time.sleep(3)
+        go.touch()
+        wait_for(out.exists, "the job with the long lease ends well")
+        assert agent.poll() is None, "twice the lease of a pilot without work is over"
+        with server.serving():
+            assert agent.wait(PATIENCE) == 0
+    assert server.last(1).error.startswith("stopped by its pilot: no contact with the server")
+    assert server.last(2).state == "done"
+
+
+def test_a_pilot_reports_in_time_for_the_shortest_lease_that_it_holds(tmp_path: Path) -> None:
+    server = FakeServer(lease=600, heartbeat=300, idle=2)
+    site = Site(tmp_path, server)
+    site.shared.mkdir()
+    with server.serving():
+        server.works = [[site.work(*sh("sleep 6"), lease=2, first_lease=2)]]
+        with site.agent() as agent:
+            assert agent.wait(PATIENCE) == 0
+    assert server.last().state == "done"
 
 
 def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:

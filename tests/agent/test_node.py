@@ -11,7 +11,8 @@ import pytest
 from pilotage.agent import node
 from pilotage.agent.attempt import Attempt
 from pilotage.agent.command import claim, parser
-from pilotage.agent.jobs import Held, JobRunner, Resources
+from pilotage.agent.held import Held, LeaseTimes
+from pilotage.agent.jobs import JobRunner, Resources
 from pilotage.agent.node import look
 from pilotage.agent.wire import JobOrder, Node, Work
 from tests.waiting import PATIENCE, wait_for
@@ -168,7 +169,12 @@ def test_a_pilot_on_a_full_disk_takes_no_jobs_and_says_why(site: Site) -> None:
 def test_a_pilot_that_is_stopped_kills_what_runs_and_lets_what_has_ended_be_stored(tmp_path: Path) -> None:
     runner = JobRunner(Mock(), Resources(directory=tmp_path), Mock())
     runs, stores = (
-        Held(Attempt(Work(task=1, command=("true",)), JobOrder(1, number, "scratch")), stored=stored)
+        Held(
+            Attempt(Work(task=1, command=("true",)), JobOrder(1, number, "scratch")),
+            0,
+            LeaseTimes(1, 1),
+            stored=stored,
+        )
         for number, stored in enumerate((False, True))
     )
     runner.working |= {runs, stores}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow.calls.match import lease
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.states import TaskState
+from pilotage.model.timeouts import lease_of
 
 from .conftest import ALICE, House
 
@@ -15,7 +15,7 @@ from .conftest import ALICE, House
 def unheard(house: House) -> float:
     """The s that pilots of this house may run on after a task was cancelled."""
     federation = house.store.federation()
-    return 1.1 * lease(federation) + 2 * federation.loops.period
+    return 1.1 * lease_of(federation.timeouts, "") + 2 * federation.loops.period
 
 
 def submitted(house: House, **more: Any) -> int:

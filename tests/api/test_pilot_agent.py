@@ -46,6 +46,8 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "gpus": 0,
         "images": [],
         "sources": {},
+        "lease": 4320,
+        "first_lease": 1080,
         "jobs": [
             {"job": job, "attempt": 1, "scratch": f".scratch/small/{job}.1", "inputs": []} for job in jobs
         ],

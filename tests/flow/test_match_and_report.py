@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.calls import cancel, pilot_end
-from pilotage.flow.calls.match import first_lease, lease
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState, PilotState
+from pilotage.model.timeouts import first_lease_of, lease_of
 from pilotage.model.world import Report
 from pilotage.testing import federation
 
@@ -115,5 +115,9 @@ def test_a_cancelled_task_stops_everywhere(house: House) -> None:
 def test_a_pilot_outlives_a_server_that_is_away_for_an_hour() -> None:
     """Its payloads run on for the lease, which is less than the time after which its jobs are others'."""
     as_delivered = federation()
-    assert 3600 + as_delivered.loops.heartbeat < lease(as_delivered) < as_delivered.timeouts.heartbeat
-    assert first_lease(as_delivered) < as_delivered.timeouts.sent
+    assert (
+        3600 + as_delivered.loops.heartbeat
+        < lease_of(as_delivered.timeouts, "")
+        < as_delivered.timeouts.heartbeat
+    )
+    assert first_lease_of(as_delivered.timeouts, "") < as_delivered.timeouts.sent

@@ -129,6 +129,17 @@ def test_what_had_started_fails_for_good_at_its_last_attempt(state: JobState) ->
     assert f"{state} for {LIMITS[state]:g} s" in str(move.changes["error"])
 
 
+@pytest.mark.parametrize("state", [S.STARTING, S.RUNNING])
+def test_the_next_attempt_waits_where_a_pilot_that_was_cut_off_may_run_the_old_one(state: JobState) -> None:
+    """Its lease may be longer than the job may be in its state (decision 3)."""
+    late = job(1, state, LIMITS[state])
+    cut_off = with_timeouts(world(late, pilots=(pilot(silent=HOUR),)), heartbeat=9 * DAY)
+    last = timeouts.watch(cut_off).moves[-1]
+    assert (last.target, last.next_attempt) == (S.PENDING, True)
+    assert last.changes["wake_at"] == NOW - HOUR + 9 * DAY
+    assert after(replace(cut_off, pilots=()))[1] == (S.DEFINED, 2)
+
+
 @pytest.mark.parametrize("state", [S.SENT, S.RUNNING])
 @pytest.mark.parametrize(("proven", "target"), [(True, (S.DEFINED, 4)), (False, (S.FAILED, 3))])
 def test_f2_attempts_that_failed_by_their_place_s_fault_do_not_count(

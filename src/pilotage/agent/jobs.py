@@ -17,6 +17,7 @@ from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedE
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
+from .held import Held, lease_of
 from .logs import STREAMS, read_streams, stderr_tail
 from .machine import now
 from .node import free_disk
@@ -24,7 +25,7 @@ from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .view import UNCONTAINED, SitePaths, View, view
 from .ways import Ways
-from .wire import AttemptLogs, Node, Output, Pair, Point, Report, StorageFault
+from .wire import AttemptLogs, MatchAnswer, Node, Output, Pair, Report, StorageFault
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -57,19 +58,6 @@ class Resources:
     delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
 
 
-class RunningPayload(Protocol):
-    """A payload that is under way, here or elsewhere."""
-
-    def renew(self, lease_end: float) -> None:
-        """Let it live until then."""
-
-    def stop(self, reason: str) -> None:
-        """Have it end."""
-
-    def points_so_far(self) -> tuple[Point, ...]:
-        """Return its time line as of the last time that this was asked; empty where nobody tells it."""
-
-
 class PilotHost(Protocol):
     """The pilot, as its jobs need it."""
 
@@ -80,38 +68,14 @@ class PilotHost(Protocol):
     runtimes: tuple[ContainerRuntime, ...]
     """The programs that run payloads in containers of an image."""
 
-    @property
-    def lease_end(self) -> float:
-        """The moment until which payloads may run without news from the server."""
-
-    @property
-    def first_lease_end(self) -> float:
-        """The same for a payload of which no report was answered yet."""
+    contact: float
+    """When the last call began that told all that is held, and was answered."""
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Put a report in line, with what is kept of an attempt that has ended."""
 
     def wake(self) -> None:
         """Have the pilot look at its jobs again."""
-
-
-@dataclass(eq=False)
-class Held:
-    """An attempt until the server acknowledges its end, or wants it stopped.
-
-    ``stored`` once bytes may lie in its scratch folder; ``done`` once it was reported done, and ``end_heard``
-    once the server may have heard of its end.
-    """
-
-    attempt: Attempt
-    gpus: tuple[str, ...] = ()
-    runtime: ContainerRuntime | None = None
-    payload: RunningPayload | None = None
-    stopping: str = ""
-    dropped: bool = False
-    stored: bool = False
-    done: bool = False
-    end_heard: bool = False
 
 
 class JobRunner:
@@ -127,11 +91,12 @@ class JobRunner:
         self._payload_files: dict[int, asyncio.Task[dict[str, str]]] = {}
         self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, resources.slots)))
 
-    def accept(self, attempt: Attempt) -> None:
-        """Take an attempt on. An empty payload has succeeded already."""
+    def accept(self, attempt: Attempt, given: float, answer: MatchAnswer) -> None:
+        """Take an attempt on that an answer brought. An empty payload has succeeded already."""
         if attempt.pair in self.held:
             return
-        self.held[attempt.pair] = held = Held(attempt, self.free_gpus()[: attempt.work.gpus])
+        held = Held(attempt, given, lease_of(attempt.work, answer), self.free_gpus()[: attempt.work.gpus])
+        self.held[attempt.pair] = held
         if not attempt.work.command:
             self._pilot.say(Report(*attempt.pair, "done"))
             return
@@ -145,11 +110,25 @@ class JobRunner:
         taken = {gpu for held in self.working for gpu in held.gpus}
         return tuple(gpu for gpu in self._resources.gpus if gpu not in taken)
 
-    def renew(self, lease_end: float) -> None:
-        """Let all payloads live until then."""
+    def renew(self) -> None:
+        """Let every payload live until its own lease ends."""
         for held in self.working:
             if held.payload:
-                held.payload.renew(lease_end)
+                held.payload.renew(self.lease_end(held))
+
+    def lease_end(self, held: Held) -> float:
+        """The moment until which an attempt may run without news from the server."""
+        return max(self._pilot.contact, held.given) + held.lease_now
+
+    def leases(self) -> list[float]:
+        """The leases of all that is held, in s."""
+        return [held.lease_now for held in self.held.values()]
+
+    def heard(self, pairs: Iterable[Pair]) -> None:
+        """Note that reports of these attempts were answered."""
+        for pair in pairs:
+            if pair in self.held:
+                self.held[pair].heard = True
 
     async def logs(self, pairs: Iterable[Pair]) -> list[AttemptLogs]:
         """The output so far of the attempts that run, and their time lines as of the call before."""
@@ -258,7 +237,7 @@ class JobRunner:
     async def _run_payload(self, held: Held) -> Ended:
         place = self._place(held)
         order = await self._in_thread(self._order, held)
-        held.payload = payload = Payload(order, self._pilot.first_lease_end)
+        held.payload = payload = Payload(order, self.lease_end(held))
         read_from = {file.source for file in held.attempt.order.inputs if file.source}
         self._pilot.say(Report(*held.attempt.pair, "running", read_from=tuple(sorted(read_from))))
         ended = await payload.ended()
@@ -334,24 +313,25 @@ class JobRunner:
         if task not in self._payload_files:
             if len(self._payload_files) >= KEPT_PAYLOADS:
                 self._payload_files.pop(next(iter(self._payload_files)))
-            self._payload_files[task] = asyncio.create_task(self._fetch_files(task))
+            self._payload_files[task] = asyncio.create_task(self._fetch_files(held))
         try:
             return await self._payload_files[task]
         except (GivenUpError, RefusedError, UnreachableError) as error:
             self._payload_files.pop(task, None)
             raise AttemptFailedError(f"payload files: {error}") from error
 
-    async def _fetch_files(self, task: int) -> dict[str, str]:
-        return dict((await self._answered(lambda: self._client.payload(task))).files)
+    async def _fetch_files(self, held: Held) -> dict[str, str]:
+        task = held.attempt.work.task
+        return dict((await self._answered(held, lambda: self._client.payload(task))).files)
 
-    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _answered(self, held: Held, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call, again while the server cannot be reached and the lease holds."""
         pause = Pause(longest=5)
         while True:
             try:
                 return await call()
             except UnreachableError:
-                if self._pilot.ending or now() > self._pilot.lease_end:
+                if self._pilot.ending or now() > self.lease_end(held):
                     raise
                 await asyncio.sleep(pause.failed())
 

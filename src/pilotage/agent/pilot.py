@@ -49,7 +49,7 @@ class PilotAgent:
     """One pilot. :meth:`run` is its whole life.
 
     It makes one call to the server at a time, so that the attempts listed in a report are never older than
-    the last match. The lease is enforced by the supervisors; here it is only renewed.
+    the last match. Leases belong to jobs, and are enforced by the supervisors; here they are only renewed.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class PilotAgent:
         self.containment = Containment()
         self.runtimes: tuple[ContainerRuntime, ...] = ()
         self._resources, self._client, self._own_log = resources, client, own_log
-        self._born = self._contact = self._report_at = self._busy_at = now()
+        self._born = self.contact = self._report_at = self._busy_at = now()
         self._jobs = runner(self, resources, client)
         self._reports: list[Report] = []
         self._logs: dict[Pair, AttemptLogs] = {}
@@ -71,7 +71,6 @@ class PilotAgent:
         self._read_own = False
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
-        self._first_lease = 0.0
         self._talk, self._ask = Pause(longest=LONGEST_PAUSE), Pause(longest=ASK_EVERY)
         self._node: Node | None = None
         self._told = False
@@ -120,16 +119,6 @@ class PilotAgent:
 
     # For its jobs
 
-    @property
-    def lease_end(self) -> float:
-        """The moment until which payloads may run without news from the server."""
-        return self._contact + self._lease
-
-    @property
-    def first_lease_end(self) -> float:
-        """The same for what begins now: until a report is answered, the server may not know of it."""
-        return self._contact + self._first_lease
-
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Put a report in line: an end is sent at once, other news may wait for company."""
         self._reports.append(report)
@@ -161,7 +150,7 @@ class PilotAgent:
             self._end(self._draining)
         elif now() >= self._busy_at + self._idle:
             self._end("idle")
-        elif self._lease and now() >= self._contact + 2 * self._lease:
+        elif self._lease and now() >= self.contact + 2 * max([self._lease, *self._jobs.leases()]):
             # The server has given its jobs to others by now: those that it holds are nobody's any more.
             self._end("no contact with the server for twice the lease", grace=0)
 
@@ -234,12 +223,13 @@ class PilotAgent:
                 self._jobs.held[pair].end_heard |= error.heard
             raise
         # When the call began, not when its answer came: the server may have heard it at the earliest moment.
-        self._contact = begun
+        self.contact = begun
         del self._reports[: len(reports)]
+        self._jobs.heard((report.job, report.attempt) for report in reports)
         self._read, self._read_own = answer.read, answer.read_own
-        period = min(READ_EVERY, self._heartbeat) if self._read or self._read_own else self._heartbeat
-        self._report_at = min(self._report_at, now() + (0 if self._reports else period))
-        self._jobs.renew(self.lease_end)
+        if self._reports:
+            self._report_at = now()
+        self._jobs.renew()
         for pair in answer.stop:
             self._logs.pop(pair, None)
             self._reports = [report for report in self._reports if (report.job, report.attempt) != pair]
@@ -247,6 +237,16 @@ class PilotAgent:
         for pair in ends:
             self._logs.pop(pair, None)
             self._jobs.acknowledged(pair)
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        """Report three times in the shortest lease: two may be lost before a payload is killed."""
+        shortest = min([self._lease or inf, *self._jobs.leases()]) / 3
+        period = max(0.1, min(self._heartbeat, shortest))
+        if self._read or self._read_own:
+            period = min(READ_EVERY, period)
+        self._report_at = min(self._report_at, now() + period)
+        self._talk.longest = min(LONGEST_PAUSE, shortest)
 
     def _next_reports(self) -> list[Report]:
         """The reports that go together: those in line, but not more logs than a server would read."""
@@ -274,18 +274,15 @@ class PilotAgent:
         self._told = self._told or offer.found is not None
         # Before the first match there is no lease: it counts from this call on.
         if not self._lease:
-            self._contact = begun
-        self._lease, self._idle = answer.lease, answer.idle
-        self._first_lease = min(answer.lease, answer.first_lease or answer.lease)
+            self.contact = begun
+        self._lease, self._heartbeat = answer.pilot_lease or answer.lease, answer.heartbeat
+        self._idle = answer.idle
         # Thousands may stay for an hour: together they must not ask their server too often.
         self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60))
-        # Three calls within a lease: two may be lost before payloads are killed.
-        self._heartbeat = max(0.1, min(answer.heartbeat, self._lease / 3))
-        self._talk.longest = min(LONGEST_PAUSE, self._lease / 3)
-        self._report_at = min(self._report_at, now() + self._heartbeat)
         found = [Attempt(work, order) for work in answer.works for order in work.jobs]
         for attempt in found:
-            self._jobs.accept(attempt)
+            self._jobs.accept(attempt, begun, answer)
+        self._keep_pace()
         if found:
             self._ask.succeeded()
         else:

@@ -128,7 +128,8 @@ class Work:
     the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
     from ``sources`` elsewhere, by name; ``asks`` says of the queue's own storage what it says of these.
     ``outputs`` are names, patterns, and folders that end in ``/``, of which the payload may leave out those
-    in ``optional_outputs``.
+    in ``optional_outputs``. A payload must stop after ``lease`` s without an answered report, and after
+    ``first_lease`` s where none was answered since the job was given; 0: as the answer of the match says.
     """
 
     task: int
@@ -153,15 +154,18 @@ class Work:
     images: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
     jobs: tuple[JobOrder, ...] = ()
+    lease: float = 0.0
+    first_lease: float = 0.0
 
 
 @dataclass(frozen=True)
 class MatchAnswer:
     """Jobs for a pilot, and its times in s.
 
-    Payloads must stop after ``lease`` without an answered report, and after ``first_lease`` where none was
-    answered since they began; 0: the same. Reports are due every ``heartbeat``; a pilot ends after ``idle``
-    without work.
+    ``lease`` and ``first_lease`` hold for work that says none itself: the shortest of all, for agents that
+    know no others; a ``first_lease`` of 0 is the same. ``pilot_lease`` is that of a pilot without work, which
+    ends after twice that without an answer; 0: ``lease``. Reports are due every ``heartbeat``; a pilot ends
+    after ``idle`` without work.
     """
 
     lease: float
@@ -169,6 +173,7 @@ class MatchAnswer:
     idle: float
     works: tuple[Work, ...] = ()
     first_lease: float = 0.0
+    pilot_lease: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -306,8 +311,8 @@ class PayloadFiles:
 class Specification:
     """The whole of what a job's task asks for, as a document, for an agent that hands it on.
 
-    ``instance`` is the name of the federation. ``grace`` is s from the end of a pilot's lease until its jobs
-    are given to others.
+    ``instance`` is the name of the federation. ``grace`` is s from the end of the job's lease until it is
+    given to others.
     """
 
     instance: str

@@ -197,7 +197,7 @@ FIELDS: Mapping[str, str] = {
     "QueueMatches.matches": "queues by site and name",
     "NotTrue.have": "the value there is",
     "QueueMatch.rank": "the Rank where the jobs match; null: they do not",
-    "Specification.grace": "s from the end of a pilot's lease until its jobs are given to others",
+    "Specification.grace": "s from the end of the job's lease until it is given to others",
     "Specification.instance": "name of the federation",
     "BatchWaits.waits": "s from a pilot's request to its first call, by queue, newest first",
     "MatchAnswer.first_lease": "s after which payloads stop of which no report was answered; 0: as lease",

@@ -100,8 +100,8 @@ def post_tasks(
     With a ``lease`` (s; 0: none) nothing of the tasks runs any more after it, unless it is renewed.
     """
     specs, misread = body.read()
-    end = lease.lease_end(runtime, body.lease) if body.lease else None
     good = [spec for _, spec in specs]
+    end = lease.lease_end(runtime, body.lease, good) if body.lease else None
     # Nothing will be taken, but the rest is examined: all faults are told in one round.
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
@@ -179,8 +179,8 @@ def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 @router.post("/{task}/renew", responses=documented(TaskView, 404))
 def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
     """Renew a task's lease: what it was submitted with, or for the first time."""
-    seen(runtime.store, caller, task)
-    lease.renew(runtime, task, body.lease, actor(caller))
+    found = seen(runtime.store, caller, task)
+    lease.renew(runtime, task, found.spec, body.lease, actor(caller))
     return answer(seen(runtime.store, caller, task))
 
 

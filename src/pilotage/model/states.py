@@ -142,7 +142,12 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.RUNNING, J.HOLDING, J.TRANSFERRING, J.MERGING], [J.FINISHED], "all done"),
     *_rows("job", _LIVE_JOBS, [J.FAILED], "this attempt failed"),
     *_rows("job", [J.FAILED], [J.DEFINED], "tried again, as the next attempt"),
-    *_rows("job", [J.FAILED], [J.PENDING], "its storage failed: tried again later, as the next attempt (F4)"),
+    *_rows(
+        "job",
+        [J.FAILED],
+        [J.PENDING],
+        "tried again later, as the next attempt: its storage failed (F4), or its pilot may still run it",
+    ),
     *_rows("job", _LIVE_JOBS, [J.CANCELLED], "cancelled by a person"),
     *_rows("job", _LIVE_JOBS, [J.CLOSED], "its task ended without it"),
     *_rows("transfer", [None], [X.QUEUED], "asked for"),

@@ -18,7 +18,10 @@ OUTCOMES: Mapping[Outcome, str] = {
         "brokered again, as the next attempt, while attempts remain: its pilot may still have it, though it "
         "has not started"
     ),
-    "retry": "this attempt fails; while attempts remain the job is brokered again, as the next one",
+    "retry": (
+        "this attempt fails; while attempts remain the job is brokered again, as the next one; where its "
+        "pilot was cut off and may still run the old one, once the heartbeat time-out has passed"
+    ),
     "fail": "given up, and whatever it held is taken from it",
     "cancel": "cancelled at its site, and no longer counted as waiting (P4)",
 }
@@ -117,8 +120,23 @@ def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:
     return constants.heartbeat_by_workflow.get(workflow, constants.heartbeat)
 
 
+LEASED = 0.6
+"""Part of a time-out that is leased: what is left is for payloads to be killed, and for clocks that run apart
+(decision 3)."""
+
+
+def lease_of(constants: TimeoutConstants, workflow: str) -> float:
+    """s that a job of a workflow runs on without an answered report, well below its heartbeat time-out."""
+    return heartbeat_of(constants, workflow) * LEASED
+
+
+def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
+    """The same for a job of which no report was answered: others get what was ``sent`` for too long."""
+    return min(lease_of(constants, workflow), constants.sent * LEASED)
+
+
 def shortest_heartbeat(constants: TimeoutConstants) -> float:
-    """The shortest of these, in s: pilots stop their payloads well before."""
+    """The shortest of these, in s: sooner no pilot loses a job. Agents without leases of jobs keep to it."""
     return min((constants.heartbeat, *constants.heartbeat_by_workflow.values()))
 
 

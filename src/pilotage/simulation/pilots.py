@@ -12,6 +12,7 @@ from pilotage.model.federation import Storage
 from pilotage.model.outputs import example
 from pilotage.model.scopes import name_of
 from pilotage.model.step_names import REBIND
+from pilotage.model.timeouts import lease_of
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import Heartbeat, MatchRequest, Output, Report
 from pilotage.pilots.reports import Attempt
@@ -31,7 +32,8 @@ ASK_AGAIN = 60.0
 class _Running:
     """A payload: its task and cores, its work in HS23 s, its beginning, and the report once it has ended.
 
-    It computes for ``cpu_seconds`` on all its cores together. ``left`` counts what has to end before: its
+    It computes for ``cpu_seconds`` on all its cores together. Its pilot reports three times in the ``lease``
+    of its workflow, in s. ``left`` counts what has to end before: its
     computing, and each file that it reads from afar by ``flows``.
     """
 
@@ -42,6 +44,7 @@ class _Running:
     began: float
     cpu_seconds: float
     outputs: tuple[Output, ...]
+    lease: float
     left: int = 1
     flows: list[int] = field(default_factory=list)
     report: Report | None = None
@@ -82,6 +85,8 @@ class VirtualPilot:
     _started: float = 0.0
     _had_jobs: bool = False
     _asks_again: bool = False
+    _heartbeat: float = 0.0
+    _beats: int = 0
     _running: dict[Attempt, _Running] = field(default_factory=dict)
     # What the server does not know yet: which of them began, or ended.
     _news: dict[Attempt, _Running] = field(default_factory=dict)
@@ -149,15 +154,20 @@ class VirtualPilot:
             return
         if not self.called:
             self.called = True
-            self._beat_after(given.federation.loops.heartbeat)
+            self._heartbeat = given.federation.loops.heartbeat
+            self._beat_again()
         tasks = {task.id: task for task in given.tasks}
         readings = Readings(given, cache(self.site.scene.sources))
         sizes = {file.name: file.size for file in given.files}
         for job in given.jobs:
             read = ((name, readings.afar(job, name)) for name in job.inputs)
-            self._begin(tasks[job.task], job, [(found.site, sizes[name]) for name, found in read if found])
+            lease = lease_of(given.federation.timeouts, tasks[job.task].spec.workflow)
+            afar = [(found.site, sizes[name]) for name, found in read if found]
+            self._begin(tasks[job.task], job, afar, lease)
         if given.jobs:
             self.site.scene.calls.tell(self)
+            if self._period() < self._heartbeat:
+                self._beat_again()
         if not self._running:
             scene = self.site.scene
             self._rest(scene.runtime.staying.seconds(given.federation, given.queue, scene.clock()))
@@ -167,7 +177,7 @@ class VirtualPilot:
         elif self.free:
             self._ask_after(ASK_AGAIN)
 
-    def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]]) -> None:
+    def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]], lease: float) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
         spec = task.expected(job.kind)
         amount = scene.payloads.work(task.id, job.id, job.kind)
@@ -177,7 +187,7 @@ class VirtualPilot:
         size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
         attempt = (job.id, job.attempt)
-        running = _Running(attempt, task.id, cores, amount, scene.clock(), lasts * cores, outputs)
+        running = _Running(attempt, task.id, cores, amount, scene.clock(), lasts * cores, outputs, lease)
         self._running[attempt] = self._news[attempt] = running
         self._cores_taken += cores
         self._had_jobs, self._idle_since = True, None
@@ -253,14 +263,21 @@ class VirtualPilot:
         if not self.ended:
             self.site.scene.calls.ask(self)
 
-    def _beat_after(self, period: float) -> None:
+    def _period(self) -> float:
+        """Seconds between two heartbeats."""
+        return min([self._heartbeat, *(running.lease / 3 for running in self._running.values())])
+
+    def _beat_again(self) -> None:
+        """Call after a period, and so on, in place of the beats that were due until now."""
+        self._beats = number = self._beats + 1
+
         def beat() -> None:
-            if not self.ended:
+            if not self.ended and number == self._beats:
                 self.site.scene.calls.tell(self)
                 self._ask()
-                self._beat_after(period)
+                self._beat_again()
 
-        self.site.scene.clock.after(period, beat)
+        self.site.scene.clock.after(self._period(), beat)
 
     def _rest(self, idle: float) -> None:
         """Wait for work, at most so many s since there was any, then say goodbye."""

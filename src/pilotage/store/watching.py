@@ -1,5 +1,6 @@
 """The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
 
+from collections import defaultdict
 from collections.abc import Sequence, Set
 from functools import cache
 from typing import Any
@@ -18,7 +19,7 @@ from pilotage.model.states import (
     PilotState,
     TransferState,
 )
-from pilotage.model.timeouts import JOB_RULES, RULES, resting_queues, shortest_heartbeat
+from pilotage.model.timeouts import JOB_RULES, RULES, heartbeat_of, resting_queues, shortest_heartbeat
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import JobCount, QueueReport, World
 
@@ -81,6 +82,8 @@ _LOST = (
     .order_by(_j.id)
     .limit(_LIMIT)
 )
+_LOST_TASKS = select(_j.task).distinct().where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
+_LOST_OF_TASKS = _LOST.where(among(_j.task, "tasks"))
 _HOLDERS = among(_p.id, "holders")
 _SILENT = (is_state(pilots, PilotState.RUNNING), _heard <= bindparam("before"))
 _NOT_CALLED = {
@@ -180,9 +183,28 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
 
 
 def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
-    """Jobs at pilots that took their leave, or have gone silent."""
-    losing = [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=_unheard_since(world))]
-    return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
+    """Jobs at pilots that took their leave, or were silent for as long as the jobs' workflows allow.
+
+    Those of each heartbeat time-out are looked for by themselves: many that may still be silent hide none.
+    """
+    timeouts = world.federation.timeouts
+    losing = _silent_holders(reader, _unheard_since(world))
+    if not losing or not timeouts.heartbeat_by_workflow:
+        return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
+    by_silence: dict[float, list[int]] = defaultdict(list)
+    ids = [task for (task,) in reader.raw_rows(_LOST_TASKS, pilots=losing)]
+    for task in reader.tasks(ids):
+        by_silence[heartbeat_of(timeouts, task.spec.workflow)].append(task.id)
+    found: list[Job] = []
+    for silence, own in sorted(by_silence.items()):
+        silent = _silent_holders(reader, world.time - silence)
+        found += reader.jobs(_LOST_OF_TASKS, pilots=silent, tasks=own, limit=limit) if silent else ()
+    return tuple(found)
+
+
+def _silent_holders(reader: RecordReader, before: float) -> list[int]:
+    """Pilots that have jobs, and took their leave or were not heard since."""
+    return [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=before)]
 
 
 def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:

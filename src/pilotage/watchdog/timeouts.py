@@ -5,10 +5,10 @@ from collections import defaultdict
 from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.failures import allowed_attempts
-from pilotage.model.moves import FRESH, JobMoves
+from pilotage.model.moves import FRESH, JobMoves, Wait
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.rebrokerage import MOVED_FAST, excess
-from pilotage.model.states import UNSTARTED_JOBS, JobState, PilotState
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.step_names import WATCH
 from pilotage.model.timeouts import (
     RULES,
@@ -68,7 +68,7 @@ class _Watchdog:
             outcome, cause = self._over(job)
             changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
             if outcome == "retry":
-                moves.fail(job, job.state, self._most(job), cause, changes)
+                moves.fail(job, job.state, self._most(job), cause, changes, wait=self._wait(job))
             elif outcome == "retake":
                 moves.retake(job, job.state, self._most(job), cause)
             elif outcome == "rebroker":
@@ -81,6 +81,21 @@ class _Watchdog:
             is_held = job.state is JobState.STARTING
             moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=is_held)
         return moves.gathered()
+
+    def _wait(self, job: Job) -> Wait | None:
+        """Wait until a pilot that was cut off has stopped the old attempt; None where none has to.
+
+        A pilot in contact is told to stop it at its next report, another stops it at the end of the lease.
+        """
+        pilot = self._pilots.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
+        if pilot is None or self._world.time - pilot.last_heard <= 2 * self._federation.loops.heartbeat:
+            return None
+        until = pilot.last_heard + self._silence(job)
+        return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
+
+    def _silence(self, job: Job) -> float:
+        """The s of silence after which a job is taken from its pilot, by its workflow."""
+        return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
     def _most(self, job: Job) -> int:
         """Attempts that a job may have."""
@@ -119,7 +134,7 @@ class _Watchdog:
         if held and pilot is None:
             return held.outcome, "its pilot has ended"
         if job.queue not in self._resting:
-            silence = heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
+            silence = self._silence(job)
             if held and pilot and self._world.time - pilot.last_heard >= silence:
                 return held.outcome, f"{held.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pilotage.agent import command
 from pilotage.agent.attempt import AttemptFailedError, legal
 from pilotage.agent.client import GivenUpError, PilotClient, RefusedError, UnreachableError
-from pilotage.agent.jobs import Held, JobRunner, PilotHost, Resources
+from pilotage.agent.held import Held
+from pilotage.agent.jobs import JobRunner, PilotHost, Resources
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
@@ -57,7 +58,7 @@ class ForwardingRunner(JobRunner):
         forwarded = ForwardedAttempt(
             self._peer,
             handover,
-            self._pilot.lease_end,
+            self.lease_end(held),
             lambda: loop.call_soon_threadsafe(self._pilot.say, running),
         )
         held.payload = forwarded
@@ -76,9 +77,16 @@ class ForwardingRunner(JobRunner):
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip()) if ended.error else ended
 
     async def _handed_over(self, held: Held) -> Handover:
-        """Ask for all that the job needs, and lay its inputs where the other Pilotage finds them."""
+        """Ask for all that the job needs, and lay its inputs where the other Pilotage finds them.
+
+        Our server has heard by then that the job is here: before, it would give it to others sooner.
+        """
+        while not (held.heard or held.stopping):
+            if now() > self.lease_end(held):
+                raise AttemptFailedError("our server was not heard of until the job's lease was over")
+            await asyncio.sleep(0.1)
         try:
-            asked = await self._answered(lambda: self._client.specification(held.attempt.order.job))
+            asked = await self._answered(held, lambda: self._client.specification(held.attempt.order.job))
         except (GivenUpError, RefusedError, UnreachableError) as error:
             raise AttemptFailedError(f"its specification: {error}") from error
         handover = Handover(held.attempt, asked, self._handover_storage)

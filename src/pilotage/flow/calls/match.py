@@ -13,7 +13,13 @@ from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
 from pilotage.model.sources import Sources
 from pilotage.model.stations import station_of
-from pilotage.model.timeouts import shortest_heartbeat
+from pilotage.model.timeouts import (
+    LEASED,
+    first_lease_of,
+    heartbeat_of,
+    lease_of,
+    shortest_heartbeat,
+)
 from pilotage.model.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.world import Heartbeat, MatchRequest
 from pilotage.pilots import lacking
@@ -75,21 +81,6 @@ def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float,
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
 
 
-LEASED = 0.6
-"""Part of a time-out that is leased: what is left is for payloads to be killed, and for clocks that run apart
-(decision 3)."""
-
-
-def lease(federation: Federation) -> float:
-    """Seconds that a pilot may run on without a report, well below the time after which it is given up."""
-    return shortest_heartbeat(federation.timeouts) * LEASED
-
-
-def first_lease(federation: Federation) -> float:
-    """The same for what no report was heard of: others get what was ``sent`` for too long."""
-    return min(lease(federation), federation.timeouts.sent * LEASED)
-
-
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
     """All that the task of a job asks for, if the pilot holds the job."""
     world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), [Heartbeat(pilot=pilot)])
@@ -97,11 +88,11 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     if held is None:
         return None
     (task,) = (one for one in world.tasks if one.id == held.task)
-    federation = world.federation
+    timeouts, workflow = world.federation.timeouts, task.spec.workflow
     return Specification(
-        instance=federation.name,
+        instance=world.federation.name,
         spec=to_document(task.expected(held.kind)),
-        grace=shortest_heartbeat(federation.timeouts) - lease(federation),
+        grace=heartbeat_of(timeouts, workflow) - lease_of(timeouts, workflow),
     )
 
 
@@ -112,9 +103,12 @@ def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
     idle = federation.loops.pilot_idle
     if not works:
         idle = runtime.staying.seconds(federation, matched.queue, time)
+    # What each job has stands in its work. Agents that do not know of that keep to the shortest of all.
+    shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(
-        lease=lease(federation),
-        first_lease=first_lease(federation),
+        lease=shortest * LEASED,
+        first_lease=min(shortest, federation.timeouts.sent) * LEASED,
+        pilot_lease=federation.timeouts.heartbeat * LEASED,
         heartbeat=federation.loops.heartbeat,
         idle=idle,
         works=works,
@@ -181,4 +175,6 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         images=_images(federation, spec, queue),
         sources=sources(federation, jobs),
         jobs=tuple(jobs),
+        lease=lease_of(federation.timeouts, spec.workflow),
+        first_lease=first_lease_of(federation.timeouts, spec.workflow),
     )
