@@ -429,3 +429,12 @@ def test_fast_rebrokerage_moves_starting_jobs_as_their_next_attempt_while_they_h
     counts = (JobCount(queue="q1", share="default", state=S.STARTING, jobs=2),)
     more = replace(where, job_counts=(*where.job_counts, *counts))
     assert moved_of(more, {"default": 20}) == {22, 21, 19}, "starting jobs count as waiting ones"
+
+
+def test_fast_rebrokerage_leaves_what_a_pilot_that_was_cut_off_may_begin() -> None:
+    """No two attempts of a job run at the same time (decision 3)."""
+    where = crowded(200, 10)
+    starting = tuple(replace(one, state=S.STARTING, pilot=1) for one in where.jobs)
+    held = replace(where, jobs=starting)
+    assert moved_of(held, {"default": 5})
+    assert not moved_of(replace(held, pilots=(pilot(silent=HOUR),)), {"default": 5})

@@ -119,8 +119,10 @@ class _Watchdog:
         ]
 
     def _may_move_fast(self, job: Job) -> bool:
-        is_last = job.state is JobState.STARTING and job.attempt >= self._most(job)
-        return job.state in MOVED_FAST and not is_last
+        """Tell whether a job may move: not its last attempt, nor what a pilot that was cut off may begin."""
+        is_starting = job.state is JobState.STARTING
+        stays = is_starting and (job.attempt >= self._most(job) or self._wait(job) is not None)
+        return job.state in MOVED_FAST and not stays
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """The outcome for a job, and why; "none" while it may stay."""
