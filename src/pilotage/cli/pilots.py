@@ -67,5 +67,9 @@ def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:
         ago(pilot["heartbeat"]),
         pilot["containment"],
         ago(pilot["created"]),
-        pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}"),
+        pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}") or _waits(pilot),
     )
+
+
+def _waits(pilot: Mapping[str, Any]) -> str:
+    return f"waits: {pilot['waits']}" if pilot["state"] == "submitted" and pilot.get("waits") else ""

@@ -26,6 +26,8 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
+    if pilot.waits and pilot.state is PilotState.SUBMITTED:
+        yield f"  waits there: {pilot.waits}"
     if pilot.lacks:
         yield f"  its node lacks {pilot.lacks}, for which it was sent"
     yield f"  was given {plural(pilot.matched, 'job')}"
@@ -61,7 +63,8 @@ def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]
         reference = f" as {pilot.reference}" if pilot.reference else ""
         server = f" of {pilot.broker}" if pilot.broker else ""
         since = f"{moment(pilot.since)}, {time - pilot.since:.0f} s"
-        yield f"  pilot {pilot.id} waits{reference}{server} since {since}"
+        why = f": {pilot.waits}" if pilot.waits else ""
+        yield f"  pilot {pilot.id} waits{reference}{server} since {since}{why}"
     if len(waiting) > SHOWN:
         yield f"  and {len(waiting) - SHOWN} more"
     if not pilots:

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.observations import PilotSighting, PilotSubmission
+from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
 from pilotage.model.world import QueueReport, World
+from pilotage.pilots import submissions
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.ports.pool_logs import pool_log, submitting
 
@@ -86,9 +88,9 @@ class Elements:
     def look(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """Ask what became of a queue's pilots, each server for its own."""
         for server, own in _by_server(pilots).items():
-            self._look(queue, server, {pilot.reference: pilot.id for pilot in own})
+            self._look(queue, server, {pilot.reference: pilot for pilot in own})
 
-    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, int]) -> None:
+    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot]) -> None:
         """Ask one server, unless the last question is not answered yet."""
         place = place_of(queue, server)
         with self._lock:
@@ -102,9 +104,9 @@ class Elements:
             with self._lock:
                 self._polling.discard(place)
                 # A batch system that does not answer tells of no pilot: silence is never taken for an end.
-                ended = [] if error else _ended(future.result(), by_reference)
-                self._sightings.update((sighting.pilot, sighting) for sighting in ended)
-            if ended:
+                news = [] if error else _news(future.result(), by_reference)
+                self._sightings.update((sighting.pilot, sighting) for sighting in news)
+            if news:
                 self._on_news()
 
         call = self._workers.call(place, lambda: self.adapter(queue, server).poll(by_reference))
@@ -169,7 +171,7 @@ class Elements:
             return tuple(self._submissions[pilot] for pilot in sorted(self._submissions))
 
     def sightings(self) -> tuple[PilotSighting, ...]:
-        """Pilots that their computing element says have ended, by pilot."""
+        """Pilots that have ended, are stuck, or wait for another reason than before, by pilot."""
         with self._lock:
             return tuple(self._sightings[pilot] for pilot in sorted(self._sightings))
 
@@ -233,15 +235,28 @@ def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
     return PilotSubmission(pilot=order.pilot, error=_reason(error))
 
 
-def _ended(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, int]) -> list[PilotSighting]:
-    """The pilots that have ended: what cannot be seen has not."""
+def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> list[PilotSighting]:
+    """What is new of pilots: that they ended or are stuck, or why they are not started."""
     return [
         PilotSighting(
-            pilot=pilots[reference], state="ended", reason=status.reason, exit_code=status.exit_code
+            pilot=pilots[reference].id,
+            state=status.state,
+            reason=status.reason,
+            exit_code=status.exit_code,
         )
         for reference, status in statuses.items()
-        if status.state == "ended" and reference in pilots
+        if reference in pilots and _is_news(status, pilots[reference])
     ]
+
+
+def _is_news(status: PilotStatus, pilot: Pilot) -> bool:
+    # What cannot be seen has not ended, and what called home waits for nothing.
+    if status.state == "ended":
+        return True
+    submitted = pilot.state is PilotState.SUBMITTED
+    return submitted and (
+        status.state == "stuck" or submissions.waits(status.state, status.reason) != pilot.waits
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -36,10 +36,10 @@ class PilotSighting:
 
     pilot: int
     """The pilot."""
-    state: Literal["waiting", "running", "ended"]
-    """Where the batch system has it."""
+    state: Literal["waiting", "running", "stuck", "ended", "unknown"]
+    """Where the batch system has it; ``stuck``: it does not start it unless somebody intervenes there."""
     reason: str = ""
-    """How it ended, in the batch system's words."""
+    """Why it waits or is stuck, or how it ended, in the batch system's words."""
     exit_code: int | None = None
     """Exit code with which it ended; none: unknown."""
 

@@ -319,6 +319,8 @@ class Pilot:
     """The submit pool that submitted it (P5)."""
     reason: str = ""
     """How its task queue came to be given pilots (P2 to P4, P12); empty: not known."""
+    waits: str = ""
+    """Why its batch system does not start it, as that last said; empty: not known."""
 
     @property
     def place(self) -> str:

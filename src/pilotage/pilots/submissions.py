@@ -9,16 +9,21 @@ from pilotage.model.step_names import PROVISION
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
+LONGEST_WAITS = 300
+"""Characters that are kept of why a pilot is not started."""
+
 
 def observed(world: World) -> Decision:
-    """Record submissions, and give up pilots that ended at their site without a word.
+    """Record submissions, and give up pilots that ended at their site without a word, or are stuck there.
 
     A submitted pilot becomes SUBMITTED with its reference; one that has called home already only gets the
     reference. One that was refused FAILS with the error. Jobs of a pilot that ended stay its own until it
-    has been silent for the heartbeat time-out: it may have payloads left (T).
+    has been silent for the heartbeat time-out: it may have payloads left (T). Why others are not started is
+    noted.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
-    changes = (*_submitted(world, pilots), *_refused(world, pilots), *_ended(world, pilots))
+    seen: tuple[Change, ...] = (*_ended(world, pilots), *_stuck(world, pilots), *_waiting(world, pilots))
+    changes = (*_submitted(world, pilots), *_refused(world, pilots), *seen)
     return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
 
@@ -59,6 +64,41 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
     return _failed(world, pilots, errors, PILOTS_AT_A_SITE)
+
+
+def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
+    """One that is held, or in error, would hold its place until a person looks at it."""
+    errors = {
+        sighting.pilot: f"does not start: {sighting.reason or 'its batch system holds it'}"
+        for sighting in world.sightings
+        if sighting.state == "stuck"
+    }
+    return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
+
+
+def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
+    alike: dict[str, list[int]] = defaultdict(list)
+    for sighting in world.sightings:
+        pilot = pilots.get(sighting.pilot)
+        said = waits(sighting.state, sighting.reason)
+        if (
+            pilot
+            and pilot.state is PilotState.SUBMITTED
+            and sighting.state != "stuck"
+            and said != pilot.waits
+        ):
+            alike[said].append(pilot.id)
+    return [
+        Touch(kind="pilot", ids=tuple(sorted(ids)), changes={"waits": said})
+        for said, ids in sorted(alike.items())
+    ]
+
+
+def waits(state: str, reason: str) -> str:
+    """Why a pilot is not started, on one line, as its batch system says it; empty where it does not."""
+    text = " ".join(reason.split()) if state in ("waiting", "unknown") else ""
+    text = f"cannot be seen: {text}" if text and state == "unknown" else text
+    return text if len(text) <= LONGEST_WAITS else f"{text[: LONGEST_WAITS - 3]}..."
 
 
 def _reason(sighting: PilotSighting) -> str:

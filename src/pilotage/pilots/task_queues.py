@@ -68,6 +68,16 @@ def fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue
     )
 
 
+def could_run(pilot: Pilot, wanted: Requirements, queue: Queue) -> bool:
+    """Tell whether a pilot of a queue could run such a job, were all of its slots free."""
+    return (
+        may_run(pilot.kind, pilot.owner, wanted)
+        and wanted.cores <= pilot.cores
+        and (not pilot.memory or wanted.memory <= pilot.memory)
+        and walltime_needed(wanted, queue) <= pilot.walltime
+    )
+
+
 def starts_pilots(queue: Queue) -> bool:
     """Tell whether pilots are started at a queue from here."""
     return queue.computing_element is not None and is_open(queue)

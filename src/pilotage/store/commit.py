@@ -46,7 +46,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "job": frozenset({"queue", "choice", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(
-        {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"}
+        {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),
 }

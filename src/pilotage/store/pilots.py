@@ -36,6 +36,7 @@ pilots = Table(
     text_column("submit_pool"),
     text_column("reason"),
     text_column("lacks"),
+    text_column("waits"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -47,6 +48,7 @@ PILOT_COLUMNS = (
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
+    _p.waits,
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -79,4 +81,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         submit_pool=row[23],
         reason=row[24],
         lacks=row[25],
+        waits=row[26],
     )

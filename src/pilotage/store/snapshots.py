@@ -41,6 +41,7 @@ from . import (
     waiting,
     watching,
     whole,
+    withdrawals,
 )
 from .columns import has_state, is_state
 from .counters import counts
@@ -327,6 +328,10 @@ class Snapshots:
             }
 
         return self._world(time, seed, read)
+
+    def for_withdrawal(self, time: float, seed: int) -> World:
+        """Live pilots, and all work that some of them may be used for."""
+        return self._world(time, seed, lambda reader, _: withdrawals.read(reader, self._live))
 
     def for_giving_up(self, time: float, seed: int, files: Collection[str]) -> World:
         """Transfers of files that some jobs, which were cancelled, were waiting for."""

@@ -4,6 +4,7 @@ from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.unawaited_downloads import give_up
 from pilotage.model.decision_parts import parts
+from pilotage.pilots import withdrawal
 from pilotage.tasks import cancellation
 
 
@@ -11,15 +12,18 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
     """Cancel a task, its live jobs and their transfers; returns how many records changed.
 
     Downloads that wait for a slot go with it, unless jobs of other tasks wait for them as well (D2). Pilots
-    that run its jobs are told so at their next report. Raises :class:`NoSuchTask`.
+    that run its jobs are told so at their next report; those that wait for it alone are ended in the batch
+    system. Raises :class:`NoSuchTask`.
     """
     changed = 0
     inputs: set[str] = set()
+    lines: set[tuple[str, str]] = set()
     while True:
         world = runtime.store.snapshots.for_cancel(runtime.clock(), runtime.seeds(), task)
         if not world.tasks:
             raise NoSuchTask(task)
         inputs.update(name for job in world.jobs for name in job.inputs)
+        lines.update((job.queue, job.requirements) for job in world.jobs if job.queue)
         # Records that moved on since the world was read are handed back, and met again where they are now.
         handed_back = 0
         for part in parts(cancellation.cancel(world, task, reason)):
@@ -27,4 +31,20 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
             changed += sum(len(ids) for ids in committed.accepted)
             handed_back += committed.handed_back
         if not handed_back:
+            _withdraw(runtime, frozenset(lines), actor)
             return changed + give_up(runtime, inputs)
+
+
+def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:
+    """End pilots in the batch system that were made for these lines, and that no other work could use."""
+    if not lines:
+        return
+    world = runtime.store.snapshots.for_withdrawal(runtime.clock(), runtime.seeds())
+    decision = withdrawal.withdraw(world, lines)
+    committed = runtime.store.commit(decision, actor)
+    ended = {id_ for ids in committed.accepted for id_ in ids}
+    for queue in world.federation.queues:
+        # One whose submission is under way is ended as soon as its reference is known.
+        own = [one for one in world.pilots if one.id in ended and one.queue == queue.name and one.reference]
+        if own and queue.computing_element:
+            runtime.elements.cancel(queue, own)

@@ -5,18 +5,12 @@ from collections.abc import Iterable
 from pilotage.model.federation import Queue
 from pilotage.model.work import Pilot, Requirements
 from pilotage.pilots.lacking import is_missed
-from pilotage.pilots.task_queues import may_run, walltime_needed
+from pilotage.pilots.task_queues import could_run
 
 
 def takers(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
     """Live pilots of a queue that could run such a job, were all of their slots free."""
     wanted = Requirements.from_text(requirements)
     return [
-        pilot
-        for pilot in pilots
-        if may_run(pilot.kind, pilot.owner, wanted)
-        and wanted.cores <= pilot.cores
-        and (not pilot.memory or wanted.memory <= pilot.memory)
-        and walltime_needed(wanted, queue) <= pilot.walltime
-        and not is_missed(pilot.lacks, wanted)
+        pilot for pilot in pilots if could_run(pilot, wanted, queue) and not is_missed(pilot.lacks, wanted)
     ]

@@ -56,6 +56,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
     _ask(runtime, world)
     _resubmit(runtime, world)
     _cancel_late(runtime, world)
+    _cancel_stuck(runtime, world)
 
 
 def _ask(runtime: Runtime, world: World) -> None:
@@ -99,6 +100,19 @@ def _cancel_late(runtime: Runtime, world: World) -> None:
         pilot = ended.get(told.pilot)
         if pilot and told.reference and pilot.queue in queues:
             runtime.elements.cancel(queues[pilot.queue], [replace(pilot, reference=told.reference)])
+
+
+def _cancel_stuck(runtime: Runtime, world: World) -> None:
+    """End pilots at their sites that are held or in error there: nobody would have use of them later."""
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    pilots = {pilot.id: pilot for pilot in world.pilots}
+    stuck: dict[str, list[Pilot]] = defaultdict(list)
+    for seen in world.sightings:
+        pilot = pilots.get(seen.pilot)
+        if seen.state == "stuck" and pilot and pilot.state is PilotState.SUBMITTED and pilot.queue in queues:
+            stuck[pilot.queue].append(pilot)
+    for name, given_up in stuck.items():
+        runtime.elements.cancel(queues[name], given_up)
 
 
 def _submit(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:

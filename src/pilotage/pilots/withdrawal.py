@@ -1,0 +1,49 @@
+"""Withdraw pilots from batch systems whose work was cancelled."""
+
+from collections import defaultdict
+
+from pilotage.model.decision import Decision, Move
+from pilotage.model.states import WAITING_PILOTS, PilotState
+from pilotage.model.work import Pilot, Requirements
+from pilotage.model.world import World
+
+from .task_queues import could_run
+
+REASON = "its work was cancelled, and no other waits that could use it"
+
+
+def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
+    """Cancel pilots that have not started, of those made for queues and requirements that were ``cancelled``.
+
+    One that a waiting job could use is kept. The world's task queues are all jobs that wait: those that may
+    go to any queue have none. Its tasks are those of which jobs are still to be made: while there are any,
+    all pilots are kept.
+    """
+    idle: dict[PilotState, list[int]] = defaultdict(list)
+    for pilot in world.pilots if not world.tasks else ():
+        made_for = (pilot.queue, pilot.requirements) in cancelled and pilot.state in WAITING_PILOTS
+        if made_for and not _is_useful(world, pilot):
+            idle[pilot.state].append(pilot.id)
+    moves = tuple(
+        Move(
+            kind="pilot",
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=PilotState.CANCELLED,
+            cause=REASON,
+            changes={"error": REASON, "ended": world.time},
+        )
+        for state, ids in sorted(idle.items())
+    )
+    return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
+
+
+def _is_useful(world: World, pilot: Pilot) -> bool:
+    """Tell whether a job waits that could use a pilot, at its queue or where its queue may borrow it."""
+    queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)
+    borrows = bool(world.borrowable_lines)
+    return queue is not None and any(
+        could_run(pilot, Requirements.from_text(line.requirements), queue)
+        for line in world.task_queues
+        if line.queue in ("", pilot.queue) or borrows
+    )
