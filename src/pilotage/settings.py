@@ -49,7 +49,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     host: str = Field(default_factory=_host)
     port: Annotated[int, Field(ge=0, le=65535)] = Field(default_factory=_port)
     archive: Path | None = None
-    archive_after: Annotated[float, Field(ge=LEAST_ARCHIVE_DAYS, allow_inf_nan=False)] = 90.0
+    archive_after: Annotated[float, Field(ge=LEAST_ARCHIVE_DAYS, le=36_500, allow_inf_nan=False)] = 90.0
 
     @model_validator(mode="before")
     @classmethod

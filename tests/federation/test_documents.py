@@ -81,7 +81,7 @@ def faults_of_tasks(folder: Path, text: str) -> list[str]:
         ("max_memory: 4000", "max_memory: .inf", "12: queues[0].max_memory: .inf is not a finite number; give a finite number"),
         ("max_memory: 4000", "max_memroy: 4000", "12: queues[0].max_memroy: there is no such field; did you mean max_memory?"),
         ("max_memory: 4000", "cores: 1.5", "12: queues[0].cores: 1.5 is not a whole number; give digits, without quotes"),
-        ("max_memory: 4000", "core_power: 0", "12: queues[0].core_power: 0 is not above 0; give HS23 per core"),
+        ("max_memory: 4000", "core_power: 0", "12: queues[0].core_power: 0 is below 0.001; give HS23 per core"),
         ("max_memory: 4000", "min_memory: 9\n    max_memory: 8", "12: queues[0].min_memory: 9 MB is above the max_memory of 8 MB; give at most 8"),
         ("max_memory: 4000", "parent: oslo", "12: queues[0].parent: there is no queue 'oslo'; known: lund-long, oslo-short"),
         ("max_memory: 4000", "fairshare_policy: 'type=any'", "12: queues[0].fairshare_policy: column 1: 'type=any' has no :n% at its end (B10); give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"),

@@ -6,6 +6,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
 from pilotage.flow.runtime import Runtime
+from pilotage.model.types import Whole
 from pilotage.store import Store
 
 PREFIX = "/api/v1"
@@ -28,7 +29,7 @@ TheStore = Annotated[Store, Depends(_store)]
 LARGEST_ID = 2**63 - 1
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 AnyAttempt = Annotated[int, Query(ge=0, le=2**31 - 1, description="number of the attempt; 0: the latest")]
-StoredInteger = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
 """A number as databases keep it: of a record, an attempt, or bytes."""
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]

@@ -14,6 +14,7 @@ from pilotage.explain import (
     publications,
     queues,
     rendering,
+    set_aside,
     transfers,
     usage,
 )
@@ -105,6 +106,11 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
     return [told for condition in seen if (told := queues.trouble(condition))]
 
 
+def set_aside_lines(runtime: Runtime, subject: str, name: int | str) -> list[str]:
+    """Say which steps have set something aside, why, and what lifts it."""
+    return list(set_aside.of(runtime.store.set_aside.of(subject, str(name))))
+
+
 def published(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Tell how far a task's outputs are registered where it wants them; nothing where it wants none."""
     dataset = task.spec.output_dataset
@@ -141,7 +147,12 @@ def explained_queue(
     found = conditions.of_queues(runtime, [name])
     if not found:
         return None
-    told = [*queues.of_queue(found[0]), *queues.of_task(name, choices)]
+    told = [
+        *queues.of_queue(found[0]),
+        *set_aside_lines(runtime, "queue", name),
+        *set_aside_lines(runtime, "site", found[0].queue.site),
+        *queues.of_task(name, choices),
+    ]
     return QueueExplanation(queue=name, lines=folded(told, width))
 
 
@@ -160,7 +171,8 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     events = store.queries.events("transfer", transfer.id)
     told = transfers.of_transfer(transfer, events, store.federation().staging, now, waiting)
     # Not validated: made here a moment ago, and large ones would take longer to check than to make.
-    return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, width))
+    lines = folded([*told, *set_aside_lines(runtime, "transfer", transfer.id)], width)
+    return TransferExplanation.model_construct(transfer=transfer, lines=lines)
 
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
@@ -206,6 +218,8 @@ def explained_task(
 ) -> TaskExplanation:
     """A task's failures, what stands in the way of its start, and the decisions about it."""
     told = _failures(runtime, task)
+    if task.state not in ENDED["task"]:
+        told += set_aside_lines(runtime, "task", task.id)
     told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
     told += published(runtime, task)
     told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
@@ -232,7 +246,12 @@ def explained_job(
     """
     borrowed, queues_ = runtime.store.queries.borrowings(job.id)
     compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
-    told = [*history.of_job(job), *borrowing.of_borrowings(borrowed), *_waits(runtime, job)]
+    told = [
+        *history.of_job(job),
+        *set_aside_lines(runtime, "task", job.task),
+        *borrowing.of_borrowings(borrowed),
+        *_waits(runtime, job),
+    ]
     ways = _ways(runtime, job, borrowed)
     told += job_files.of_files(ways)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
@@ -295,6 +314,7 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
     told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
     if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
         told += _stay(runtime, found.queue)
+    told += set_aside_lines(runtime, "pilot", number)
     return PilotExplanation(pilot=found, lines=folded(told, width))
 
 

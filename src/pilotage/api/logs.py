@@ -13,12 +13,13 @@ from pydantic import BaseModel, Field, model_validator
 from pilotage.agent.timeline import MOST_POINTS
 from pilotage.agent.wire import LONGEST_LOG
 from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
+from pilotage.model.types import FINITE, Whole
 from pilotage.store import Store, StoredLog
 from pilotage.store.logs import NODE, USAGE, usage_log
 
 from .dependencies import StoredInteger
 
-Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False), FINITE]
 OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]
 ENCODED = 4 * (LONGEST_LOG + 1000) // 3
 """Characters of base64 that a log may take, compressed in vain."""
@@ -32,7 +33,7 @@ class Log(BaseModel, extra="forbid"):
 
     stream: Literal["stdout", "stderr", "agent"]
     size: StoredInteger
-    head: Annotated[int, Field(ge=0, le=LONGEST_LOG)]
+    head: Annotated[Whole, Field(ge=0, le=LONGEST_LOG)]
     data: Annotated[str, Field(max_length=ENCODED)]
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
 from pilotage.model.logs import KeptLog, LogKey
+from pilotage.model.types import Whole
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
@@ -24,7 +25,7 @@ router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
 ZIPAPP = "application/zip"
 Attempt = tuple[StoredInteger, StoredInteger]
-Batch = Annotated[int, Field(ge=1, le=10_000)]
+Batch = Annotated[Whole, Field(ge=1, le=10_000)]
 
 
 class Enrolment(BaseModel, extra="forbid"):
@@ -71,7 +72,7 @@ class Offer(BaseModel, extra="forbid"):
     max_jobs: Batch
     containment: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
     node: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9._-]*$")] = ""
-    gpus: Annotated[int, Field(ge=0, le=10_000)] = 0
+    gpus: Annotated[Whole, Field(ge=0, le=10_000)] = 0
     containers: bool = False
     found: Node | None = None
 

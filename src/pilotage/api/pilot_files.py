@@ -15,7 +15,7 @@ from pilotage.agent.wire import Access
 from pilotage.agent.wire import FileRequest as Wanted
 from pilotage.flow.calls import pilot_files
 from pilotage.flow.file_readers import TooManyReaders
-from pilotage.model.types import FileName
+from pilotage.model.types import FileName, Whole
 from pilotage.ports.moving import StorageError
 
 from .access import PilotId
@@ -36,7 +36,7 @@ class FileRequest(BaseModel, extra="forbid"):
     attempt: StoredInteger
     name: FileName
     source: StorageName = ""
-    size: Annotated[int, Field(ge=0, le=LARGEST_FILE)] | None = None
+    size: Annotated[Whole, Field(ge=0, le=LARGEST_FILE)] | None = None
 
 
 class Stored(BaseModel):

@@ -13,7 +13,8 @@ from pilotage.flow.calls import cancel, lease, publications, submit, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.identity import Credential
-from pilotage.model.states import JobState, TaskState
+from pilotage.model.states import LIVE_TASKS, JobState, TaskState
+from pilotage.model.types import FINITE
 from pilotage.model.work import Seconds, TaskSpec
 from pilotage.store import Store, TaskDetails, TaskView
 
@@ -21,7 +22,15 @@ from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .documents import Specified, read
-from .explanations import QueueExplanation, TaskExplanation, explained_task, published, troubles, warnings
+from .explanations import (
+    QueueExplanation,
+    TaskExplanation,
+    explained_task,
+    published,
+    set_aside_lines,
+    troubles,
+    warnings,
+)
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .queues import QueueName, explained
 from .views import Jobs, Outputs, Tasks
@@ -63,7 +72,7 @@ class Submission(Specs):
 class Lease(BaseModel, extra="forbid"):
     """The s after which nothing of a task may run any more, unless its lease is renewed again."""
 
-    lease: Annotated[float, Field(gt=0, le=1e8, description="s from now")]
+    lease: Annotated[float, Field(gt=0, le=1e8, description="s from now"), FINITE]
 
 
 class AcceptedTask(BaseModel):
@@ -139,7 +148,21 @@ def get_tasks(
     if key:
         made = store.queries.submitted(submit.name_of(caller.identity, key), limit)
         return answer({"tasks": [store.queries.task(id_) for _, id_, _ in made]})
-    return answer({"tasks": store.queries.tasks(owner_seen(caller), state, limit, before)})
+    found = store.queries.tasks(owner_seen(caller), state, limit, before)
+    return answer({"tasks": _with_set_aside(store, found)})
+
+
+def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
+    """The tasks, those that a step has set aside with what it failed at as their error."""
+    errors = {
+        one.name: f"set aside by step {one.step}: {one.error}"
+        for one in store.set_aside.everything()
+        if one.subject == "task"
+    }
+    return [
+        replace(task, error=task.error or errors.get(str(task.id), "")) if task.state in LIVE_TASKS else task
+        for task in found
+    ]
 
 
 def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
@@ -157,7 +180,12 @@ def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 
 def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
-    return replace(task, troubles=tuple(troubles(runtime, task)), published=tuple(published(runtime, task)))
+    return replace(
+        task,
+        troubles=tuple(troubles(runtime, task)),
+        set_aside=tuple(set_aside_lines(runtime, "task", task.id)),
+        published=tuple(published(runtime, task)),
+    )
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))

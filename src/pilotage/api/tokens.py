@@ -6,6 +6,7 @@ from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.model.identity import Credential, Identity
+from pilotage.model.types import FINITE
 from pilotage.store import PersonToken
 
 from .access import FOR_OPERATORS
@@ -23,7 +24,7 @@ class Bearer(BaseModel, extra="forbid"):
     vo: Text = ""
     group: Text = ""
     vo_role: Text = ""
-    expires_in: Annotated[float, Field(gt=0, le=36_500 * 86_400)] | None = None
+    expires_in: Annotated[float, Field(gt=0, le=36_500 * 86_400), FINITE] | None = None
 
 
 class Token(BaseModel):

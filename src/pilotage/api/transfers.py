@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls.transfer_priorities import set_priorities
 from pilotage.model.scopes import scopes_of, split_identifier
 from pilotage.model.states import TransferState
+from pilotage.model.types import Whole
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented
@@ -22,8 +23,8 @@ router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"])
 class TransferPriority(BaseModel, extra="forbid"):
     """A live transfer and the DTR priority it is given."""
 
-    id: Annotated[int, Field(ge=1, le=LARGEST_ID)]
-    priority: Annotated[int, Field(ge=1, le=100)]
+    id: Annotated[Whole, Field(ge=1, le=LARGEST_ID)]
+    priority: Annotated[Whole, Field(ge=1, le=100)]
 
 
 class Priorities(BaseModel, extra="forbid"):

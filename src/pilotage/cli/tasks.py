@@ -177,7 +177,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         echo(f"reads {', '.join(view['datasets'])}")
     if view.get("measured"):
         echo(_measured(view["measured"]))
-    for line in (*following.waiting(view), *view.get("published", ())):
+    for line in (*view.get("set_aside", ()), *following.waiting(view), *view.get("published", ())):
         echo(line)
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")

@@ -28,7 +28,7 @@ _UNITS = {
     "HS23 per core": "core_power",
     "HS23 seconds an event": "cpu_time",
     "a closeness from 0 (best) to 11, or -1 for blocked": "closeness",
-    "a fraction above 0, up to 1": "cpu_efficiency",
+    "a fraction from 0.001 to 1": "cpu_efficiency",
 }
 _UNIT_OF = {name: unit for unit, names in _UNITS.items() for name in names.split()}
 

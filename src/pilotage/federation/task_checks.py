@@ -17,14 +17,20 @@ MAX_PAYLOAD = 1 << 20
 MAX_WORD = 100_000
 """Bytes of one word of a command, or of all variables: more, no operating system hands to a process."""
 
+MOST_WORK = 1e15
+"""HS23 seconds of one job: a million cores for years."""
+
+MOST_MEGABYTES = 1e12
+"""MB of memory, or of files, of one job."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """The faults of a task that are faults in any federation."""
-    parts = _payload(spec), _words(spec), _files(spec), _resources(spec), classads.task_faults(spec)
-    return list(islice(chain(*parts), MOST_FAULTS))
+    parts = (_payload, _words, _files, _resources, _products, classads.task_faults)
+    return list(islice(chain.from_iterable(part(spec) for part in parts), MOST_FAULTS))
 
 
 def _payload(spec: TaskSpec) -> Iterator[Fault]:
@@ -99,6 +105,20 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
                 message = f"{file.name!r} is inputs[{first[file.name]}] already"
                 yield Fault(("inputs", at, "name"), message, "keep one, with all its replicas")
             first.setdefault(file.name, at)
+
+
+def _products(spec: TaskSpec) -> Iterator[Fault]:
+    """Fields that are sound by themselves, and together ask for more than there is anywhere."""
+    work = spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
+    if work > MOST_WORK:
+        message = f"with events_per_job and cpu_efficiency makes {work:.3g} HS23 seconds, above {MOST_WORK:g}"
+        yield Fault(("cpu_time",), message, "give the HS23 seconds of one event, and fewer events a job")
+    for name, size in (
+        ("ram", spec.memory),
+        ("out_disk", spec.out_disk * spec.events_per_job + spec.work_disk),
+    ):
+        if size > MOST_MEGABYTES:
+            yield Fault((name,), f"makes {size:.3g} MB a job, above {MOST_MEGABYTES:g}", "give less")
 
 
 def _resources(spec: TaskSpec) -> Iterator[Fault]:

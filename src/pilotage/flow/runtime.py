@@ -26,6 +26,7 @@ from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
 from .passes import Pass
 from .publishing import Publishing
+from .set_aside import SetAside
 from .spaces import Spaces
 from .staying import Staying
 from .wakeups import Wakeable, Wakeups
@@ -79,16 +80,16 @@ class Runtime:
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
+        self.set_aside = SetAside(store)
         self.headway = Headway(self.clock)
         self.log_readers = LogReaders(store)
         self.staying = Staying(store)
         submits = any(step.name == PROVISION for step in steps)
-        self.elements = Elements(load, self.workers, partial(self.wakeups.wake, PROVISION), submits)
-        stage = partial(self.wakeups.wake, STAGE)
+        stage, provision = (partial(self.wakeups.wake, name) for name in (STAGE, PROVISION))
+        self.elements = Elements(load, self.workers, provision, submits)
         on_this_machine = movers(stage)
         self.deliveries = Deliveries(on_this_machine, self.workers, stage)
-        survey = partial(self.wakeups.wake, SURVEY)
-        self.spaces = Spaces(on_this_machine, self.workers, self.clock, survey)
+        self.spaces = Spaces(on_this_machine, self.workers, self.clock, partial(self.wakeups.wake, SURVEY))
         self.file_readers = FileReaders(self.deliveries.open)
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)

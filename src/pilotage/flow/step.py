@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,12 @@ from pilotage.model.decision_parts import parts
 from pilotage.model.foreseen import foreseen
 from pilotage.model.joining import joined, parted
 from pilotage.model.states import Kind, State
+from pilotage.model.subjects import Subject
 from pilotage.model.world import World
+from pilotage.store import concerns_records
 
 from .brokerages import Brokerages
+from .isolation import Trials
 from .passes import Pass
 
 if TYPE_CHECKING:
@@ -46,7 +49,9 @@ class Step:
     for by pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of
     them sees what the one before it has changed, and with ``foresees`` without reading again: then those of
     one actor are committed together. ``wakes_on`` are the states of records that give it
-    something to do, and ``idle`` says why it changes nothing in a world. A pass that changed something is
+    something to do, and ``idle`` says why it changes nothing in a world.
+    ``subjects`` are the kinds of records that its policies decide about, the first to blame at the beginning:
+    one that a policy fails at is set aside, and concerns no other. A pass that changed something is
     followed by another at once, where ``goes_on`` does not say that it would find nothing.
     """
 
@@ -57,6 +62,7 @@ class Step:
     idle: Callable[[World], Iterator[str]]
     prepare: Callable[["Runtime"], None] | None = None
     reads: Callable[["Runtime", Pass], World] | None = None
+    subjects: tuple[Subject, ...] = ()
     rereads: bool = False
     foresees: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
@@ -76,58 +82,92 @@ def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
 def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     """Take one pass of a step; returns how many records were moved or made.
 
-    A policy that fails is logged and keeps only its own records waiting.
+    What a policy fails at, and what the store refuses, is set aside: it concerns nothing else.
     """
     if step.reads is None:
         raise ValueError(f"step {step.name} has no pass of its own")
     if step.prepare is not None:
         step.prepare(runtime)
+    aside = runtime.set_aside
+    if apart := aside.tasks(step.name, now.time):
+        now = replace(now, apart=apart)
     world = step.reads(runtime, now)
     phases = step.phases(world, runtime.brokerages)
-    if step.foresees:
-        return _taken_together(step, runtime, world, phases)
     changed = 0
-    for number, phase in enumerate(phases):
-        if number and step.rereads:
-            world = step.reads(runtime, now)
-        if (decision := _decided(step, phase, world)) is None:
-            continue
-        for part in parts(decision) if phase.in_parts else (decision,):
-            committed = runtime.store.commit(part, phase.actor)
-            changed += records_changed(committed)
-            if phase.act is not None:
-                phase.act(runtime, world, part, committed)
+    if step.foresees:
+        changed = _taken_together(step, runtime, world, phases, Trials())
+    else:
+        for number, phase in enumerate(phases):
+            if number and step.rereads:
+                world = step.reads(runtime, now)
+            changed += _taken(step, runtime, world, phase, Trials())
+    aside.end_pass(step.name, world.time)
     return changed
 
 
-def _decided(step: Step, phase: Phase, world: World) -> Decision | None:
-    """The decision of a phase; None where its policy fails, which is logged."""
+def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
+    """Decide, commit and act; returns how many records were moved or made."""
+    world = runtime.set_aside.left_of(step.name, world)
+    decision = runtime.set_aside.decided(step.name, step.subjects, phase.actor, phase.decide, world)
+    if decision is None:
+        return 0
+    changed = 0
     try:
-        return phase.decide(world)
+        for part in parts(decision) if phase.in_parts else (decision,):
+            committed = runtime.store.commit(part, phase.actor)
+            changed += records_changed(committed)
+            _act(step, phase, runtime, world, part, committed)
+    except Exception as error:
+        if not concerns_records(error):
+            raise
+        halves = runtime.set_aside.halves(step.name, step.subjects, world, error, trials)
+        return changed + sum(_taken(step, runtime, half, phase, trials) for half in halves)
+    return changed
+
+
+def _act(
+    step: Step, phase: Phase, runtime: "Runtime", world: World, decision: Decision, committed: Committed
+) -> None:
+    """Do what follows from a commit. A fault is logged: what was committed holds, and others go on."""
+    if phase.act is None:
+        return
+    try:
+        phase.act(runtime, world, decision, committed)
     except Exception:
-        log.exception("step %s: the policy of %s failed; what it decides waits", step.name, phase.actor)
-        return None
+        log.exception("step %s: what follows from a decision of %s failed", step.name, phase.actor)
 
 
-def _taken_together(step: Step, runtime: "Runtime", world: World, phases: Sequence[Phase]) -> int:
+def _taken_together(
+    step: Step, runtime: "Runtime", world: World, phases: Sequence[Phase], trials: Trials
+) -> int:
     """Decide phase after phase, each from the world as those before it leave it; one commit for each actor.
 
     What does not hold any more is handed back, and with it what rests on it.
     """
     changed = 0
-    for actor, own in groupby(phases, key=lambda phase: phase.actor):
+    aside = runtime.set_aside
+    for actor, group in groupby(phases, key=lambda phase: phase.actor):
         taken: list[tuple[Phase, Decision, World]] = []
+        own = list(group)
         after = world
         for phase in own:
-            if (decision := _decided(step, phase, after)) is not None:
+            after = aside.left_of(step.name, after)
+            decision = aside.decided(step.name, step.subjects, actor, phase.decide, after)
+            if decision is not None:
                 after = foreseen(after, decision) if decision.changes else after
                 taken.append((phase, decision, after))
         decisions = [decision for _, decision, _ in taken]
-        committed = runtime.store.commit(joined(step.name, world, decisions), actor)
+        try:
+            committed = runtime.store.commit(joined(step.name, world, decisions), actor)
+        except Exception as error:
+            if not concerns_records(error):
+                raise
+            halves = aside.halves(step.name, step.subjects, world, error, trials)
+            changed += sum(_taken_together(step, runtime, half, own, trials) for half in halves)
+            continue
         changed += records_changed(committed)
         for (phase, decision, hoped), told in zip(taken, parted(committed, decisions), strict=True):
-            if phase.act is not None:
-                phase.act(runtime, world, decision, told)
+            _act(step, phase, runtime, world, decision, told)
             if not committed.handed_back:
                 world = hoped
             elif decision.changes:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .identity import Identity
 from .scopes import vo_scope
-from .types import CLOSED, Name, Seconds
+from .types import CLOSED, FINITE, Name, Seconds, Whole
 
 Rse = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
@@ -38,9 +38,9 @@ class ReplicationRule:
 
     rse_expression: Annotated[str, Field(min_length=1, max_length=1000)]
     """The RSEs that may hold it, as the catalogue writes it."""
-    copies: Annotated[int, Field(ge=1, le=100)] = 1
+    copies: Annotated[Whole, Field(ge=1, le=100)] = 1
     """Copies that it keeps."""
-    lifetime: Annotated[int, Field(ge=1, le=10**10)] | None = None
+    lifetime: Annotated[Whole, Field(ge=1, le=10**10)] | None = None
     """s after which the rule ends, and the catalogue may delete what no other rule keeps; none: it stays."""
 
 
@@ -55,7 +55,7 @@ class OutputTerms:
     for their VO."""
     rule: ReplicationRule | None = None
     """The rule that is set for each dataset; none: none is."""
-    retry_delay: Annotated[float, Field(gt=0, le=86_400)] = 30
+    retry_delay: Annotated[float, Field(gt=0, le=86_400), FINITE] = 30
     """s before a second attempt, where the catalogue did not answer or refused it for now; twice as long
     before each further one, up to an hour."""
     give_up_after: Seconds = 86_400

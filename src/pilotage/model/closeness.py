@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .types import FINITE
+
 BLOCKED = -1
 """Closeness of a link over which nothing is moved (B5)."""
 
@@ -13,4 +15,4 @@ FARTHEST = 11
 UNKNOWN_CLOSENESS = 7.7
 """The closeness that stands for one that nobody declared (B35)."""
 
-Closeness = Annotated[float, Field(ge=BLOCKED, le=FARTHEST)]
+Closeness = Annotated[float, Field(ge=BLOCKED, le=FARTHEST), FINITE]

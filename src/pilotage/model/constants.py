@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .slot_parts import BUNDLE
 from .spec import Binding, LiveWork
-from .types import CLOSED, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots
+from .types import CLOSED, FINITE, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots, Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class BrokerageConstants:
     the number of the federation counts (B18)."""
     transferring_limit: Positive = 2000
     """Most transferring jobs of a queue that declares no limit of its own (B24)."""
-    memory_compensation: Annotated[float, Field(gt=0, le=1000)] = 0.9
+    memory_compensation: Annotated[float, Field(ge=0.001, le=1000), FINITE] = 0.9
     """Fraction of the memory asked for that a queue must have (B15)."""
     nw_threshold: NonNegative = 1.7
     """Least network weight of a queue for urgent tasks (B27)."""
@@ -70,9 +70,9 @@ class StagingConstants:
 
     share_by: Literal["none", "user", "vo", "group", "role"] = "vo"
     """The part of the submitter's identity that a transfer's share goes by; ``none`` is one share (D1)."""
-    base_priorities: Mapping[str, Annotated[int, Field(ge=1, le=100)]] = field(default_factory=dict)
+    base_priorities: Mapping[str, Annotated[Whole, Field(ge=1, le=100)]] = field(default_factory=dict)
     """Base priorities of shares by name, 1 to 100 (D2)."""
-    default_priority: Annotated[int, Field(ge=1, le=100)] = 50
+    default_priority: Annotated[Whole, Field(ge=1, le=100)] = 50
     """Base priority of every other share, 1 to 100 (D2)."""
     preparing_slots: Slots = 20
     """Transfers that are prepared at the same time (D8)."""
@@ -80,14 +80,14 @@ class StagingConstants:
     """Transfers that are delivered at the same time (D8)."""
     finishing_slots: Slots = 20
     """Transfers that are finished at the same time (D8)."""
-    files_per_slot: Annotated[int, Field(ge=1, le=1000)] = BUNDLE
+    files_per_slot: Annotated[Whole, Field(ge=1, le=1000)] = BUNDLE
     """Files of at most 1 MB that share a slot, one after another; 1: each has a slot of its own, as in the
     published text (D8)."""
     max_prepared: Slots = 200
     """Transfers that are prepared, or being so, and wait for their delivery (D11)."""
-    highest_pass: Annotated[int, Field(ge=0, le=100_000)] = 3
+    highest_pass: Annotated[Whole, Field(ge=0, le=100_000)] = 3
     """Transfers of the highest priority of all that wait which may pass ``max_prepared`` (D11)."""
-    max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
+    max_emergency: Annotated[Whole, Field(ge=0, le=100_000)] = 5
     """Emergency slots of each queue at the same time, at most one a share (D5)."""
     emergency_after: Seconds = 300
     """s without any slot given after which a share that was served before may take an emergency slot; one
@@ -114,7 +114,7 @@ class StagingConstants:
     """s between two looks at the copies."""
     ageing_timeout: Seconds = 3600
     """s that a transfer waits before its priority grows (D7)."""
-    ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300
+    ageing_period: Annotated[float, Field(ge=0.001, le=1e10), FINITE] = 300
     """s after which the priority of an aged transfer grows by 1 (D7)."""
 
     def storage_rest_after(self, rests: int) -> float:
@@ -132,9 +132,9 @@ class SubmitPool:
 
     __pydantic_config__ = CLOSED
 
-    min_threads_in_pool: Annotated[int, Field(ge=0, le=1000)] = 1
+    min_threads_in_pool: Annotated[Whole, Field(ge=0, le=1000)] = 1
     """Workers that stay when nothing is to be submitted."""
-    max_threads_in_pool: Annotated[int, Field(ge=1, le=1000)] = 8
+    max_threads_in_pool: Annotated[Whole, Field(ge=1, le=1000)] = 8
     """Most workers."""
     total_threads_in_pool: Slots = 1000
     """Most submissions under way and waiting; one takes all pilots that a pass has for a queue."""
@@ -163,15 +163,15 @@ class DirectorConstants:
     many as are missing, ``pilots_per_iteration`` at most (P12)."""
     period: Day = 60.0
     """s between two iterations of the director, however often it is woken (P2)."""
-    pilots_per_iteration: Annotated[int, Field(ge=1, le=100_000)] = 40
+    pilots_per_iteration: Annotated[Whole, Field(ge=1, le=100_000)] = 40
     """Pilots per priority and per job are this number over the sums of both (P2)."""
-    lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9)] = 7200
+    lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9), FINITE] = 7200
     """s of CPU time at its queue below which a task queue is boosted no further (P3)."""
-    max_cpu: Annotated[float, Field(ge=0, le=1e9)] = 1_080_000
+    max_cpu: Annotated[float, Field(ge=0, le=1e9), FINITE] = 1_080_000
     """s of CPU time of the longest task queues, which get no boost: 12.5 days (P3)."""
-    extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000)] = 0.2
+    extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000), FINITE] = 0.2
     """Pilots beyond the waiting jobs of a task queue, as a fraction of these (P4)."""
-    extra_pilots: Annotated[int, Field(ge=0, le=1_000_000)] = 4
+    extra_pilots: Annotated[Whole, Field(ge=0, le=1_000_000)] = 4
     """Pilots beyond those, as a number (P4)."""
     max_pilot_waiting_hours: NonNegative = 6
     """Hours that a submitted pilot may wait at its site (P4)."""
@@ -266,7 +266,7 @@ class ScoutConstants:
 
     success: Fraction = 0.5
     """Fraction of a task's scouts that must finish."""
-    margin: Annotated[float, Field(ge=1, le=1000)] = 1.2
+    margin: Annotated[float, Field(ge=1, le=1000), FINITE] = 1.2
     """Factor on the most that any scout used."""
     memory_step: Positive = 100
     """MB to a multiple of which estimates of memory are rounded up, so that like tasks share task queues
@@ -318,7 +318,7 @@ class BindingConstants:
     """s that a borrowed job must end sooner, at the least (E2)."""
     run_part: Fraction = 0.1
     """Fraction of its run by which it must end sooner besides (E2)."""
-    pilots_elsewhere: Annotated[float, Field(ge=0, le=100)] = 1.0
+    pilots_elsewhere: Annotated[float, Field(ge=0, le=100), FINITE] = 1.0
     """Pilots that may wait at other candidates of waiting jobs, for each of these that may leave (E4)."""
 
 
@@ -330,13 +330,13 @@ class LoopConstants:
 
     period: Day = 5.0
     """s between two passes of a loop that nothing wakes."""
-    batch: Annotated[int, Field(ge=1, le=1_000_000)] = 5000
+    batch: Annotated[Whole, Field(ge=1, le=1_000_000)] = 5000
     """Most records of one kind that a pass reads."""
     heartbeat: Day = 60.0
     """s between two reports of a pilot."""
-    pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    pilot_idle: Annotated[float, Field(ge=0, le=86_400), FINITE] = 30.0
     """s that a pilot without work stays, at the least."""
-    pilot_idle_most: Annotated[float, Field(ge=0, le=86_400)] = 3600.0
+    pilot_idle_most: Annotated[float, Field(ge=0, le=86_400), FINITE] = 3600.0
     """s that it stays at most, where a new pilot would wait longer than ``pilot_idle`` in its batch system
     (E5); 0: it never stays longer than that."""
 

@@ -24,6 +24,7 @@ from .software import Hardware, Tag
 from .spec import DEFAULT_SHARE
 from .types import (
     CLOSED,
+    FINITE,
     LARGE,
     Cores,
     FileName,
@@ -230,7 +231,7 @@ class Queue:
     """Cores of a slot; 0 takes any number (B13)."""
     gpus: Cores = 0
     """GPUs of a slot; where 0, a queue that publishes accelerators in ``architectures`` has one (B14)."""
-    core_power: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    core_power: Annotated[float, Field(ge=0.001, le=1e9), FINITE] | None = None
     """HS23 per core; none is unknown, and counts as 10 (B21)."""
     min_memory: Megabytes = 0
     """MB that a job must ask for, for the whole slot (B15)."""
@@ -256,7 +257,7 @@ class Queue:
     """Most transferring jobs; none: the federation's (B24)."""
     disable_reassign: bool = False
     """Whether its jobs are exempt from time-outs (T)."""
-    pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12), FINITE] | None = None
     """Pledged power in HS23; -1 is an opportunistic queue, which takes no urgent work (B8)."""
     num_slots: Number | None = None
     """Slots that it counts as having, whatever runs; fast rebrokerage then leaves its jobs alone (B30, T).

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil, log2
 
 from .identity import Identity
 from .spec import DEFAULT_SHARE, TaskSpec
@@ -13,6 +14,9 @@ TIME_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
 
 CPU_SEGMENTS = tuple(10 * segment for segment in TIME_SEGMENTS)
 """Work is rounded up to one of these, in HS23 seconds: the same times on a core of 10 HS23 (P1)."""
+
+LARGEST_WORK = 1e30
+"""What any larger work or time counts as."""
 
 KNOWN_TEXTS = 4096
 """Texts of requirements that are remembered as they were read: matches read the same ones."""
@@ -112,7 +116,10 @@ _SPECIAL = {"gpus": 0, "container": False, "force_generic": False, "submit_pools
 
 def _rounded_up(value: float, segments: tuple[int, ...]) -> float:
     """The first segment that is not below the value; beyond the last one, twice as much again and again."""
-    segment = next((segment for segment in segments if value <= segment), segments[-1])
-    while segment < value:
-        segment *= 2
-    return float(segment)
+    for segment in segments:
+        if value <= segment:
+            return float(segment)
+    # Never a loop: whatever the value, the power of two is found at once.
+    power = ceil(log2(min(value, LARGEST_WORK) / segments[-1]))
+    rounded = segments[-1] * 2.0**power
+    return rounded if rounded >= min(value, LARGEST_WORK) else 2 * rounded

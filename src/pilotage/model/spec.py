@@ -10,6 +10,7 @@ from .scopes import identifier
 from .types import (
     CLOSED,
     DESCRIBED,
+    FINITE,
     Checksum,
     Cores,
     DatasetName,
@@ -23,6 +24,7 @@ from .types import (
     OutputPattern,
     Scope,
     Seconds,
+    Whole,
 )
 
 DEFAULT_SHARE = "default"
@@ -88,7 +90,7 @@ class InputDataset:
 
     dataset: DatasetName
     """Name of the dataset."""
-    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    version: Annotated[Whole, Field(ge=1, le=2**31 - 1)] | None = None
     """Its version; none: the one that is current when the task is submitted, which the task then keeps."""
     scope: Scope = ""
     """Whose dataset it is; empty: the VO's, and for datasets of outputs one's own."""
@@ -123,9 +125,9 @@ class TaskSpec:
     """What people call it; need not be unique."""
     share: Name = DEFAULT_SHARE
     """The global share that it belongs to."""
-    priority: Annotated[int, Field(ge=1, le=100_000)] = 500
+    priority: Annotated[Whole, Field(ge=1, le=100_000)] = 500
     """Higher ones go first; from 800 on bound to the nucleus (B8), from 1000 on urgent (B27)."""
-    transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
+    transfer_priority: Annotated[Whole, Field(ge=1, le=100)] = 50
     """Priority of its transfers within their share, 1 to 100 (D2)."""
     transfer_sub_share: Name | Literal[""] = ""
     """Sub-share of its transfers instead of ``download`` and ``upload``; it has a base priority (D6)."""
@@ -169,15 +171,15 @@ class TaskSpec:
     """Dataset which gathers the outputs, or what was merged of them: a name in the owner's own scope, which
     has its next version when the task has finished, or ``CATALOGUE~SCOPE:NAME`` of a catalogue that others
     keep, which is closed then. Empty: none."""
-    files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    files_per_job: Annotated[Whole, Field(ge=1, le=2**31 - 1)] = 1
     """Input files that one job reads."""
-    jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1
+    jobs: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] = 1
     """Jobs to make of a task without inputs."""
-    events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    events_per_job: Annotated[Whole, Field(ge=1, le=2**31 - 1)] = 1
     """Events that one job works on."""
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
     """Attempts of a job before it fails for good; failures that are their place's fault do not count (F2)."""
-    scouts: Annotated[int, Field(ge=0, le=1000)] = SCOUTS
+    scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. None either without a command, or with
     no more jobs than twice as many."""
 
@@ -196,7 +198,7 @@ class TaskSpec:
     """MB beyond that, whatever the cores (B15)."""
     cpu_time: NonNegative = 0
     """HS23 seconds an event (B21)."""
-    cpu_efficiency: Annotated[float, Field(gt=0, le=1)] = 0.9
+    cpu_efficiency: Annotated[float, Field(ge=0.001, le=1), FINITE] = 0.9
     """Fraction of the time that the processor is used (B21)."""
     base_time: Seconds = 0
     """s beyond the time for events (B21)."""
@@ -230,7 +232,7 @@ class TaskSpec:
     """Whether the image must be among a queue's tags (B14)."""
     event_service: bool = False
     """Whether it is event service, which only some queues take (B23)."""
-    min_events: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    min_events: Annotated[Whole, Field(ge=0, le=2**31 - 1)] = 0
     """Fewest events of a job, where their number is dynamic up to ``events_per_job``; 0: it is not."""
     processing_type: str = ""
     """Kind of processing, for fair-share policies (B10)."""

@@ -1,8 +1,11 @@
 """Types of single values in documents, with their bounds."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from annotated_types import GroupedMetadata
+from pydantic import AfterValidator, AllowInfNan, ConfigDict, Field, Strict
+from pydantic_core import PydanticCustomError
 
 from .docstrings import describe_fields
 
@@ -58,17 +61,40 @@ OutputPattern = Annotated[
 """A path, one with wildcards, or a folder, which ends in ``/``."""
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$")]
 
-Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Positive = Annotated[int, Field(ge=1, le=10**9)]
-Number = Annotated[int, Field(ge=0, le=10**9)]
-Slots = Annotated[int, Field(ge=1, le=100_000)]
-Cores = Annotated[int, Field(ge=0, le=1_000_000)]
-FileSize = Annotated[int, Field(ge=0, le=10**15)]
+SMALLEST = 1e-9
+"""No number that people and programs send is nearer to 0 than this, but 0 itself: what is divided by one
+stays finite."""
+
+
+def _not_tiny(value: float) -> float:
+    if 0 < abs(value) < SMALLEST:
+        raise PydanticCustomError("tiny", "is nearer to 0 than {least}", {"least": SMALLEST})
+    return value
+
+
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number, which neither text nor a truth value is. Bound it."""
+
+
+class _Finite(GroupedMetadata):
+    def __iter__(self) -> Iterator[object]:
+        return iter((Strict(), AllowInfNan(allow_inf_nan=False), AfterValidator(_not_tiny)))
+
+
+FINITE = _Finite()
+"""Stands behind the bounds of a number: it is finite, 0 or not tiny, and neither text nor a truth value."""
+
+Count = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
+Positive = Annotated[Whole, Field(ge=1, le=10**9)]
+Number = Annotated[Whole, Field(ge=0, le=10**9)]
+Slots = Annotated[Whole, Field(ge=1, le=100_000)]
+Cores = Annotated[Whole, Field(ge=0, le=1_000_000)]
+FileSize = Annotated[Whole, Field(ge=0, le=10**15)]
 """Bytes of one file, so few that no sum of sizes leaves 64 bits."""
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Megabytes = Annotated[float, Field(ge=0, le=1e9)]
-Seconds = Annotated[float, Field(ge=0, le=1e10)]
-NonNegative = Annotated[float, Field(ge=0, le=1e12)]
-Day = Annotated[float, Field(gt=0, le=86_400)]
+Fraction = Annotated[float, Field(ge=0, le=1), FINITE]
+Megabytes = Annotated[float, Field(ge=0, le=1e9), FINITE]
+Seconds = Annotated[float, Field(ge=0, le=1e10), FINITE]
+NonNegative = Annotated[float, Field(ge=0, le=1e12), FINITE]
+Day = Annotated[float, Field(gt=0, le=86_400), FINITE]
 """At most a day, in s: for what happens at least once in so long."""

@@ -39,6 +39,7 @@ from .types import (
     NonNegative,
     OutputPath,
     Seconds,
+    Whole,
 )
 from .work import File, Job, Pilot, PilotKind, Replica, Requirements, Task, Transfer
 
@@ -225,7 +226,7 @@ class Report:
     """What became of it."""
     error: Annotated[str, Field(max_length=4000)] = ""
     """Why it failed."""
-    exit_code: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    exit_code: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] | None = None
     """Exit code of the payload; negative is a signal."""
     cpu_seconds: Seconds = 0
     """s of CPU time used."""

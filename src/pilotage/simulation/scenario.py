@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pilotage.model.types import (
     CLOSED,
+    FINITE,
     Count,
     Fraction,
     Megabytes,
@@ -17,12 +18,13 @@ from pilotage.model.types import (
     Positive,
     Seconds,
     Slots,
+    Whole,
 )
 from pilotage.model.work import TaskSpec
 
 from .policies import Policy
 
-Spread = Annotated[float, Field(ge=0, le=5)]
+Spread = Annotated[float, Field(ge=0, le=5), FINITE]
 """Standard deviation of the logarithm: 0 is none, 1 makes one in six 2.7 times as long as the median."""
 
 SHORTEST_INTERVAL = 1.0
@@ -31,7 +33,7 @@ SHORTEST_INTERVAL = 1.0
 TICK = 30
 """s of a scenario's tick that says nothing."""
 
-Interval = Annotated[float, Field(ge=SHORTEST_INTERVAL, le=86_400)]
+Interval = Annotated[float, Field(ge=SHORTEST_INTERVAL, le=86_400), FINITE]
 """s between two moments at which something happens again and again."""
 
 
@@ -63,7 +65,7 @@ class SiteBehaviour:
     """Spread of these waits: the standard deviation of their logarithm, which gives them a heavy tail."""
     busy: tuple[Spell, ...] = ()
     """Spells in which others' work makes waits longer."""
-    busy_factor: Annotated[float, Field(ge=1, le=1000)] = 10
+    busy_factor: Annotated[float, Field(ge=1, le=1000), FINITE] = 10
     """Factor on waits that begin in these."""
     payload_fails: Fraction = 0
     """Part of the attempts whose payload fails at its end."""
@@ -85,9 +87,9 @@ class LinkBehaviour:
 
     __pydantic_config__ = CLOSED
 
-    throughput: Annotated[float, Field(gt=0, le=1e6)] = 10
+    throughput: Annotated[float, Field(gt=0, le=1e6), FINITE] = 10
     """MB/s of links for which the federation has no throughput of the last hour."""
-    factor: Annotated[float, Field(gt=0, le=1000)] = 1
+    factor: Annotated[float, Field(gt=0, le=1000), FINITE] = 1
     """Factor on every link's throughput."""
     transfer_fails: Fraction = 0
     """Part of the deliveries that fail at their end; after some in a row what is moved there rests (F4)."""
@@ -116,7 +118,7 @@ class User:
     """The VO."""
     share: Annotated[str, Field(max_length=200)] = ""
     """The global share; empty: the federation's first."""
-    part: Annotated[float, Field(gt=0, le=1e6)] = 1
+    part: Annotated[float, Field(gt=0, le=1e6), FINITE] = 1
     """Part of the tasks, against those of the others."""
 
 
@@ -126,15 +128,15 @@ class GeneratedWork:
 
     __pydantic_config__ = CLOSED
 
-    tasks: Annotated[int, Field(ge=1, le=100_000)] = 20
+    tasks: Annotated[Whole, Field(ge=1, le=100_000)] = 20
     """Tasks."""
-    jobs: Annotated[int, Field(ge=1, le=100_000)] = 50
+    jobs: Annotated[Whole, Field(ge=1, le=100_000)] = 50
     """Median of the jobs of a task."""
     jobs_spread: Spread = 0.5
     """Spread of the jobs of a task: the standard deviation of the logarithm of their number."""
     arrivals: Seconds = 86_400
     """s in which the tasks arrive, evenly by chance."""
-    work: Annotated[float, Field(gt=0, le=1e9)] = 36_000
+    work: Annotated[float, Field(gt=0, le=1e9), FINITE] = 36_000
     """Median of the HS23 seconds of a job: the default is an hour on a core of 10 HS23."""
     work_spread: Spread = 0.5
     """Spread of the work between tasks, likewise."""
@@ -156,7 +158,7 @@ class GeneratedWork:
     """MB that each job leaves."""
     nucleus: str = ""
     """The site that gathers the outputs; empty: they stay where they are made."""
-    scouts: Annotated[int, Field(ge=0, le=1000)] = 0
+    scouts: Annotated[Whole, Field(ge=0, le=1000)] = 0
     """Scouts of a task, which measure what its other jobs need."""
     users: Annotated[tuple[User, ...], Field(min_length=1, max_length=1000)] = (User(name="alice"),)
     """Who submits."""
@@ -178,9 +180,9 @@ class SwfWork:
     """Jobs that are taken at most."""
     most_cores: Positive = 1
     """Cores beyond which a job is left out."""
-    core_power: Annotated[float, Field(gt=0, le=1e9)] = 10
+    core_power: Annotated[float, Field(gt=0, le=1e9), FINITE] = 10
     """HS23 per core of the machine whose log it is."""
-    faster: Annotated[float, Field(gt=0, le=1e6)] = 1
+    faster: Annotated[float, Field(gt=0, le=1e6), FINITE] = 1
     """Factor by which arrivals are drawn together."""
 
 
@@ -198,7 +200,7 @@ class Arrival:
     """Who submits it."""
     vo: Name | Literal[""] = "sim"
     """The user's VO; empty: none."""
-    work: Annotated[float, Field(gt=0, le=1e12)] = 36_000
+    work: Annotated[float, Field(gt=0, le=1e12), FINITE] = 36_000
     """HS23 seconds that each of its jobs takes on one core in truth, whatever the task estimates."""
     job_spread: Spread = 0
     """Spread of the work between its jobs: the standard deviation of its logarithm."""
@@ -233,7 +235,7 @@ class Scenario:
     estimate_spread: Spread = 0
     """Spread of what tasks estimate of their work around the truth: the standard deviation of its logarithm.
     Given tasks have their own estimates."""
-    limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
+    limit: Annotated[float, Field(gt=0, le=1e8), FINITE] = 7 * 86_400
     """s after which a simulation ends, whatever has not ended by then; no work may come later."""
     tick: Interval = TICK
     """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""

@@ -1,6 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .archive import Slice
+from .engine import concerns_records
 from .errors import (
     ArchivedElsewhere,
     DatasetTaken,
@@ -19,6 +20,7 @@ from .history import EventView
 from .jobs import JobDetails, JobView
 from .logs import StoredLog
 from .queues import QueueView, ShareView
+from .set_aside import SetAsideRecord
 from .store import Store
 from .tasks import TaskDetails, TaskView
 from .tokens import PersonToken
@@ -42,6 +44,7 @@ __all__ = [
     "PersonToken",
     "QueueView",
     "ReplicaView",
+    "SetAsideRecord",
     "ShareView",
     "Slice",
     "Store",
@@ -50,4 +53,5 @@ __all__ = [
     "TaskDetails",
     "TaskView",
     "Waiting",
+    "concerns_records",
 ]

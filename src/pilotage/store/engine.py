@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from .direct_statements import driver
+from .errors import StoreError
 from .kept_connections import BEGIN, KeptConnections
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ _NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 _PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
+_OF_RECORDS = ("DataError", "IntegrityError")
+"""What drivers raise where a value cannot be stored, or would contradict others."""
 _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
@@ -276,6 +279,17 @@ def passes(error: BaseException) -> bool:
     if state is None:
         return getattr(error, "connection_invalidated", False) or _is_unreachable(cause)
     return str(state).startswith(_PASSING)
+
+
+def concerns_records(error: BaseException) -> bool:
+    """Tell whether it is the records that were to be written which a database, or the commit, refuses."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, (StoreError, ValueError, TypeError, LookupError, ArithmeticError)):
+        return True
+    drivers = ("sqlite3", "psycopg")
+    if any(_is_of_driver(cause, name, driver) for name in _OF_RECORDS for driver in drivers):
+        return True
+    return "binding parameter" in str(cause)  # SQLite has no better word for a value of a strange type
 
 
 def _is_unreachable(error: BaseException | None) -> bool:

@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from pilotage.model.documents import from_json, to_json
+from pilotage.model.documents import from_stored, to_json
 from pilotage.model.federation import Federation
 from pilotage.model.urls import without_password
 
@@ -152,7 +152,7 @@ class Federations:
         # Two threads may parse the same version at once; waiting for each other would take as long.
         if known is None or known.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
-            federation = without_passwords(from_json(Federation, lately[0][2]))
+            federation = without_passwords(from_stored(Federation, lately[0][2]))
             known = InForce(version, federation, _changed(lately[::-1]))
             with self._lock:
                 self._known = known
@@ -161,6 +161,12 @@ class Federations:
     def read(self) -> Federation:
         """The federation as of now. Raises :class:`NoFederation`."""
         return self._database.read(self.current)
+
+    @property
+    def version(self) -> int:
+        """The version that this process read last; 0 before it has read any."""
+        known = self._known
+        return 0 if known is None else known.version
 
     def last(self) -> Federation:
         """The federation as this process read it last. Raises :class:`NoFederation`."""

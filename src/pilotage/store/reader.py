@@ -206,7 +206,7 @@ class RecordReader:
         """Tasks from a query of :data:`TASK_COLUMNS`."""
         found = self.raw_rows(query, **values)
         specs = self._specs.of(self._connection, [row[0] for row in found])
-        return tuple(task_rows.task(row, specs[row[0]]) for row in found)
+        return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
 
     def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
         """The tasks that jobs belong to."""

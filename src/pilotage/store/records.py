@@ -6,7 +6,7 @@ from sqlalchemy import MetaData, Table
 
 from pilotage.model.states import Kind
 
-from . import counters, decisions, federations, files, history, last_seen, logs, numbers, tokens
+from . import counters, decisions, federations, files, history, last_seen, logs, numbers, set_aside, tokens
 from .columns import LATER, metadata
 from .jobs import jobs
 from .pilots import pilots
@@ -24,6 +24,7 @@ __all__ = [
     "last_seen",
     "logs",
     "numbers",
+    "set_aside",
     "tokens",
     "with_all_indexes",
 ]

@@ -55,7 +55,7 @@ from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
-from .waiting import Parts
+from .waiting import Apart, Parts
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
@@ -77,6 +77,7 @@ _WORKING = (
 _TO_COMPLETE = (
     select(*TASK_COLUMNS)
     .where(is_state(tasks, TaskState.SCOUTING, TaskState.RUNNING, TaskState.MERGING), ~_WORKING.exists())
+    .where(~among(_t.id, "apart"))
     .order_by(_t.id)
     .limit(_LIMIT)
 )
@@ -126,14 +127,16 @@ class Snapshots:
 
         return self._database.read(work)
 
-    def for_split(self, time: float, seed: int, limit: int, jobs: float = inf, turn: int = 1) -> World:
+    def for_split(
+        self, time: float, seed: int, limit: int, jobs: float = inf, turn: int = 1, apart: Apart = ()
+    ) -> World:
         """Tasks that are not split, or not all of them, and their jobs.
 
         The first ``limit`` by how long they waited, and no more than take so many ``jobs``, ``turn`` of each.
         """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            found = unsplit_tasks.read(reader, limit, jobs, turn)
+            found = unsplit_tasks.read(reader, limit, jobs, turn, apart)
             if not found:
                 return {}
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
@@ -148,6 +151,7 @@ class Snapshots:
         state: JobState = JobState.DEFINED,
         parts: Parts | None = None,
         if_any: bool = False,
+        apart: Apart = (),
     ) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
@@ -158,12 +162,12 @@ class Snapshots:
         """
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit))
+            found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit), apart)
             return _to_broker(reader, world, found) if found or not if_any else {}
 
         return self._world(time, seed, read)
 
-    def for_rebinding(self, time: float, seed: int, limit: int) -> World:
+    def for_rebinding(self, time: float, seed: int, limit: int, apart: Apart = ()) -> World:
         """Activated jobs and what they would be brokered by, where a pilot is idle elsewhere; else counts."""
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
@@ -172,7 +176,7 @@ class Snapshots:
             elsewhere = (row for row in counts if row.state is JobState.ACTIVATED and row.queue not in idle)
             if not idle or not any(elsewhere):
                 return {"job_counts": counts, "queue_reports": reports}
-            found = waiting.oldest(reader, JobState.ACTIVATED, limit, waiting.equally(limit))
+            found = waiting.oldest(reader, JobState.ACTIVATED, limit, waiting.equally(limit), apart)
             return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
@@ -251,14 +255,14 @@ class Snapshots:
         """
         return self._world(time, seed, lambda reader, world: speaking.read(reader, world, told, quiet))
 
-    def for_completion(self, time: float, seed: int, limit: int) -> World:
+    def for_completion(self, time: float, seed: int, limit: int, apart: Apart = ()) -> World:
         """Tasks of which no job is at work any more, with what their completion rests on.
 
         For tasks that are scouting these are all scouts, what they used and what they made.
         """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            found = reader.tasks_from(_TO_COMPLETE, limit=limit)
+            found = reader.tasks_from(_TO_COMPLETE, limit=limit, apart=apart)
             if not found:
                 return {}
             scouting = [task.id for task in found if task.state == TaskState.SCOUTING]

@@ -27,6 +27,7 @@ from .matches import Matches
 from .notices import Notices
 from .publication_queries import PublicationQueries
 from .queries import Queries
+from .set_aside import SetAsideRecords
 from .snapshots import Snapshots
 from .tasks import SpecCache
 from .tokens import Tokens
@@ -71,6 +72,7 @@ class Store:
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
         self.batch_waits = PilotWaits(database)
+        self.set_aside = SetAsideRecords(database)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod
@@ -171,6 +173,11 @@ class Store:
     def federation(self) -> Federation:
         """Read the federation as of now. Raises :class:`NoFederation`."""
         return self._federations.read()
+
+    @property
+    def federation_version(self) -> int:
+        """The version of the federation that this process read last; 0 before it has read any."""
+        return self._federations.version
 
     def last_federation(self) -> Federation:
         """Return the federation as this process read it last. Raises :class:`NoFederation`."""

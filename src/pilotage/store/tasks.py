@@ -1,5 +1,6 @@
 """Tasks: their table, their parsed specifications, and what people see of them."""
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +9,15 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table, Text, select
 
-from pilotage.model.documents import from_json
+from pilotage.model.documents import from_json, from_stored
 from pilotage.model.identity import Identity
 from pilotage.model.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.work import Measured, Task, TaskSpec
 
 from .columns import id_column, is_state, life_columns, metadata, owner_columns, partial_index, text_column
 from .sets import among
+
+log = logging.getLogger(__name__)
 
 tasks = Table(
     "tasks",
@@ -80,14 +83,16 @@ class TaskView:
 class TaskDetails(TaskView):
     """A task, with what was asked for, and what its scouts needed once they have ended.
 
-    ``troubles`` says why nothing starts where its jobs wait for a pilot, ``datasets`` which versions its
-    inputs are of, ``published`` how far its outputs are registered where it wants them.
+    ``set_aside`` says which steps fail at it, ``troubles`` why nothing starts where its jobs wait for a
+    pilot, ``datasets`` which versions its inputs are of, ``published`` how far its outputs are registered
+    where it wants them.
     """
 
     spec: TaskSpec
     measured: Measured | None
     datasets: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
 
 
@@ -100,7 +105,7 @@ class SpecCache:
         self._lock = threading.Lock()
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
-        """The specifications of these tasks."""
+        """The specifications of these tasks, less those that cannot be read, which the log tells."""
         found: dict[int, TaskSpec] = {}
         missing: list[int] = []
         with self._lock:
@@ -111,8 +116,7 @@ class SpecCache:
                 else:
                     missing.append(id_)
         if missing:
-            rows = connection.execute(_SPECS, {"ids": missing})
-            read = {id_: from_json(TaskSpec, text) for id_, text in rows}
+            read = _readable(dict(tuple(row) for row in connection.execute(_SPECS, {"ids": missing})))
             found |= read
             self._keep(read)
         return found
@@ -124,7 +128,7 @@ class SpecCache:
         if len(found) == len(texts):
             return found
         missing = {id_: texts[id_] for id_ in texts.keys() - found.keys()}
-        read = {id_: from_json(TaskSpec, text) for id_, text in missing.items() if text is not None}
+        read = _readable({id_: text for id_, text in missing.items() if text is not None})
         self._keep(read)
         return found | read if len(read) == len(missing) else None
 
@@ -134,6 +138,17 @@ class SpecCache:
             # The one that was not asked for the longest goes first.
             while len(self._known) > self._size:
                 self._known.popitem(last=False)
+
+
+def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
+    """The specifications that can be read: one that cannot keeps no other task from being read."""
+    read: dict[int, TaskSpec] = {}
+    for id_, text in texts.items():
+        try:
+            read[id_] = from_stored(TaskSpec, text)
+        except ValueError:
+            log.exception("task %d: its stored specification cannot be read, and the task is left out", id_)
+    return read
 
 
 def task(row: Sequence[Any], spec: TaskSpec) -> Task:

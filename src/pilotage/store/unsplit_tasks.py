@@ -1,6 +1,6 @@
 """Tasks that are not split, or not all of them: a pass reads no more of them than it makes jobs for."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import bindparam, select
@@ -11,21 +11,27 @@ from pilotage.model.work import Task
 
 from .columns import is_state
 from .reader import RecordReader
+from .sets import among
 from .tasks import tasks
 
 _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _LONGEST_FIRST = (
     select(_t.id, _t.state, _t.planned_jobs)
-    .where(is_state(tasks, *TASKS_TO_SPLIT))
+    .where(is_state(tasks, *TASKS_TO_SPLIT), ~among(_t.id, "apart"))
     .order_by(_t.since, _t.id)
     .limit(_LIMIT)
 )
 
 
-def read(reader: RecordReader, limit: int, jobs: float, turn: int) -> tuple[Task, ...]:
-    """The first ``limit`` by how long they waited; no more than take so many ``jobs``, ``turn`` of each."""
-    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit), jobs, turn))
+def read(
+    reader: RecordReader, limit: int, jobs: float, turn: int, apart: Collection[int] = ()
+) -> tuple[Task, ...]:
+    """The first ``limit`` by how long they waited; no more than take so many ``jobs``, ``turn`` of each.
+
+    Tasks that are set ``apart`` are left out.
+    """
+    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit, apart=apart), jobs, turn))
 
 
 def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:

@@ -1,7 +1,7 @@
 """Tasks with jobs that wait to be brokered, and the first of these jobs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import CTE, Select, bindparam, func, literal, select
@@ -36,6 +36,9 @@ class Waiting(NamedTuple):
     jobs: int
 
 
+Apart = Collection[int]
+"""Tasks that a pass leaves out."""
+
 Parts = Callable[[Callable[[], Sequence[Waiting]]], Mapping[int, int]]
 """Says of tasks the most jobs to read of each, given what lists those that wait, by priority, then age."""
 
@@ -45,7 +48,8 @@ def _tasks_with_jobs(state: JobState) -> Select[Any]:
     found = _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
     oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
     # With a limit, a planner steps from task to task, whatever it believes of their number.
-    each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None)).limit(_LIMIT)
+    each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None))
+    each = each.where(~among(found.c.task, "apart")).limit(_LIMIT)
     heads = each.subquery("heads").c
     share, priority = (
         select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
@@ -104,17 +108,22 @@ def equally(limit: int) -> Parts:
     return parts
 
 
-def _waiting(reader: RecordReader, state: JobState) -> list[Waiting]:
-    found = reader.raw_rows(_TASKS[state], limit=MOST_TASKS)
+def _waiting(reader: RecordReader, state: JobState, apart: Apart) -> list[Waiting]:
+    found = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
     rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])
     numbers = {int(task): int(jobs) for task, jobs in rows}
     return [Waiting(task, share, priority, numbers[task]) for task, share, priority in found]
 
 
-def oldest(reader: RecordReader, state: JobState, limit: int, parts: Parts) -> tuple[Job, ...]:
-    """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age."""
+def oldest(
+    reader: RecordReader, state: JobState, limit: int, parts: Parts, apart: Apart = ()
+) -> tuple[Job, ...]:
+    """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
+
+    Tasks that are set ``apart`` are left out.
+    """
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: _waiting(reader, state)).items():
+    for task, part in parts(lambda: _waiting(reader, state, apart)).items():
         together[part].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():

@@ -10,6 +10,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.step_names import ADVERTISE
+from pilotage.model.subjects import SITE
 from pilotage.model.world import World
 from pilotage.pilots import advertising
 
@@ -40,6 +41,7 @@ STEP = Step(
     summary="Let native sites advertise what they have and run.",
     reads=_reads,
     phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
+    subjects=(SITE,),
     idle=_idle,
     # What has just advertised has its next turn after a period.
     goes_on=lambda _runtime: False,

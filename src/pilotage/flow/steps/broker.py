@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from math import inf
 
+from pilotage.brokerage import soundness
 from pilotage.flow.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
@@ -17,6 +18,7 @@ from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.step_names import BROKER, LIFT, STAGE
 from pilotage.model.storage_rests import tried_again
+from pilotage.model.subjects import QUEUE, TASK
 from pilotage.model.work import Task
 from pilotage.model.world import World
 from pilotage.staging import lost
@@ -33,7 +35,10 @@ def _plugin_of(task: Task, world: World) -> str:
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """The decision of one plugin for its tasks. Raises ``brokerage.PluginError`` and whatever it raises."""
-    return brokerages.of(world.federation, plugin).decide(restricted(world, plugin))
+    own = restricted(world, plugin)
+    if not own.jobs:
+        return Decision(step=BROKER, time=world.time, seed=world.seed)
+    return soundness.check(plugin, brokerages.of(world.federation, plugin).decide(own), own)
 
 
 def restricted(world: World, plugin: str) -> World:
@@ -77,7 +82,7 @@ def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     again = tried_again(world.failed_deliveries, world.federation.staging)
     pending = tuple(
         replace(job, state=JobState.DEFINED)
-        for job in world.jobs
+        for job in restricted(world, plugin).jobs
         if job.state is JobState.PENDING and again.get(job.id, -inf) <= world.time
     )
     placed: set[int] = set()
@@ -101,7 +106,9 @@ def _lift(jobs: Set[int]) -> Move:
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     parts = partial(runtime.headway.parts, now=now)
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, now.batch, parts=parts, if_any=True)
+    world = runtime.store.snapshots.for_broker(
+        now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart
+    )
     return runtime.elements.reported(world)
 
 
@@ -150,6 +157,7 @@ STEP = Step(
     reads=_reads,
     phases=_phases,
     rereads=True,
+    subjects=(TASK, QUEUE),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),
     goes_on=lambda runtime: runtime.headway.goes_on(has_changed=runtime.wakeups.waits(BROKER)),

@@ -8,6 +8,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Forget
 from pilotage.model.step_names import CLEAN
+from pilotage.model.subjects import FILE, SITE
 from pilotage.model.world import World
 from pilotage.staging import unwanted
 
@@ -48,5 +49,6 @@ STEP = Step(
     summary="Remove copies that nobody wants any more, by age, use and quota.",
     reads=_reads,
     phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),
+    subjects=(FILE, SITE),
     idle=_idle,
 )

@@ -7,12 +7,13 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.states import LIVE_TASKS, JobState
 from pilotage.model.step_names import FINISH
+from pilotage.model.subjects import TASK
 from pilotage.model.world import World
 from pilotage.tasks import completion, scouting
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_completion(now.time, now.seed, limit=now.batch)
+    return runtime.store.snapshots.for_completion(now.time, now.seed, limit=now.batch, apart=now.apart)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -29,6 +30,7 @@ STEP = Step(
         Phase(actor="scout", decide=scouting.conclude),
         Phase(actor=FINISH, decide=completion.complete, in_parts=True),
     ),
+    subjects=(TASK,),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.MERGING), ("job", JobState.FINISHED), ("job", JobState.FAILED)}),
 )

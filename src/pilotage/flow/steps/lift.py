@@ -9,6 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.states import JobState
 from pilotage.model.step_names import LIFT, STAGE
+from pilotage.model.subjects import QUEUE, TASK
 from pilotage.model.world import World
 from pilotage.staging import lost
 
@@ -17,7 +18,7 @@ from .broker import lifted, plugins
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     world = runtime.store.snapshots.for_broker(
-        now.time, now.seed, now.batch, state=JobState.PENDING, if_any=True
+        now.time, now.seed, now.batch, state=JobState.PENDING, if_any=True, apart=now.apart
     )
     return runtime.elements.reported(world)
 
@@ -41,5 +42,6 @@ STEP = Step(
     summary="Release pending jobs early once a queue would accept them.",
     reads=_reads,
     phases=_phases,
+    subjects=(TASK, QUEUE),
     idle=_idle,
 )

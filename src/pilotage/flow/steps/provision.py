@@ -14,6 +14,7 @@ from pilotage.model.decision import Committed, Create, Decision
 from pilotage.model.identity import Credential
 from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.step_names import PROVISION
+from pilotage.model.subjects import PILOT, QUEUE, TASK_QUEUE
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
 from pilotage.pilots import credentials, list_match, servers, submissions
@@ -190,6 +191,7 @@ STEP = Step(
     summary="Keep pilots in the sites' queues.",
     reads=_reads,
     phases=_phases,
+    subjects=(TASK_QUEUE, PILOT, QUEUE),
     idle=_idle,
     wakes_on=frozenset(
         {

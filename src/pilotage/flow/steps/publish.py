@@ -12,6 +12,7 @@ from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.publications import Publication, is_own, published_name, split_dataset
 from pilotage.model.states import PublicationState
 from pilotage.model.step_names import PUBLISH
+from pilotage.model.subjects import TASK
 from pilotage.model.world import World
 from pilotage.ports.catalogue import OutputFile
 from pilotage.staging import publishing
@@ -85,6 +86,7 @@ STEP = Step(
         Phase(actor=PUBLISH, decide=publishing.observed, act=_observed),
         Phase(actor=PUBLISH, decide=publishing.begin, act=_start),
     ),
+    subjects=(TASK,),
     idle=_idle,
     wakes_on=frozenset(
         {

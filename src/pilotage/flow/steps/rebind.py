@@ -17,6 +17,7 @@ from pilotage.model.joining import joined
 from pilotage.model.moves import FRESH
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.step_names import REBIND
+from pilotage.model.subjects import QUEUE, TASK
 from pilotage.model.work import Job
 from pilotage.model.world import World
 
@@ -132,7 +133,7 @@ def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch)
+    world = runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch, apart=now.apart)
     return runtime.elements.reported(world)
 
 
@@ -161,6 +162,7 @@ STEP = Step(
     reads=_reads,
     phases=_phases,
     rereads=True,
+    subjects=(TASK, QUEUE),
     idle=_idle,
     # A pilot that calls for the first time may be idle. Jobs that are activated wait for PATIENCE first.
     wakes_on=frozenset({("pilot", PilotState.RUNNING)}),

@@ -7,6 +7,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.step_names import SPLIT
+from pilotage.model.subjects import TASK
 from pilotage.model.world import World
 from pilotage.tasks import splitting
 
@@ -14,7 +15,7 @@ from pilotage.tasks import splitting
 def _reads(runtime: Runtime, now: Pass) -> World:
     most = splitting.SLICE
     limit = min(now.batch, most)
-    return runtime.store.snapshots.for_split(now.time, now.seed, limit, jobs=most, turn=splitting.TURN)
+    return runtime.store.snapshots.for_split(now.time, now.seed, limit, most, splitting.TURN, now.apart)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -28,6 +29,7 @@ STEP = Step(
     summary="Split tasks into jobs, scouts first, large ones part by part.",
     reads=_reads,
     phases=always(Phase(actor=SPLIT, decide=splitting.split)),
+    subjects=(TASK,),
     idle=_idle,
     wakes_on=frozenset({("task", TaskState.REGISTERED), ("task", TaskState.SPLITTING)}),
 )

@@ -1,5 +1,6 @@
 """Bring files to jobs and from jobs, under transfer shares (D1 to D11)."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -7,6 +8,7 @@ from functools import partial
 from pilotage.flow import rest_notices
 from pilotage.flow.calls.transfer_priorities import take_files
 from pilotage.flow.idle_reasons import moment
+from pilotage.flow.isolation import words
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
@@ -14,9 +16,12 @@ from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move, Touch
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.step_names import STAGE
+from pilotage.model.subjects import SITE, TASK, TRANSFER
 from pilotage.model.world import World
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
+
+log = logging.getLogger(__name__)
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -76,6 +81,9 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
                     orders.append(ordered(transfer, files[transfer.file], path=path))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
+                except Exception as error:
+                    log.exception("transfer %d cannot be ordered", transfer.id)
+                    runtime.deliveries.refuse(transfer, words(error))
     runtime.deliveries.start(orders)
     _turned(runtime, world, decision, committed)
     if orders and any(one.state is TransferState.QUEUED for one in world.transfers):
@@ -115,6 +123,7 @@ STEP = Step(
         Phase(actor=STAGE, decide=slots.start, act=_start),
     ),
     foresees=True,
+    subjects=(TRANSFER, TASK, SITE),
     idle=_idle,
     # What moved on woke it, and so did what began while others wait for its place.
     goes_on=lambda runtime: runtime.wakeups.waits(STAGE),

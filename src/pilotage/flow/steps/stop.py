@@ -10,6 +10,7 @@ from pilotage.flow.unawaited_downloads import give_up
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState
 from pilotage.model.step_names import STOP
+from pilotage.model.subjects import TASK
 from pilotage.model.world import World
 from pilotage.tasks import stopping
 
@@ -40,6 +41,7 @@ STEP = Step(
     summary="Stop tasks whose first attempts all failed alike.",
     reads=_reads,
     phases=always(Phase(actor=STOP, decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
+    subjects=(TASK,),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.FAILED)}),
 )

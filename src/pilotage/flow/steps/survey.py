@@ -9,6 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.step_names import SURVEY
+from pilotage.model.subjects import SITE
 from pilotage.model.world import World
 from pilotage.staging import spaces
 
@@ -40,6 +41,7 @@ STEP = Step(
     summary="Ask storages for their free space.",
     reads=_reads,
     phases=always(Phase(actor=SURVEY, decide=spaces.record, act=_ask)),
+    subjects=(SITE,),
     idle=_idle,
     # Answers wake it.
     goes_on=lambda runtime: runtime.wakeups.waits(SURVEY),

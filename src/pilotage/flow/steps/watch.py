@@ -1,5 +1,6 @@
 """Move on what has waited too long, or whose pilot has gone silent (rules T)."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -12,9 +13,12 @@ from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.step_names import WATCH
+from pilotage.model.subjects import PILOT, QUEUE, TASK, TRANSFER
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 from pilotage.watchdog import timeouts
+
+log = logging.getLogger(__name__)
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -28,7 +32,10 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     """
     clear(runtime, world, decision, committed)
     for task in world.lapsed:
-        cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
+        try:
+            cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
+        except Exception:
+            log.exception("task %d, whose lease is over, cannot be cancelled", task)
     runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
@@ -56,6 +63,7 @@ STEP = Step(
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=_reads,
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
+    subjects=(TASK, PILOT, TRANSFER, QUEUE),
     idle=_idle,
     wakes_on=frozenset({("pilot", PilotState.FINISHED), ("pilot", PilotState.FAILED)}),
 )
