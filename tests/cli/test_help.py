@@ -43,6 +43,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "fetch",
             "files",
             "record",
+            "draw-scenario",
             "simulate",
             "sites",
             "storages",

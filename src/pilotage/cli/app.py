@@ -12,6 +12,7 @@ from pilotage.federation.faults import BadFile
 
 from . import (
     deciding,
+    drawing,
     explaining,
     federations,
     fetching,
@@ -103,6 +104,7 @@ for room in (
     worlds,
     deciding,
     recording,
+    drawing,
     simulating,
 ):
     app.add_typer(room.app)

@@ -139,7 +139,7 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
 def document_of(scenario: Scenario) -> dict[str, Any]:
     """The scenario as a document of what is given, without the fields that have their default."""
     tasks = [
-        _given(to_document(one), _ARRIVAL) | {"task": _given(to_document(one.task), _SPEC)}
+        given(to_document(one), _ARRIVAL) | {"task": given(to_document(one.task), _SPEC)}
         for one in scenario.tasks
     ]
     document = {"name": scenario.name, "federation": scenario.federation, "limit": scenario.limit}
@@ -152,5 +152,6 @@ _SPEC = to_document(TaskSpec(name="-"))
 _ARRIVAL = to_document(Arrival(task=TaskSpec(name="-")))
 
 
-def _given(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def given(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a document that have not their default."""
     return {name: value for name, value in document.items() if value != defaults.get(name)}

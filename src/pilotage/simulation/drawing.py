@@ -1,0 +1,288 @@
+"""Scenarios drawn by chance from any federation: its queues, in weather that nobody tuned anything to."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from pilotage.flow.calls.preview import preview
+from pilotage.model.documents import to_document
+from pilotage.model.federation import (
+    UNKNOWN_CORE_POWER,
+    ComputingElement,
+    Federation,
+    Link,
+    Queue,
+    Site,
+    Storage,
+)
+from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.world import World
+
+from .drawn_jobs import SHORT, expected
+from .recording import given
+from .scenario import GeneratedWork, Scenario, SiteBehaviour, Spell, User
+
+MOST_SLOTS = 64
+"""Slots of one pilot at most, however many cores a queue has."""
+
+WORK, WORK_SPREAD, JOB_SPREAD, ESTIMATE_SPREAD = 36_000.0, 0.5, 0.2, 0.5
+"""Median HS23 s of a job, and the spreads between tasks, between jobs of one, and of what tasks estimate."""
+
+LONGEST = 8.3
+"""Work, against its median, that one task in a thousand passes: three of both spreads of its estimate."""
+
+FEDERATION_FILE, SCENARIO_FILE = "federation.yaml", "scenario.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A federation and a scenario of it, drawn from the ``fitting`` queues of another."""
+
+    federation: Federation
+    scenario: Scenario
+    fitting: int
+    left_out: Mapping[str, int]
+    """The queues that do not take the work, by the check that refuses it."""
+
+
+class TooFewQueues(ValueError):
+    """A federation has fewer queues that take the work than are to be drawn."""
+
+
+def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
+    """Draw so many queues of a federation, and what its files do not say of them, with work for these.
+
+    The same federation, number and seed give the same. Raises :class:`TooFewQueues`.
+    """
+    dice = random.Random(f"{queues} of {declared.name} by {seed}")
+    virtual = _virtual(declared)
+    forwarding = [queue.name for queue in declared.queues if queue.forwards]
+    left_out = _unfit(virtual) | dict.fromkeys(forwarding, "M1 forwards")
+    fitting = [at for at, queue in enumerate(virtual.queues) if queue.name not in left_out]
+    counted = dict(Counter(left_out.values()).most_common())
+    if len(fitting) < queues:
+        raise TooFewQueues(_too_few(declared, queues, len(fitting), counted))
+    chosen = [virtual.queues[at] for at in sorted(dice.sample(fitting, queues))]
+    limits = {queue.name: _most_slots(queue) for queue in declared.queues}
+    sized = tuple(_sized(queue, limits[queue.name], dice) for queue in chosen)
+    sites = dict.fromkeys(queue.site for queue in sized)
+    used = {queue.storage for queue in sized}
+    storages = tuple(storage for storage in virtual.storages if storage.name in used)
+    places = dict.fromkeys([*sites, *(storage.site for storage in storages)])
+    federation = replace(
+        virtual,
+        queues=sized,
+        storages=storages,
+        sites=tuple(site for site in virtual.sites if site.name in places),
+        links=_links(declared.links, list(places), dice),
+    )
+    return Drawn(federation, _scenario(federation, queues, seed, dice), len(fitting), counted)
+
+
+def _too_few(declared: Federation, queues: int, fitting: int, left_out: Mapping[str, int]) -> str:
+    told = ", ".join(f"{count} by {check}" for check, count in left_out.items())
+    refused = f" ({told} left out)" if told else ""
+    remedy = f"give --queues {fitting} or fewer" if fitting else "give a federation with others"
+    takes = f"{fitting} of the {len(declared.queues)} queues of {declared.name} take the work"
+    return f"{queues} queues are to be drawn, and {takes}{refused}: {remedy}"
+
+
+def _virtual(declared: Federation) -> Federation:
+    """The federation as it is drawn from: its queues with slots of one core, its storages empty disks.
+
+    Constants stay. Whatever names users, VOs' plugins or catalogues goes, as do limits of sites, in whose
+    place their slots are drawn.
+    """
+    return Federation(
+        name=declared.name,
+        sites=tuple(Site(name=site.name, nucleus=site.nucleus) for site in declared.sites),
+        storages=tuple(
+            Storage(name=one.name, site=one.site, url=f"virtual://{number}", remote_reads=True)
+            for number, one in enumerate(declared.storages)
+        ),
+        queues=tuple(_of_one_core(queue) for queue in declared.queues if not queue.forwards),
+        brokerage=replace(declared.brokerage, nqueue_limit_site_by_share={}),
+        staging=declared.staging,
+        director=declared.director,
+        binding=declared.binding,
+        timeouts=declared.timeouts,
+        loops=declared.loops,
+        guard=declared.guard,
+    )
+
+
+def _of_one_core(queue: Queue) -> Queue:
+    """The queue whose pilots have a slot for each core: limits of a whole slot are divided among these."""
+    cores = max(1, queue.cores)
+    declared = queue.computing_element or ComputingElement()
+    element = ComputingElement(
+        kind="virtual",
+        max_pilots=declared.max_pilots,
+        pilot_slots=min(MOST_SLOTS, declared.pilot_slots * cores),
+        # Pilots last as long as the longest jobs of the queue.
+        pilot_walltime=queue.max_walltime or ComputingElement().pilot_walltime,
+    )
+    divided = {name: getattr(queue, name) / cores for name in ("min_memory", "max_memory", "max_workdir")}
+    return replace(queue, parent="", cores=1, num_slots=None, computing_element=element, **divided)
+
+
+def _unfit(federation: Federation) -> dict[str, str]:
+    """The check that keeps the drawn work from a queue, by queue, the first where there are several.
+
+    A queue must take the shortest and the longest job. Whom it serves is not asked: there is work of all VOs.
+    """
+    served = tuple(replace(queue, vos=()) for queue in federation.queues)
+    if not served:
+        return {}
+    world = World(time=0.0, seed=0, federation=replace(federation, queues=served))
+    sizes = (SHORT / LONGEST, LONGEST)
+    tasks = [(at, _prototype(WORK * size, federation)) for at, size in enumerate(sizes)]
+    found: dict[str, str] = {}
+    for planned in preview(world, tasks, None).tasks:
+        for choice in planned.choices:
+            for refusal in choice.refusals:
+                for queue in refusal.queues:
+                    found.setdefault(queue, f"{refusal.rule} {refusal.name}")
+    # B1 leaves test queues out without a word.
+    named = {queue.name for queue in served if "test" in queue.name.lower()}
+    return found | dict.fromkeys(sorted(named), "B1 its name")
+
+
+def _prototype(work: float, federation: Federation) -> TaskSpec:
+    file = InputFile(name="input", size=10**9, replicas=(federation.storages[0].name,))
+    return TaskSpec(
+        name="task",
+        share=federation.shares[0].name,
+        command=("run",),
+        cpu_time=work,
+        cpu_efficiency=1.0,
+        inputs=(file,),
+        scouts=0,
+    )
+
+
+def _most_slots(queue: Queue) -> int | None:
+    """The cores that all pilots of a declared queue may have together; None where others start them."""
+    element = queue.computing_element
+    return element.max_pilots * element.pilot_slots * max(1, queue.cores) if element else None
+
+
+def _sized(queue: Queue, most: int | None, dice: random.Random) -> Queue:
+    """The queue with slots, 16 in the median and no more than it declares, and with the power of a core."""
+    slots, power = round(dice.lognormvariate(log(16), 1)), round(dice.uniform(8, 16), 1)
+    element = queue.computing_element or ComputingElement()
+    if most is not None:
+        slots = min(slots, most)
+    pilots = max(1, round(slots / element.pilot_slots))
+    return replace(
+        queue,
+        core_power=queue.core_power or power,
+        computing_element=replace(element, max_pilots=pilots),
+    )
+
+
+def _links(declared: Iterable[Link], sites: Sequence[str], dice: random.Random) -> tuple[Link, ...]:
+    """A link each way between each two sites, of the rate that it declares, else of the slower end's."""
+    known = {(link.source, link.destination): link for link in declared}
+    rates = {site: dice.lognormvariate(log(40), 0.8) for site in sites}
+    found = []
+    for source in sites:
+        for destination in sites:
+            if source != destination:
+                link = known.get((source, destination)) or Link(source=source, destination=destination)
+                told = link.throughput_1h or link.throughput_1d or link.throughput_1w
+                rate = told or round(max(1.0, min(rates[source], rates[destination])), 1)
+                found.append(replace(link, throughput_1h=rate))
+    return tuple(found)
+
+
+def _scenario(federation: Federation, queues: int, seed: int, dice: random.Random) -> Scenario:
+    work = GeneratedWork(
+        tasks=max(4, round(1.25 * queues)),
+        jobs=50,
+        work=WORK,
+        work_spread=WORK_SPREAD,
+        job_spread=JOB_SPREAD,
+        short=0.2,
+        file_size=round(dice.lognormvariate(log(300), 0.5)),
+        replicas=dice.choice((1, 2, 2, 3)),
+        users=_users(federation.queues),
+    )
+    # So much that the slots, of which the weather takes some, are busy for this part of the arrivals.
+    load = dice.uniform(0.3, 1.0)
+    rate = sum(slots_of(queue) * (queue.core_power or UNKNOWN_CORE_POWER) for queue in federation.queues)
+    arrivals = round(max(7200.0, expected(work) * WORK / (rate * load)))
+    return Scenario(
+        name=f"{federation.name[:150]}-{queues}-{seed}",
+        federation=FEDERATION_FILE,
+        sites=_weather(federation, arrivals, dice),
+        generated=replace(work, arrivals=arrivals),
+        estimate_spread=ESTIMATE_SPREAD,
+        limit=arrivals + 7 * 86_400,
+        tick=180,
+        heartbeat=max(1.0, min(1800.0, federation.timeouts.heartbeat / 4)),
+    )
+
+
+def slots_of(queue: Queue) -> int:
+    """Payloads of one core that the pilots of a drawn queue run side by side, all together."""
+    element = queue.computing_element or ComputingElement()
+    return element.max_pilots * element.pilot_slots
+
+
+def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
+    """One user of each VO, with a part of the work as large as its part of the slots; of 1000 VOs at most."""
+    known = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
+    parts: defaultdict[str, float] = defaultdict(float)
+    for queue in queues:
+        serves = queue.vos or known
+        for vo in serves:
+            parts[vo] += slots_of(queue) / len(serves)
+    most = sorted(parts, key=lambda vo: (-parts[vo], vo))[:1000]
+    return tuple(User(name=vo, vo=vo, part=round(parts[vo], 2) or 0.01) for vo in most)
+
+
+def _weather(federation: Federation, arrivals: float, dice: random.Random) -> dict[str, SiteBehaviour]:
+    """The batch system of each site: how long pilots wait there, and at a third of them others' work."""
+    slots: defaultdict[str, int] = defaultdict(int)
+    widest: defaultdict[str, int] = defaultdict(int)
+    for queue in federation.queues:
+        slots[queue.site] += slots_of(queue)
+        element = queue.computing_element or ComputingElement()
+        widest[queue.site] = max(widest[queue.site], element.pilot_slots)
+    found = {}
+    for site in slots:
+        wait = round(min(4 * 3600.0, max(10.0, dice.lognormvariate(log(600), 1))))
+        spread = round(dice.uniform(0.5, 1.5), 2)
+        begins, lasts = dice.uniform(0, arrivals), dice.uniform(3600, 4 * 3600)
+        others, is_busy = round(dice.uniform(0.1, 0.5), 2), dice.random() < 1 / 3
+        found[site] = SiteBehaviour(
+            slots=slots[site],
+            # Of slots of which others take a part, there are never all.
+            slots_taken=others if is_busy and slots[site] > widest[site] else 0,
+            wait=wait,
+            wait_spread=spread,
+            busy=(Spell(begins=round(begins), ends=round(begins + lasts)),) if is_busy else (),
+            payload_fails=0.01,
+        )
+    return found
+
+
+def jobs_expected(scenario: Scenario) -> int:
+    """The jobs of a drawn scenario: the mean over all seeds of its runs."""
+    return round(expected(scenario.generated)) if scenario.generated else 0
+
+
+def document_of(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as a document without the fields that have their default."""
+    document = given(to_document(scenario), to_document(Scenario(name="-", federation="-")))
+    site, work = to_document(SiteBehaviour()), to_document(GeneratedWork())
+    user = to_document(User(name="-"))
+    document["sites"] = {name: given(one, site) for name, one in document["sites"].items()}
+    document["generated"] = given(document["generated"], work)
+    if "users" in document["generated"]:
+        document["generated"]["users"] = [given(one, user) for one in document["generated"]["users"]]
+    return document
