@@ -529,7 +529,9 @@ RULES: tuple[Rule, ...] = (
         "List-match first, where asked: no resource, no pilot.",
         ("pilots.list_match", "flow.inquiries"),
         ("flow.inquiries:KEPT_FOR",),
-        "Answers are kept for 5 minutes. An adapter that cannot tell refuses none.",
+        'Each server of P6 is asked, and "no resource" holds for the server that said it. One that does not '
+        "answer rests, twice as long each time, an hour at most. Answers are kept for 5 minutes. An adapter "
+        "that cannot tell refuses none.",
     ),
     Rule(
         "P9",

@@ -290,6 +290,41 @@ def test_p8_a_batch_system_is_asked_once_in_five_minutes(house: House, element: 
     assert (asked.questions, len(asked.orders)) == (2, 3)
 
 
+def test_p8_with_the_first_server_dead_the_second_has_the_pilots(house: House, element: FakeElement) -> None:
+    class Told(FakeElement):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+            self.questions = 0
+
+        def resources(self, size: PilotSize) -> int:
+            self.questions += 1
+            if self.name == "dead":
+                raise OSError("no route to host")
+            return 7
+
+    told = {name: Told(name) for name in ("dead", "alive")}
+    servers = tuple(Server(name=name, options={"name": name}) for name in told)
+    house.federate(
+        computing_element=ComputingElement(kind="fake", max_pilots=3, list_match=True, servers=servers)
+    )
+    house.runtime.elements._load = lambda declared: told[declared.options["name"]]
+    for _ in range(3):
+        house.take("provision")
+        house.now += 5
+    assert {pilot.broker for pilot in pilots(house) if not pilot.error} == {"alive"}
+    assert told["dead"].questions == 1, "it rests"
+    (silent,) = house.runtime.elements.inquiries.silent_servers()
+    assert (silent.server, silent.times, silent.error) == ("dead", 1, "no route to host")
+    house.now = silent.until
+    house.task(base_ram=3)
+    house.take("broker")
+    house.take("provision")
+    (silent,) = house.runtime.elements.inquiries.silent_servers()
+    assert silent.times == 2
+    assert silent.until == house.now + 120, "twice as long each time"
+
+
 def test_p8_where_nobody_can_tell_pilots_are_submitted(house: House, element: FakeElement) -> None:
     house.federate(computing_element=ComputingElement(kind="fake", max_pilots=3, list_match=True))
     house.take("provision")

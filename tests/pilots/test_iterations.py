@@ -18,7 +18,7 @@ from pilotage.model.federation import (
     Site,
 )
 from pilotage.model.identity import Identity
-from pilotage.model.observations import ListMatch, PoolReport, ServerReport
+from pilotage.model.observations import ListMatch, PoolReport, ServerReport, SilentServer
 from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import TaskQueue
@@ -287,6 +287,51 @@ def test_p8_where_it_is_asked_for_there_is_no_pilot_without_a_resource() -> None
         assert list_match.to_ask(told) == []
     other = ListMatch(queue="Q", cores=64, memory=1000, walltime=question.walltime, resources=9)
     assert made(director.provision(replace(here, list_matches=(other,)))) == []
+
+
+def asked_of(*answers: int | None, silent: tuple[str, ...] = ()) -> Any:
+    """A world where the servers ce1, ce2 and so on answered so, and those that did not rest."""
+    names = tuple(f"ce{at}" for at, _ in enumerate(answers, 1)) + silent
+    element = ComputingElement(list_match=True, servers=tuple(Server(name=name) for name in names))
+    here = world(federation=federation([queue(computing_element=element)]), task_queues=(line(5),))
+    questions = {one.server: one for one in list_match.to_ask(here)}
+    assert set(questions) == {*names}, "each server is asked for itself"
+    told = [replace(questions[name], resources=count) for name, count in zip(names, answers, strict=False)]
+    rests = [
+        SilentServer(queue="Q", server=name, times=1, until=NOW + 60, error="no route to host")
+        for name in silent
+    ]
+    return replace(here, list_matches=tuple(told), silent_servers=tuple(rests))
+
+
+def test_p8_a_server_that_is_silent_keeps_no_pilot_from_the_others() -> None:
+    here = asked_of(3, silent=("ce0",))
+    assert {one.broker for one in made(director.provision(here))} == {"ce1"}
+    assert list_match.to_ask(here) == [], "a server that did not answer rests"
+    assert [one.server for one in list_match.to_ask(replace(here, time=NOW + 60))] == ["ce0"]
+
+
+def test_p8_no_resource_holds_for_the_server_that_said_it() -> None:
+    for seed in range(9):
+        here = replace(asked_of(0, None, 0), seed=seed)
+        assert {one.broker for one in made(director.provision(here))} == {"ce2"}
+
+
+def test_p8_where_no_server_takes_a_pilot_the_reason_names_each() -> None:
+    here = asked_of(0, silent=("ce9",))
+    decision = director.provision(here)
+    assert made(decision) == []
+    reason = "server ce1 has no resource for it; server ce9 did not answer: no route to host (P8)"
+    assert notes(decision, "problem") == [reason]
+    assert list_match.problems(here) == [f"Q: {reason}"]
+
+
+def test_p8_pilots_do_not_wait_for_the_last_answer() -> None:
+    here = asked_of(None, 3)
+    partly = replace(here, list_matches=here.list_matches[1:])
+    assert {one.broker for one in made(director.provision(partly))} == {"ce2"}
+    refused = replace(asked_of(0, 3), list_matches=asked_of(0, 3).list_matches[:1])
+    assert director.provision(refused).changes == (), "the other one may still take them"
 
 
 # P6 and its servers

@@ -24,6 +24,7 @@ from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
+from pilotage.model.federation import Queue
 from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
 from pilotage.model.publications import author_of, is_own
@@ -38,9 +39,9 @@ from pilotage.model.states import (
     TaskState,
 )
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
-from pilotage.model.work import Pilot, TaskSpec, Transfer
+from pilotage.model.work import Pilot, Requirements, TaskSpec, Transfer
 from pilotage.model.world import World
-from pilotage.pilots import batch_waits, throttles
+from pilotage.pilots import batch_waits, list_match, throttles
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
@@ -293,7 +294,15 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     if not found:
         told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
         told += _throttle(runtime, queue.site, time)
+        told += _unanswered(runtime, queue, asked)
     return told
+
+
+def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
+    """The reason why no server of a queue takes pilots for a job, as far as this server asked (P8)."""
+    world = runtime.elements.asked(runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds()))
+    if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
+        yield f"  no pilot is submitted: {problem} (P8)"
 
 
 def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:

@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Response
 
+from pilotage.flow.runtime import Runtime
 from pilotage.model.logs import LogKey
 from pilotage.model.states import PilotState
 from pilotage.model.work import Name
+from pilotage.pilots import list_match
 from pilotage.pilots.rests import QueueRest, empty_queues
 
 from .access import FOR_OPERATORS, FOR_PEOPLE
@@ -30,14 +32,24 @@ def get_pilots(
     """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job, or their
     machine lacks what they were sent for.
 
-    With these comes which queues rest because of them (P12).
+    With these comes which queues rest because of them (P12), and why no server of a queue takes pilots where
+    jobs wait (P8).
     """
     resting: tuple[QueueRest, ...] = ()
     if empty:
         world = runtime.store.snapshots.for_director(runtime.clock(), 0)
         resting = tuple(rest for rest in empty_queues(world) if queue in (None, rest.queue))
     found = runtime.store.queries.pilots(state, queue, limit, empty)
-    return answer({"pilots": found, "resting": resting})
+    return answer({"pilots": found, "resting": resting, "problems": _problems(runtime, queue)})
+
+
+def _problems(runtime: Runtime, queue: str | None) -> list[str]:
+    """Why no server takes pilots, at one queue or all; where none is asked first, that is not looked for."""
+    asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
+    if not any(one.computing_element and one.computing_element.list_match for one in asking):
+        return []
+    world = runtime.elements.asked(runtime.store.snapshots.for_director(runtime.clock(), 0))
+    return [one for one in list_match.problems(world) if queue is None or one.startswith(f"{queue}: ")]
 
 
 @router.get("/waits", dependencies=[FOR_PEOPLE], responses=documented(BatchWaits))

@@ -42,6 +42,7 @@ class Pilots(BaseModel):
 
     pilots: list[Pilot]
     resting: list[QueueRest]
+    problems: list[str] = []
 
 
 class BatchWaits(BaseModel):

@@ -51,6 +51,8 @@ def pilots(
     rows = [_row(pilot) for pilot in document["pilots"]]
     nothing = "No pilot matches." if state or queue or empty else "There are no pilots."
     show(PILOTS, rows, nothing)
+    for problem in document.get("problems", ()):
+        echo(f"no pilots at {problem}")
     for rest in document["resting"]:
         whom = f" for jobs that need {rest['lacks']}, which its nodes lack," if rest["lacks"] else ""
         echo(f"{rest['queue']} rests{whom} until {moment(rest['until'])}; then one pilot tries it (P12)")

@@ -50,6 +50,11 @@ class Elements:
         self._lost: set[str] = set()
         self._problems: dict[str, tuple[ComputingElement, str]] = {}
 
+    def asked(self, world: World) -> World:
+        """The world with what servers answered to list-match, and who was silent (P8)."""
+        matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
+        return replace(world, list_matches=matches, silent_servers=silent)
+
     def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
         """Have a submit pool hand pilots to a server of a queue's computing element."""
         named = pool_log(pool)

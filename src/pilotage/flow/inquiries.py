@@ -9,7 +9,7 @@ from math import inf
 from typing import TypeVar
 
 from pilotage.model.federation import Queue
-from pilotage.model.observations import ListMatch, ServerReport
+from pilotage.model.observations import ListMatch, ServerReport, SilentServer
 from pilotage.ports.computing import Capacity, ComputingElementPort, ListMatching, PilotSize
 
 from .workers import WorkersPort
@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 KEPT_FOR = 300.0
 """Seconds for which an answer to a list-match is believed (P8)."""
+
+LONGEST_ERROR = 300
+"""Characters that are kept of what a server said instead of an answer."""
 
 PERIOD = 60.0
 """Seconds between two questions for the capacity of a server."""
@@ -38,6 +41,7 @@ class Inquiries:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
+        self._silent: dict[tuple[str, str], SilentServer] = {}
         self._reports: dict[tuple[str, str], ServerReport] = {}
         self._surveyed: dict[tuple[str, str], float] = {}
         self._asking: set[object] = set()
@@ -50,25 +54,54 @@ class Inquiries:
             }
             return tuple(told for _, told in self._matches.values())
 
+    def silent_servers(self) -> tuple[SilentServer, ...]:
+        """Servers that did not answer the last list-match."""
+        with self._lock:
+            return tuple(self._silent[key] for key in sorted(self._silent))
+
     def server_reports(self) -> tuple[ServerReport, ...]:
         """The last report of each server on its batch system."""
         with self._lock:
             return tuple(self._reports[key] for key in sorted(self._reports))
 
-    def ask(self, queue: Queue, place: str, server: str, question: ListMatch, now: float) -> None:
-        """Ask for resources for a pilot, unless that is under way."""
+    def ask(
+        self,
+        queue: Queue,
+        place: str,
+        question: ListMatch,
+        now: float,
+        pause: Callable[[int], float],
+    ) -> None:
+        """Ask a server for resources for a pilot, unless that is under way.
+
+        One that does not answer so many times rests for ``pause`` of them, in s.
+        """
+        key = (queue.name, question.server)
 
         def told(resources: int | None) -> None:
             self._matches[question] = (now, replace(question, resources=resources))
+            self._silent.pop(key, None)
+
+        def failed(error: BaseException) -> None:
+            before = self._silent.get(key)
+            # Questions that were asked in one pass fail together, and count once.
+            times = before.times + (now >= before.until) if before else 1
+            self._silent[key] = SilentServer(
+                queue=queue.name,
+                server=question.server,
+                times=times,
+                until=now + pause(times),
+                error=" ".join(str(error).split())[:LONGEST_ERROR] or repr(error),
+            )
 
         def call() -> int | None:
-            adapter = self._adapter(queue, server)
+            adapter = self._adapter(queue, question.server)
             if not isinstance(adapter, ListMatching):
                 return None
             size = PilotSize(cores=question.cores, memory=question.memory, walltime=question.walltime)
             return adapter.resources(size)
 
-        self._call(question, place, call, told)
+        self._call(question, place, call, told, failed)
 
     def survey(self, queue: Queue, place: str, server: str, now: float) -> None:
         """Ask a server how full its batch system is; once in :data:`PERIOD`, whether it answers or not."""
@@ -95,9 +128,17 @@ class Inquiries:
         known = set(queues)
         with self._lock:
             self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
+            self._silent = {key: silent for key, silent in self._silent.items() if key[0] in known}
             self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
 
-    def _call(self, key: object, place: str, call: Callable[[], T], told: Callable[[T], None]) -> None:
+    def _call(
+        self,
+        key: object,
+        place: str,
+        call: Callable[[], T],
+        told: Callable[[T], None],
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
         with self._lock:
             if key in self._asking:
                 return
@@ -109,9 +150,11 @@ class Inquiries:
                 self._asking.discard(key)
                 if error is None:
                     told(future.result())
-            if error is None:
+                elif failed is not None:
+                    failed(error)
+            if error is None or failed is not None:
                 self._on_news()
-            else:
+            if error is not None:
                 log.warning("%s: not answered: %r", place, error)
 
         self._workers.call(place, call).add_done_callback(done)

@@ -64,12 +64,14 @@ class ServerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListMatch:
-    """The answer of a batch system that was asked for resources for a pilot (P8)."""
+    """The answer of a server that was asked for resources for a pilot (P8)."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
     """The queue."""
+    server: str = ""
+    """The server of its computing element; empty where it has only one."""
     cores: int
     """Cores of the pilot."""
     memory: float
@@ -78,6 +80,24 @@ class ListMatch:
     """s of the pilot."""
     resources: int | None = None
     """Resources that would take it; none: the batch system cannot tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentServer:
+    """A server that did not answer a list-match, and is not asked before its rest is over (P8)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    server: str
+    """The server of its computing element; empty where it has only one."""
+    times: int
+    """How often it did not answer, one time after the other."""
+    until: float
+    """The end of its rest, in s since 1970."""
+    error: str
+    """What was said instead of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from .observations import (
     PoolReport,
     PublicationSighting,
     ServerReport,
+    SilentServer,
     SpaceSighting,
 )
 from .publications import Publication
@@ -350,7 +351,9 @@ class World:
     server_reports: tuple[ServerReport, ...] = ()
     """What servers tell of their batch systems (P6)."""
     list_matches: tuple[ListMatch, ...] = ()
-    """What batch systems answered of resources for pilots (P8)."""
+    """What servers answered of resources for pilots (P8)."""
+    silent_servers: tuple[SilentServer, ...] = ()
+    """Servers that did not answer that (P8)."""
     pool_reports: tuple[PoolReport, ...] = ()
     """How full the submit pools are (P5)."""
     iterated: float | None = None

@@ -17,7 +17,7 @@ from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
 from .rests import after_empty_ones, room
 from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
-from .servers import open_servers, tied
+from .servers import open_servers
 from .task_queues import by_queue
 from .throttles import fences, throttled
 from .wants import Wants
@@ -118,7 +118,6 @@ def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Pilot
         found[queue.name] = PilotPlace(
             queue=queue,
             servers=servers,
-            tied=tied(world, queue, servers),
             room=own,
             claims=(
                 *claims(queue, sites.get(queue.site), there, at_site.get(queue.site, NOBODY)),

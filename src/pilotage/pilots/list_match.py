@@ -1,18 +1,26 @@
 """List-match: where it is asked for, no resource, no pilot (P8)."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pilotage.model.federation import Queue
-from pilotage.model.observations import ListMatch
+from pilotage.model.observations import ListMatch, SilentServer
 from pilotage.model.work import Requirements
 from pilotage.model.world import World
 
+from .servers import OpenServer, names
 from .task_queues import element_of, size, starts_pilots
+
+Question = tuple[str, str, int, float, float]
 
 
 def to_ask(world: World) -> list[ListMatch]:
-    """Return the questions about resources that batch systems have not answered lately."""
+    """Return the questions about resources that servers have not answered lately.
+
+    Each server is asked for itself; one that did not answer is left alone until its rest is over.
+    """
     known = {_key(one) for one in world.list_matches}
+    rests = set(_resting(world))
     asking = {
         queue.name: queue
         for queue in world.federation.queues
@@ -23,49 +31,103 @@ def to_ask(world: World) -> list[ListMatch]:
         for entry in world.task_queues
         if entry.jobs > 0 and entry.queue in asking
     )
-    questions = (_question(asking[name], Requirements.from_text(text)) for name, text in waiting)
+    questions = [
+        one
+        for name, text in waiting
+        for one in _questions(asking[name], Requirements.from_text(text))
+        if (one.queue, one.server) not in rests
+    ]
     found = {_key(one): one for one in questions}
     return [one for key, one in found.items() if key not in known]
 
 
 def without_unanswered(world: World) -> World:
-    """The world without the task queues for which a batch system was asked and has not answered yet.
+    """The world without the task queues for which servers were asked and none has answered yet.
 
-    They take part in the first iteration after the answer.
+    They take part in the first iteration after an answer, or once all that are asked are silent.
     """
     unanswered = {_key(one) for one in to_ask(world)}
     if not unanswered:
         return world
-    queues = {queue.name: queue for queue in world.federation.queues}
-    kept = [
-        entry
-        for entry in world.task_queues
-        if entry.queue not in queues
-        or queues[entry.queue].computing_element is None
-        or _key(_question(queues[entry.queue], Requirements.from_text(entry.requirements))) not in unanswered
-    ]
+    known = {_key(one) for one in world.list_matches if one.resources != 0}
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+
+    def is_open(queue: str, requirements: str) -> bool:
+        if queue not in queues:
+            return True
+        asked = {_key(one) for one in _questions(queues[queue], Requirements.from_text(requirements))}
+        return bool(asked & known) or not asked & unanswered
+
+    kept = [entry for entry in world.task_queues if is_open(entry.queue, entry.requirements)]
     return replace(world, task_queues=tuple(kept))
 
 
 class Answers:
-    """The recent answers of batch systems."""
+    """The recent answers of servers, and their silence."""
 
     def __init__(self, world: World) -> None:
         self._known = {_key(one): one.resources for one in world.list_matches}
+        self._silent = _resting(world)
+
+    def taking(self, queue: Queue, wanted: Requirements, servers: Iterable[OpenServer]) -> list[OpenServer]:
+        """The servers that pilots of a task queue may be submitted to: "no resource" holds for who said it.
+
+        None is an answer, too: a server that cannot tell keeps no pilot away.
+        """
+        if not element_of(queue).list_match:
+            return list(servers)
+        open_ = {
+            one.server
+            for one in _questions(queue, wanted)
+            if _key(one) in self._known and self._known[_key(one)] != 0
+        }
+        return [server for server in servers if server.name in open_]
 
     def problem(self, queue: Queue, wanted: Requirements) -> str:
-        """Tell why no pilot of a task queue is submitted now; empty where it may be, or nobody can tell."""
+        """Tell why no server takes pilots of a task queue, server by server; empty where that is not it."""
         if not element_of(queue).list_match:
             return ""
-        resources = self._known.get(_key(_question(queue, wanted)))
-        # None is an answer, too: a batch system that cannot tell keeps no pilot away.
-        return "its batch system has no resource for it" if resources == 0 else ""
+        told = list(self._told(queue, wanted))
+        return "" if "" in told else "; ".join(told)
+
+    def _told(self, queue: Queue, wanted: Requirements) -> Iterator[str]:
+        """The answer of each server; empty where it would take them."""
+        for one in _questions(queue, wanted):
+            whose = f"server {one.server}" if one.server else "its batch system"
+            if _key(one) in self._known:
+                yield f"{whose} has no resource for it" if self._known[_key(one)] == 0 else ""
+            elif silent := self._silent.get((one.queue, one.server)):
+                yield f"{whose} did not answer: {silent.error}"
+            else:
+                yield f"{whose} has not answered yet"
 
 
-def _question(queue: Queue, wanted: Requirements) -> ListMatch:
+def problems(world: World) -> list[str]:
+    """Tell of each queue where jobs wait why none of its servers takes their pilots, where that is so."""
+    queues = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
+    answers = Answers(world)
+    found = (
+        f"{entry.queue}: {problem} (P8)"
+        for entry in world.task_queues
+        if entry.jobs > 0
+        and entry.queue in queues
+        and (problem := answers.problem(queues[entry.queue], Requirements.from_text(entry.requirements)))
+    )
+    return sorted(set(found))
+
+
+def _resting(world: World) -> dict[tuple[str, str], SilentServer]:
+    return {(one.queue, one.server): one for one in world.silent_servers if world.time < one.until}
+
+
+def _questions(queue: Queue, wanted: Requirements) -> list[ListMatch]:
+    """The question for each server of a queue."""
     cores, memory, walltime = size(wanted, queue)
-    return ListMatch(queue=queue.name, cores=cores, memory=memory, walltime=walltime)
+    return [
+        ListMatch(queue=queue.name, server=server, cores=cores, memory=memory, walltime=walltime)
+        for server in names(queue)
+    ]
 
 
-def _key(one: ListMatch) -> tuple[str, int, float, float]:
-    return one.queue, one.cores, one.memory, one.walltime
+def _key(one: ListMatch) -> Question:
+    return one.queue, one.server, one.cores, one.memory, one.walltime

@@ -23,14 +23,10 @@ GENERIC = Identity(name="generic")
 
 @dataclass(frozen=True, slots=True)
 class PilotPlace:
-    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim.
-
-    The first ``tied`` of the servers without bound are equally good.
-    """
+    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim."""
 
     queue: Queue
     servers: list[OpenServer]
-    tied: int
     room: int
     claims: tuple[Claim, ...]
 
@@ -62,10 +58,11 @@ class Maker:
         kinds = self._kinds(place.queue, wanted, count)
         if not kinds:
             return [], "its site does not take pilots of the kind that its work needs (P7)"
-        if problem := self._answers.problem(place.queue, wanted):
+        servers = self._answers.taking(place.queue, wanted, place.servers)
+        if not servers and (problem := self._answers.problem(place.queue, wanted)):
             return [], f"{problem} (P8)"
         made: list[NewPilot] = []
-        for server, pilots in taking(place.servers, count, self._random, place.tied):
+        for server, pilots in taking(servers, count, self._random):
             pool = self._pools.choose(wanted, place.queue.name, server)
             if not pool:
                 return made, "its submit pools are full (P5)"

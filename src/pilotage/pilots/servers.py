@@ -23,10 +23,11 @@ ONLY = ("",)
 
 @dataclass(slots=True)
 class OpenServer:
-    """A server that takes pilots, and how many more at most."""
+    """A server that takes pilots, how many more at most, and its rank; all are the same without one."""
 
     name: str
     room: float
+    rank: float = -inf
 
 
 def names(queue: Queue) -> tuple[str, ...]:
@@ -54,14 +55,16 @@ def open_servers(
         ranks = _ranks(world, queue)
         # Shuffled first: sorting keeps the order of equals, so that chance decides among them.
         random.shuffle(found)
-        found.sort(key=lambda server: (server.room == inf, -ranks.get(server.name, -inf)))
+        for server in found:
+            server.rank = ranks.get(server.name, -inf)
+        found.sort(key=lambda server: (server.room == inf, -server.rank))
     return found
 
 
-def taking(servers: list[OpenServer], pilots: int, random: "Generator", tied: int) -> list[tuple[str, int]]:
+def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
     """Give out pilots of one task queue: who is tried gets one, the best of the others all the rest.
 
-    The first ``tied`` of the others are equally good: one of them is drawn.
+    Of those that are equally good one is drawn.
     """
     parts: list[tuple[str, int]] = []
     for server in servers:
@@ -70,17 +73,11 @@ def taking(servers: list[OpenServer], pilots: int, random: "Generator", tied: in
             server.room -= count
             pilots -= count
             parts += [(server.name, count)] if count else []
-    best = [server for server in servers if server.room == inf][:tied]
+    free = [server for server in servers if server.room == inf]
+    best = [server for server in free if server.rank == free[0].rank]
     if pilots and best:
         parts.append((best[int(random.integers(len(best)))].name, pilots))
     return parts
-
-
-def tied(world: World, queue: Queue, servers: Sequence[OpenServer]) -> int:
-    """Count the servers without bound that are as good as the first of them."""
-    ranks = _ranks(world, queue)
-    free = [ranks.get(server.name, -inf) for server in servers if server.room == inf]
-    return sum(value == free[0] for value in free)
 
 
 def _ranks(world: World, queue: Queue) -> dict[str, float]:

@@ -35,11 +35,10 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     world = runtime.store.snapshots.for_director(now.time, now.seed)
     elements.pools.configure(world.federation.director.submit_pools)  # as it is now (P11)
     return replace(
-        world,
+        elements.asked(world),
         submissions=told,
         sightings=seen,
         server_reports=elements.inquiries.server_reports(),
-        list_matches=elements.inquiries.list_matches(now.time),
         pool_reports=elements.pools.reports(),
     )
 
@@ -67,8 +66,8 @@ def _ask(runtime: Runtime, world: World) -> None:
     inquiries.keep(queues)
     for question in list_match.to_ask(world):
         queue = queues[question.queue]
-        server = servers.names(queue)[0]
-        inquiries.ask(queue, place_of(queue, server), server, question, world.time)
+        place = place_of(queue, question.server)
+        inquiries.ask(queue, place, question, world.time, world.federation.director.rest)
     for queue in queues.values():
         if queue.computing_element and queue.computing_element.rank:
             for server in servers.names(queue):
@@ -177,6 +176,7 @@ def _idle(world: World) -> Iterator[str]:
         yield f"no pilots are started from here at {', '.join(without)}"
     if asked := list_match.to_ask(world):
         yield f"{counted(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
+    yield from list_match.problems(world)
     from pilotage.pilots import director
 
     if wait := director.due_in(world):
