@@ -203,7 +203,7 @@ FIELDS: Mapping[str, str] = {
     "Specification.instance": "name of the federation",
     "BatchWaits.waits": "s from a pilot's request to its first call, by queue, newest first",
     "MatchAnswer.first_lease": "s after which payloads stop of which no report was answered; 0: as lease",
-    "MatchAnswer.pilot_lease": "s without an answer, twice which a pilot without work ends after; 0: as lease",
+    "MatchAnswer.pilot_lease": "s without an answer; after twice that a pilot without work ends",
     "Work.first_lease": "s after which payloads stop of which no report was answered; 0: as the answer says",
     "Work.lease": "s without an answer after which its payloads stop; 0: as the answer says",
     "Submission.lease": "s after which nothing of them runs any more unless it is renewed; 0: no lease",
