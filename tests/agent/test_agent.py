@@ -1,5 +1,6 @@
 """Real agent processes against a small real server at their port."""
 
+import base64
 import os
 import signal
 import subprocess
@@ -532,6 +533,58 @@ def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
     site.server.works = [[site.work(*sh("mkdir -p a/b; touch a/b/c; chmod 0 a/b a ."))]]
     site.run()
     assert list(site.place.iterdir()) == []
+
+
+def test_directories_are_removed_whatever_their_depth(site: Site) -> None:
+    nest = "import os\nfor _ in range(60):\n os.mkdir('x' * 250)\n os.chdir('x' * 250)\n"
+    site.server.works = [[site.work("python3", "-c", nest), site.work("python3", "-c", nest + HANG, first=2)]]
+    with site.agent() as agent:
+        payload = site.payload()
+        wait_for(lambda: "done" in site.server.states(1), "the first one is done")
+        agent.send_signal(signal.SIGKILL)
+        gone(payload)
+    wait_for(lambda: list(site.place.iterdir()) == [], "the job directories are deleted")
+
+
+def test_an_output_with_holes_counts_with_all_that_would_be_sent(site: Site) -> None:
+    """A file of 4 TB that takes no block on disk would fill the storage; inputs may be handed on."""
+    sparse = "open('{0}', 'wb').truncate({1})"
+    site.server.works = [
+        [
+            site.work("python3", "-c", sparse.format("out", 4 * 10**12), outputs=["out"]),
+            site.work("python3", "-c", sparse.format("out", 6_000_000), outputs=["out"], first=2, workdir=5),
+            site.work(
+                *sh("for n in 1 2; do truncate -s 3M part$n; done"), outputs=["part*"], first=3, workdir=5
+            ),
+            site.work("python3", "-c", sparse.format("out", 4_000_000), outputs=["out"], first=4, workdir=5),
+        ]
+    ]
+    site.run()
+    errors = [site.server.last(job).error for job in (1, 2, 3, 4)]
+    for error in errors[:3]:
+        assert error.startswith("outputs: they have more bytes than the work directory may have")
+    assert errors[3] == ""
+    kept = [path.stat().st_size for path in site.storage.rglob("out") if path.is_file()]
+    assert kept == [4_000_000]
+
+
+def test_a_harmless_process_in_the_background_costs_no_outputs(site: Site) -> None:
+    """What a payload leaves running is killed; its outputs are kept, and standard error says so."""
+    leave = "echo x > out; (sleep 600 &)"
+    site.server.works = [
+        [
+            site.work(*sh(leave), outputs=["out"]),
+            site.work(*sh(leave), outputs=["out"], first=2, strict_processes=True),
+        ]
+    ]
+    site.run()
+    done, strict = site.server.last(1), site.server.last(2)
+    assert (done.state, done.error, [one.name for one in done.outputs]) == ("done", "", ["out"])
+    assert strict.state == "failed"
+    assert strict.error.startswith("left processes behind: 1; they were killed")
+    logs = {one.stream: one for one in site.server.logs[1, 1].logs}
+    text = zlib.decompress(base64.b64decode(logs["stderr"].data)).decode()
+    assert text == "pilotage: left processes behind: 1; they were killed\n"
 
 
 def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:

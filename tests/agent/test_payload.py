@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pilotage.agent import workdir
 from pilotage.agent.containment import WITH_INIT
 from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended, Order, Payload
@@ -207,10 +208,78 @@ def test_what_lay_there_before_does_not_count_as_the_payloads(tmp_path: Path) ->
     assert run(tmp_path, "true", workdir=2).error == ""
 
 
-def test_a_daemon_left_behind_is_killed_and_the_payload_has_failed(tmp_path: Path) -> None:
+def test_a_deleted_file_that_is_open_counts_in_the_work_directory(tmp_path: Path) -> None:
+    text = """
+        import os, time
+        file = open("hidden", "wb")
+        os.unlink("hidden")
+        file.write(bytes(5_000_000))
+        file.flush()
+        time.sleep(600)
+    """
+    assert run(tmp_path, *python(text), workdir=2).error == "work directory exceeded: 5 MB of 2"
+
+
+def test_folders_of_any_depth_neither_end_the_supervisor_nor_stay(tmp_path: Path) -> None:
+    """Paths that are longer than the kernel takes are measured, or end their payload with a sentence."""
+    place = tmp_path / "1.1"
+    place.mkdir()
+    make = "import os\nfor _ in range({}):\n os.mkdir('x' * 250)\n os.chdir('x' * 250)\n"
+    ended = run(place, *python(make.format(60) + "open('big', 'wb').write(bytes(5_000_000))"), workdir=2)
+    assert ended.error == "work directory exceeded: 5 MB of 2"
+    workdir.remove(place)
+    place.mkdir()
+    ended = run(place, *python(make.format(300)), workdir=2)
+    assert ended.error.startswith("work directory cannot be held to its limit: it has more than")
+    workdir.remove(place)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_daemon_left_behind_is_killed_and_noted(tmp_path: Path) -> None:
     ended = run(tmp_path, *python(DAEMON))
+    assert (ended.error, ended.note) == ("", "left processes behind: 1; they were killed")
+    assert ended.exit_code == 0
+    assert is_gone(tmp_path)
+
+
+def test_a_strict_payload_that_leaves_a_daemon_has_failed(tmp_path: Path) -> None:
+    ended = run(tmp_path, *python(DAEMON), strict_processes=True)
     assert ended.error == "left processes behind: 1; they were killed"
     assert is_gone(tmp_path)
+
+
+def test_what_is_left_behind_is_held_to_the_work_directory(tmp_path: Path) -> None:
+    ended = run(tmp_path, "sh", "-c", "head -c 5000000 /dev/zero > big; sleep 60 &", workdir=2)
+    assert ended.error == "work directory exceeded: 5 MB of 2"
+
+
+@pytest.mark.parametrize("script", [False, True], ids=["program", "interpreter"])
+def test_a_program_that_containment_hides_is_named_with_what_shows_it(
+    tmp_path: Path, way: str, script: bool
+) -> None:
+    (tmp_path / "job").mkdir()
+    elsewhere = tmp_path / "software"
+    elsewhere.mkdir()
+    tool = elsewhere / "tool"
+    tool.write_text("#!/bin/sh\necho well\n")
+    tool.chmod(0o755)
+    command = str(tool)
+    if script:
+        (tmp_path / "job" / "run").write_text(f"#!{tool}\n")
+        (tmp_path / "job" / "run").chmod(0o755)
+        command = "./run"
+    ended = run(tmp_path / "job", command)
+    if way == "none":
+        assert ended.error == ""
+        return
+    what = "its interpreter " if script else ""
+    assert ended.error == (
+        f"command {command!r} cannot be started: No such file or directory: {what}{tool} is there at this "
+        "node, but contained payloads do not see it; the queue's option computing_element.readable_paths "
+        f"shows it to them (readable_paths: [{elsewhere}])"
+    )
+    missing = run(tmp_path / "job", str(elsewhere / "none"))
+    assert missing.error.endswith("cannot be started: No such file or directory")
 
 
 def test_a_child_that_ends_soon_after_the_payload_is_no_failure(tmp_path: Path) -> None:
@@ -232,7 +301,7 @@ def test_a_payload_that_keeps_forking_is_killed_whole(tmp_path: Path) -> None:
                 os._exit(0)
     """
     ended = run(tmp_path, *python(f"import os\nif os.fork(): os._exit(0)\n{textwrap.dedent(text)}"))
-    assert ended.error.startswith("left processes behind")
+    assert ended.note.startswith("left processes behind")
     before = (tmp_path / "pid.ready").read_text()
     time.sleep(0.2)
     assert (tmp_path / "pid.ready").read_text() == before

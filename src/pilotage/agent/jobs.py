@@ -18,7 +18,7 @@ from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableE
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
 from .held import Held, lease_of
-from .logs import STREAMS, read_streams, stderr_tail
+from .logs import STREAMS, add_note, read_streams, stderr_tail
 from .machine import now
 from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
@@ -203,7 +203,7 @@ class JobRunner:
         else:
             held.done = not error
             told = asdict(replace(ended, points=())) | {"error": _storable(error), "lost_inputs": lost}
-            del told["points"]
+            del told["points"], told["note"]
             told["outputs"] = tuple(stored) if held.done else ()
             told["storage_fault"] = None if held.stopping else fault
             if ended.disk_io is not None:
@@ -247,7 +247,11 @@ class JobRunner:
             await self._in_thread(self._resources.delegation.remove, held.attempt.name)
         if held.runtime:
             await self._in_thread(held.runtime.clear, place)
+        if ended.note:
+            log.info("job %s: %s", held.attempt.name, ended.note)
         if not ended.error:
+            if ended.note and not {*STREAMS} & {*held.attempt.work.outputs}:
+                await self._in_thread(add_note, place, ended.note)
             return ended
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip())
 
@@ -267,6 +271,7 @@ class JobRunner:
             workdir=work.workdir,
             keep=self._resources.keep,
             cut=not {*STREAMS} & {*work.outputs},
+            strict_processes=work.strict_processes,
             cores=held.attempt.cores,
             group=self._resources.delegation.group(held.attempt.name),
         )
@@ -300,12 +305,16 @@ class JobRunner:
             outputs.find, attempt.work.outputs, place, attempt.work.optional_outputs
         )
         held.stored = bool(found)
-        return [
-            await self._in_thread(
-                transfer.store, self._ways, attempt, name, path, place, lambda: bool(held.stopping)
+        stored: list[Output] = []
+        for name, path in found.items():
+            # What is sent counts, and not what lies on disk: a file with holes is sent whole.
+            left = outputs.most_bytes(attempt) - sum(one.size for one in stored)
+            stored.append(
+                await self._in_thread(
+                    transfer.store, self._ways, attempt, name, path, place, lambda: bool(held.stopping), left
+                )
             )
-            for name, path in found.items()
-        ]
+        return stored
 
     async def _files_of(self, held: Held) -> dict[str, str]:
         """The payload files of the attempt's task, fetched once for all its jobs."""

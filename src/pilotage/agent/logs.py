@@ -47,18 +47,24 @@ def stderr_tail(directory: Path) -> str:
     return ""
 
 
-def _opened(directory: Path, name: str) -> IO[bytes]:
+def add_note(directory: Path, note: str) -> None:
+    """Write a line of the agent's own at the end of the payload's standard error."""
+    with suppress(OSError), _opened(directory, "stderr", os.O_WRONLY | os.O_APPEND) as file:
+        file.write(f"pilotage: {note}\n".encode())
+
+
+def _opened(directory: Path, name: str, mode: int = os.O_RDONLY) -> IO[bytes]:
     """A regular file in a payload's directory, which may hold anything by now. Raises OSError."""
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         found = os.open(name, flags, dir_fd=folder)
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(found).st_mode):
         os.close(found)
         raise OSError(f"{name} is not a regular file")
-    return os.fdopen(found, "rb")
+    return os.fdopen(found, "rb" if mode == os.O_RDONLY else "ab")
 
 
 class OwnLog(logging.Handler):

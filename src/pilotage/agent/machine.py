@@ -146,21 +146,6 @@ def proportional(process: int) -> int:
         return resident(process)
 
 
-def disk_usage(directory: str) -> int:
-    """Bytes that a directory takes on disk, all that lies below it included."""
-    total, front = 0, [directory]
-    while front:
-        try:
-            with os.scandir(front.pop()) as entries:
-                for entry in entries:
-                    total += _blocks(entry)
-                    if entry.is_dir(follow_symlinks=False):
-                        front.append(entry.path)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            continue
-    return total
-
-
 def shorten(path: str, most: int, head: int) -> None:
     """Give back the disk that the middle of a file takes once it takes ``most`` bytes.
 
@@ -180,10 +165,3 @@ def shorten(path: str, most: int, head: int) -> None:
         return
     finally:
         os.close(file)
-
-
-def _blocks(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_blocks * 512
-    except FileNotFoundError:
-        return 0

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .attempt import RESERVED, AttemptFailedError
+from .attempt import RESERVED, Attempt, AttemptFailedError
+from .machine import MEGABYTE
 
 log = logging.getLogger(__name__)
 MOST_FILES, MOST_BYTES, LONGEST_NAME = 1000, 10**12, 200
@@ -50,6 +51,12 @@ def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) 
         if not any(matches(pattern, path) for path in found.values()):
             raise AttemptFailedError(f"output {pattern}: the payload left no such file")
     return found
+
+
+def most_bytes(attempt: Attempt) -> int:
+    """Bytes that the outputs of an attempt may have together: its work directory's, and inputs handed on."""
+    limit = int(attempt.work.workdir * MEGABYTE)
+    return limit + sum(file.size for file in attempt.order.inputs) if limit else MOST_BYTES
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -96,16 +103,18 @@ def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]
                 continue
             if entry.is_file(follow_symlinks=False):
                 yield path, entry.stat(follow_symlinks=False).st_size
-            elif entry.is_dir(follow_symlinks=False):
-                front.append(_entered(path, patterns))
+            elif entry.is_dir(follow_symlinks=False) and _is_entered(path, patterns):
+                front.append(path)
     return
 
 
-def _entered(path: str, patterns: Sequence[str]) -> str:
-    """Return a folder if it may be looked into. Raises AttemptFailedError where it lies too deep."""
-    if path.count("/") >= DEEPEST - 1 and any(matches(pattern, f"{path}/x") for pattern in patterns):
-        raise AttemptFailedError(f"outputs: {path} lies more than {DEEPEST} folders deep")
-    return path
+def _is_entered(path: str, patterns: Sequence[str]) -> bool:
+    """Tell whether a folder is looked into. Raises AttemptFailedError where it should be, but is too deep."""
+    if path.count("/") < DEEPEST - 1:
+        return True
+    if any(matches(pattern, f"{path}/x") for pattern in patterns):
+        raise AttemptFailedError(f"outputs: {path[:200]} lies more than {DEEPEST} folders deep")
+    return False
 
 
 def _usual(path: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import errno
 import importlib.util
 import logging
 import marshal
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .machine import MEGABYTE, descendants, kill, now
-from .view import UNCONTAINED, View
+from .view import UNCONTAINED, View, unseen
 from .wire import Point
 
 log = logging.getLogger(__name__)
@@ -27,10 +29,13 @@ MOST_PROCESSES = 10_000
 """Processes of one payload: more of them are a payload out of control."""
 LONGEST_ANSWER = 1 << 20
 """Bytes of a line that a supervisor tells."""
+MOST_INTERPRETERS = 4
+"""Scripts that name each other as their interpreter, as far as kernels follow them."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
 _MODULES = (
     "machine",
+    "trees",
     "network_use",
     "timeline",
     "control_group",
@@ -85,7 +90,8 @@ class Ended:
     """The end of a payload: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB.
 
     ``max_workdir`` is what the payload added to its directory at most, in MB, ``disk_io`` what it read from
-    disks and wrote to them, in kB/s; None where it was not measured. ``points`` are its time line.
+    disks and wrote to them, in kB/s; None where it was not measured. ``points`` are its time line. ``note``
+    says what is worth knowing of one that ended well all the same.
     """
 
     error: str = ""
@@ -96,6 +102,7 @@ class Ended:
     max_workdir: float = 0.0
     disk_io: float | None = None
     points: tuple[Point, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,7 @@ class Order:
 
     Wall time is in s, memory and what is added to the directory in MB, 0 for none. ``keep`` leaves the
     directory there though the agent is gone, ``cut`` drops the middle of very long standard output and error.
+    Processes that are left behind fail it where it is ``strict_processes``; they are killed in any case.
     """
 
     command: Sequence[str]
@@ -115,6 +123,7 @@ class Order:
     processes: int = MOST_PROCESSES
     keep: bool = False
     cut: bool = False
+    strict_processes: bool = False
     cores: int = 1
     group: Mapping[str, Any] = field(default_factory=dict)
     view: View = UNCONTAINED
@@ -264,6 +273,7 @@ class Payload:
             wall_seconds=round(result["wall"], 3),
             max_rss=round(result["rss"] / MEGABYTE, 1),
             max_workdir=round(result["disk"] / MEGABYTE, 3),
+            note=_left_behind(result["value"]) if result["cause"] == "processes" else "",
             disk_io=round(result["io"] / 1000 / max(result["wall"], 1.0), 3),
             points=tuple(result["points"]),
         )
@@ -271,6 +281,8 @@ class Payload:
     def _error(self, cause: str, value: Any, status: int | None) -> str:
         if cause in ("not contained", "not started"):
             return _start_error(cause, value, self.order)
+        if cause == "unmeasured":
+            return f"work directory cannot be held to its limit: {value}"
         order, megabytes, group = self.order, value / MEGABYTE, "its control group"
         exited = "" if status is None else _exit_error(os.waitstatus_to_exitcode(status))
         told: dict[str, str] = {
@@ -283,9 +295,13 @@ class Payload:
             "group processes": f"too many processes: with threads {value:.0f} at once, held by {group}",
             "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
             "too many processes": f"too many processes: {value:.0f} of {order.processes} at once",
-            "processes": exited or f"left processes behind: {value:.0f}; they were killed",
+            "processes": exited or (_left_behind(value) if order.strict_processes else ""),
         }
         return told[cause]
+
+
+def _left_behind(count: float) -> str:
+    return f"left processes behind: {count:.0f}; they were killed"
 
 
 def _exit_code(cause: str, status: int | None) -> int | None:
@@ -298,7 +314,46 @@ def _exit_code(cause: str, status: int | None) -> int | None:
 def _start_error(cause: str, value: Any, order: Order) -> str:
     if cause == "not contained":
         return f"payload cannot be contained by {order.view.way}: {value}"
-    return f"command {order.command[0]!r} cannot be started: {os.strerror(value)}"
+    hint = hidden_hint(order) if value in (errno.ENOENT, errno.EACCES, errno.ENOTDIR) else ""
+    return f"command {order.command[0]!r} cannot be started: {os.strerror(value)}{hint}"
+
+
+def hidden_hint(order: Order) -> str:
+    """Say which file that the command needs is there, but hidden from it; empty where that is not why."""
+    if order.view.way == "none":
+        return ""
+    for path, what in _needed(order):
+        if hidden := unseen(order.view, path):
+            return (
+                f": {what}{hidden} is there at this node, but contained payloads do not see it; the queue's "
+                "option computing_element.readable_paths shows it to them "
+                f"(readable_paths: [{hidden.parent}])"
+            )
+    return ""
+
+
+def _needed(order: Order) -> Iterator[tuple[Path, str]]:
+    """The program of an order, and the interpreters that scripts name in their first lines."""
+    # Where the node's own user would find it; a name without a slash is looked for in the search path.
+    found = shutil.which(order.command[0], path=order.environment.get("PATH", ""))
+    path = order.directory / (found or order.command[0])
+    what = ""
+    for _ in range(MOST_INTERPRETERS):
+        if not path.exists():
+            return
+        yield path, what
+        with path.open("rb") as file:
+            first = file.readline(1000)
+        if not first.startswith(b"#!"):
+            return
+        words = first[2:].decode(errors="replace").split()
+        if len(words) > 1 and Path(words[0]).name == "env":
+            named = shutil.which(words[1], path=order.environment.get("PATH", ""))
+        else:
+            named = words[0] if words else None
+        if not named:
+            return
+        path, what = Path(named), "its interpreter "
 
 
 def _exit_error(code: int) -> str:

@@ -19,11 +19,13 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from .containment import WITH_INIT, launch
 from .control_group import ControlGroup
-from .machine import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident, shorten
+from .machine import Deadline, descendants, guard, kill, now, proportional, resident, shorten
 from .timeline import BLOCK, Timeline
+from .trees import UnmeasuredError, disk_usage, remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ class Supervisor:
         self._deadline = Deadline()
         self._timeline = Timeline()
         self._look_at_disk = 0.0
+        self._unmeasured = ""
         self._disk_at_start = self.max_disk = 0
         # This look counts from 0, and sets the maximum to what was there before.
         self._disk_at_start = self._disk_used()
@@ -128,15 +131,16 @@ class Supervisor:
             # The kernel kills at once: then the payload has ended before anybody looked.
             cause, value = next(self._exceeded(), (cause, value))
         self._kill_all()
-        if cause == "ended" and (used := self._disk_used()) > self.order["workdir"] > 0:
-            cause, value = "work directory", used
+        if cause in ("ended", "processes"):
+            cause, value = next(self._too_large(), (cause, value))
         return self.result(cause, value)
 
     def result(self, cause: str, value: float | str) -> dict[str, Any]:
         """``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease,
-        walltime (s), memory (bytes), work directory (bytes), processes (how many were left behind), too many
-        processes, or, as its control group tells, group memory or group processes; ``status`` as of wait(2);
-        CPU and wall time in s; points as of :mod:`timeline`; ``group_fault`` is of its control group."""
+        walltime (s), memory (bytes), work directory (bytes), unmeasured (a text), processes (how many were
+        left behind), too many processes, or, as its control group tells, group memory or group processes;
+        ``status`` as of wait(2); CPU and wall time in s; points as of :mod:`timeline`; ``group_fault`` is of
+        its control group."""
         return {
             "cause": cause,
             "value": value,
@@ -224,7 +228,7 @@ class Supervisor:
         first = descendants(self._process)[:1]
         return [process for process in found if process not in (self._process, *first)]
 
-    def _watch(self) -> tuple[str, float]:
+    def _watch(self) -> tuple[str, float | str]:
         """Wait until the payload has ended or must end: the cause, and the number that decided."""
         while self.status is None:
             self._deadline.set(self.control.lease_end + FENCE_DELAY)
@@ -251,7 +255,7 @@ class Supervisor:
         if self._heard in self.control.wait(seconds, self._heard):
             self._listen()
 
-    def _reasons_to_kill(self) -> Iterator[tuple[str, float]]:
+    def _reasons_to_kill(self) -> Iterator[tuple[str, float | str]]:
         order, wall, memory = self.order, now() - self.started, self._memory()
         if self.control.stopped:
             yield "stopped", 0.0
@@ -268,9 +272,15 @@ class Supervisor:
             if self.order["cut"]:
                 for stream in ("stdout", "stderr"):
                     shorten(f"{order['directory']}/{stream}", LONGEST_STREAM, STREAM_HEAD)
-            used = self._disk_used()
-            if used > order["workdir"] > 0:
-                yield "work directory", used
+            yield from self._too_large()
+
+    def _too_large(self) -> Iterator[tuple[str, float | str]]:
+        """Look whether the work directory is above its limit, or cannot be measured."""
+        used = self._disk_used()
+        if used > self.order["workdir"] > 0:
+            yield "work directory", used
+        elif self._unmeasured and self.order["workdir"] > 0:
+            yield "unmeasured", self._unmeasured
 
     def _exceeded(self) -> Iterator[tuple[str, float]]:
         """The limits that its control group has met."""
@@ -298,7 +308,11 @@ class Supervisor:
     def _disk_used(self) -> int:
         """Bytes that the payload added; a tree that takes long to read is looked at less often."""
         begun = now()
-        used = disk_usage(self.order["directory"]) - self._disk_at_start
+        try:
+            used = disk_usage(self.order["directory"], self._seen) - self._disk_at_start
+            self._unmeasured = ""
+        except UnmeasuredError as error:
+            used, self._unmeasured = self.max_disk, str(error)
         self._look_at_disk = now() + 20 * (now() - begun)
         self.max_disk = max(self.max_disk, used)
         return used
@@ -358,8 +372,7 @@ def main(descriptor: int, _name: str) -> None:
     if not tell(Supervisor(control).run()):
         control.orphaned = True
     if control.orphaned and not control.order["keep"]:
-        # Slow to import, and needed only where the agent is gone.
-        import shutil
-
-        shutil.rmtree(control.order["directory"], ignore_errors=True)
+        # Nobody hears of what stays: the pilot that comes next removes it.
+        with suppress(OSError):
+            remove_tree(control.order["directory"])
     os._exit(0)

@@ -32,6 +32,8 @@ from .wire import JobInput, Output, StorageFault
 log = logging.getLogger(__name__)
 CHUNK = 4 << 20
 TRIES = 3
+MOST_SENT = 10**12
+"""Bytes of one output, where nothing else bounds it."""
 
 
 class _Adler32:
@@ -48,8 +50,8 @@ class _Adler32:
 class _MeasuredFile:
     """A file to send, with size and checksum of the bytes that were read since its last :meth:`seek`."""
 
-    def __init__(self, file: IO[bytes], halted: Halt) -> None:
-        self._file, self._halted = file, halted
+    def __init__(self, file: IO[bytes], halted: Halt, most: int) -> None:
+        self._file, self._halted, self._most = file, halted, most
         self.checksum, self.size = _Adler32(), 0
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -59,6 +61,8 @@ class _MeasuredFile:
             data = self._file.read(size)
         self.checksum.update(data)
         self.size += len(data)
+        if self.size > self._most:
+            raise _too_large(self._most)
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -149,10 +153,19 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
         raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
 
 
-def store(ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, halted: Halt) -> Output:
+def _too_large(most: int) -> AttemptFailedError:
+    return AttemptFailedError(
+        f"outputs: they have more bytes than the work directory may have; {most} are left for this file"
+    )
+
+
+def store(
+    ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, halted: Halt, most: int = MOST_SENT
+) -> Output:
     """Put one output, by its path in the directory, into the attempt's scratch folder under its name.
 
-    Raises AttemptFailedError where the payload made no regular file there.
+    Raises AttemptFailedError where the payload made no regular file there, or one of more than ``most``
+    bytes.
     """
     storage, scratch = ways.to(attempt, name, "", halted), legal_scratch(attempt)
     stored: list[Output] = []
@@ -160,7 +173,11 @@ def store(ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, h
     def once() -> None:
         legal("output", name, deep=True)
         with _opened(directory, path) as local:
-            source = _MeasuredFile(local, halted)
+            # Told before the first byte is sent; a file may still grow while it is read.
+            if local.seek(0, os.SEEK_END) > most:
+                raise _too_large(most)
+            local.seek(0)
+            source = _MeasuredFile(local, halted, most)
             arrived = storage.write(f"{scratch}/{name}", source)  # type: ignore[arg-type]
         if arrived is not None and arrived != source.size:
             raise OSError(f"{arrived} bytes arrived, {source.size} were sent")

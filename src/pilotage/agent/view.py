@@ -77,6 +77,16 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     return View(way, bubblewrap, tuple(binds), tuple(sorted(texts)))
 
 
+def unseen(seen: View, path: Path) -> Path | None:
+    """The path, or what it leads to, where a payload does not see it; None where it sees both."""
+    places = [Path(bind.target) for bind in seen.binds]
+    shown = (*places, *(Path(link) for link, _ in seen.links), *map(Path, ("/dev", "/proc")))
+    for place in dict.fromkeys((path, path.resolve())):
+        if place.is_absolute() and not any(one == place or one in place.parents for one in shown):
+            return place
+    return None
+
+
 def _interpreter() -> set[Path]:
     """Folders of the Python that runs this: payloads find it first in their search path."""
     found = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}

@@ -128,7 +128,8 @@ class Work:
     the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
     from ``sources`` elsewhere, by name; ``asks`` says of the queue's own storage what it says of these.
     ``outputs`` are names, patterns, and folders that end in ``/``, of which the payload may leave out those
-    in ``optional_outputs``. A payload must stop after ``lease`` s without an answered report, and after
+    in ``optional_outputs``. With ``strict_processes`` it fails where it leaves processes behind.
+    A payload must stop after ``lease`` s without an answered report, and after
     ``first_lease`` s where none was answered since the job was given; 0: as the answer of the match says.
     """
 
@@ -144,6 +145,7 @@ class Work:
     workdir: float = 0
     outputs: tuple[str, ...] = ()
     optional_outputs: tuple[str, ...] = ()
+    strict_processes: bool = False
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     asks: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .node import DEVICES_OF_PAYLOADS
 from .transfer import fetch
+from .trees import remove_tree
 from .ways import Halt, Ways
 
 
@@ -64,15 +64,6 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
 
 
 def remove(directory: Path) -> None:
-    """Delete a tree, whatever permissions the payload gave to it; of a link only the link."""
-    if directory.is_symlink():
-        directory.unlink()
-    if not directory.exists():
-        return
-    directory.chmod(0o700)
-    for folder, names, _ in os.walk(directory):
-        for name in names:
-            path = Path(folder, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(directory)
+    """Delete a tree, whatever permissions and depth the payload gave to it; of a link only the link."""
+    if os.path.lexists(directory):
+        remove_tree(str(directory))

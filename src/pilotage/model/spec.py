@@ -165,6 +165,9 @@ class TaskSpec:
     such as ``plots/``. A pattern or folder stands for one file at least."""
     optional_outputs: tuple[OutputPattern, ...] = ()
     """Those of ``outputs``, written as there, that a job may leave out."""
+    strict_processes: bool = False
+    """Whether a job fails whose command ends while processes that it started still run. They are killed in
+    any case; without this the outputs are kept, and standard error says so."""
     merge: MergeSpec | None = None
     """The jobs that make one output of many."""
     output_dataset: OutputDataset = ""

@@ -165,6 +165,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         workdir=queue.max_workdir,
         outputs=spec.outputs,
         optional_outputs=spec.optional_outputs,
+        strict_processes=spec.strict_processes,
         storage_url=opened.url,
         storage_options=opened.options,
         asks=opened.asks,
