@@ -1,199 +1,251 @@
-"""The throttle's promise under load: every route at once, sites that advertise anew, a witness (M5, M8).
+"""The limits of sites under load: real brokerages and directors of many servers, and a witness (M5, M8).
 
-``python -m benchmarks.throttles`` takes minutes, and fails where a site is ever above a limit. Jobs claim
-what either brokerage claims for them: matches since the site's advertisement, up to its throttle.
+``python -m benchmarks.throttles`` takes minutes, and fails where a site is ever above a limit. Servers place
+jobs by both brokerages and make pilots, whose batch systems answer or not; jobs run, end, fail and leave; and
+sites advertise anew all the time. The witness reads the tables of jobs and pilots alone.
 """
 
 import random
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
-from pilotage.model.advertisements import NewAdvertisement
-from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
-from pilotage.model.decision import Change, Claim, Committed, Create, Decision, Move
+from sqlalchemy import Connection, func, select
+
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import take
+from pilotage.flow.steps import STEPS, step
+from pilotage.flow.workers import Inline
+from pilotage.model.decision import Change, Committed, Decision, Move
 from pilotage.model.federation import Federation
-from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS, JobState, PilotState
-from pilotage.model.work import NewPilot
+from pilotage.model.states import (
+    JOBS_AT_A_SITE,
+    LIVE_PILOTS,
+    SUBMITTING_JOBS,
+    WAITING_PILOTS,
+    JobState,
+    PilotState,
+    State,
+)
+from pilotage.model.work import Requirements, TaskSpec
+from pilotage.movers.loader import InstalledMovers
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
+from pilotage.store.jobs import jobs
+from pilotage.store.pilots import pilots
 from pilotage.testing import ALICE, NOW, federation, queue
 from pilotage.testing.stores import new_jobs, new_task
 
 from . import house
 
-PLACEMENTS, SITES, CLIENTS = 100_000, 50, 8
-MOST, MOST_SUBMITTING = 40, 15
+PLACEMENTS, SITES, SERVERS = 100_000, 50, 4
+MOST, MOST_SUBMITTING, SLOTS = 40, 15, 3
+
+REQUIREMENTS = Requirements.of(TaskSpec(name="t"), ALICE).text
+STEPS_TAKEN = ("broker", "broker", "lift", "watch", "provision", "advertise")
+_LIFE = (
+    (JobState.RUNNING, JobState.FINISHED),
+    (JobState.RUNNING, JobState.FAILED),
+    (JobState.STARTING, JobState.RUNNING),
+    (JobState.SENT, JobState.STARTING),
+    (JobState.ACTIVATED, JobState.SENT),
+    (JobState.ACTIVATED, JobState.DEFINED),
+)
+"""What becomes of jobs, the last of them first."""
+
+_PILOTS = ((PilotState.RUNNING, PilotState.FINISHED), (PilotState.SUBMITTED, PilotState.RUNNING))
 
 
 def figures(placements: int = PLACEMENTS) -> dict[str, float]:
-    """Jobs matched and pilots made a second. Raises ValueError where a site is above a limit."""
+    """Jobs placed a second. Raises ValueError where a site is above a limit."""
     with (
         tempfile.TemporaryDirectory(prefix="pilotage-bench-") as place,
         house.store("postgresql", Path(place)) as url,
     ):
         store = Store.open(url)
         try:
-            return _measured(store, placements)
+            return _measured(store, url, placements)
         finally:
             store.close()
 
 
-def _measured(store: Store, placements: int) -> dict[str, float]:
+def _measured(store: Store, url: str, placements: int) -> dict[str, float]:
     store.save_federation(_federation(), "bench")
-    jobs = _jobs(store, placements)
-    each = placements // CLIENTS
-    clients = [_Client(store, number, jobs[number::CLIENTS], each) for number in range(CLIENTS)]
-    clients[0].advertise([f"s{site:02}" for site in range(SITES)])
-    done = threading.Event()
+    load = _Load(store, placements)
     began = time.perf_counter()
-    with ThreadPoolExecutor(CLIENTS + 1) as pool:
-        witness = pool.submit(_witness, store, done)
-        work = [pool.submit(client.run) for client in clients]
+    with ThreadPoolExecutor(SERVERS + 2) as pool:
+        others = [pool.submit(load.witness), pool.submit(load.live)]
+        work = [pool.submit(load.serve, url, number) for number in range(SERVERS)]
         try:
-            made = sum(future.result() for future in work)
+            for future in work:
+                future.result()
         finally:
-            done.set()
-        looked = witness.result()
+            load.done.set()
+        looks, ended = (other.result() for other in others)
     seconds = time.perf_counter() - began
     return {
-        "throttle_placements": float(made),
-        "throttle_placements_per_s": made / seconds,
-        "throttle_looks": float(looked),
+        "throttle_placements": float(load.placed),
+        "throttle_placements_per_s": load.placed / seconds,
+        "throttle_looks": float(looks),
+        "throttle_jobs_ended": float(ended),
     }
 
 
 def _federation() -> Federation:
-    made = federation([queue(f"q{site:02}", site=f"s{site:02}") for site in range(SITES)])
+    names = [f"s{site:02}" for site in range(SITES)]
+    made = federation(
+        [queue(f"q{at}-{name}", site=name, max_pilots=100, slots=SLOTS) for name in names for at in range(2)],
+        constants={"match_period": 1, "advertise_period": 1, "pending_time": 1},
+        plugins={"": "production"},
+    )
     sites = [replace(site, max_jobs=MOST, max_submitting_jobs=MOST_SUBMITTING) for site in made.sites]
     return replace(made, sites=tuple(sites))
 
 
-def _jobs(store: Store, count: int) -> list[int]:
-    task = new_task(store)
-    return [id_ for _ in range(0, count, 5000) for id_ in new_jobs(store, task, 5000)]
+class _Element:
+    """A batch system that takes all pilots, and does not answer now and then."""
+
+    def __init__(self, drawn: random.Random) -> None:
+        self._drawn = drawn
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        return [Submitted(reference=order.name) for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        return {reference: PilotStatus(state="unknown") for reference in references}
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Nothing runs."""
+
+    def capacity(self) -> Capacity:
+        if self._drawn.random() < 0.2:
+            raise ConnectionError("no answer")
+        return Capacity()
 
 
-def _witness(store: Store, done: threading.Event) -> int:
-    """Look at all sites again and again; returns how often. Raises ValueError for one above a limit."""
-    looks = 0
-    while not done.is_set():
-        for told in store.snapshots.for_sites(NOW, 1).advertisements:
-            if told.current_jobs + told.handed > MOST or told.live_pilots > MOST:
-                raise ValueError(f"{told} is above {MOST} jobs")
-            if told.matched + told.current_submitting_jobs > max(
-                MOST_SUBMITTING, told.current_submitting_jobs
-            ):
-                raise ValueError(f"{told} is above {MOST_SUBMITTING} submitting jobs")
-        looks += 1
-    return looks
+class _Load:
+    """Servers, the life of jobs and pilots, and the witness; all go on until so many jobs are placed."""
+
+    def __init__(self, store: Store, placements: int) -> None:
+        self._store = store
+        self._wanted = placements
+        self._lock = threading.Lock()
+        self._time = NOW
+        self.placed = 0
+        self.done = threading.Event()
+        for brokerage in ("production", "matchmaking"):
+            task = new_task(store, brokerage=brokerage)
+            for _ in range(0, placements, 5000):
+                new_jobs(store, task, 2500, requirements=REQUIREMENTS)
+
+    def _clock(self) -> float:
+        # Each look at it is a while later: cycles and advertisements follow each other at once.
+        with self._lock:
+            self._time += 0.05
+            return self._time
+
+    def serve(self, url: str, number: int) -> None:
+        """Take steps in any order, as one of several servers."""
+        drawn, store = random.Random(number), Store.open(url)
+        element = _Element(drawn)
+        runtime = Runtime(
+            store,
+            STEPS,
+            load=lambda _: element,
+            movers=InstalledMovers,
+            clock=self._clock,
+            seeds=lambda: drawn.getrandbits(31),
+            workers=Inline(),
+        )
+        store.listeners.append(self._count)
+        try:
+            while self.placed < self._wanted and not self.done.is_set():
+                take(step(drawn.choice(STEPS_TAKEN)), runtime, runtime.begin(1000))
+        finally:
+            runtime.close()
+            store.close()
+
+    def _count(self, decision: Decision, committed: Committed) -> None:
+        placed = sum(
+            len(accepted)
+            for change, accepted in zip(decision.changes, committed.accepted, strict=True)
+            if isinstance(change, Move) and change.target in (JobState.ACTIVATED, JobState.ASSIGNED)
+        )
+        with self._lock:
+            self.placed += placed
+
+    def live(self) -> int:
+        """Let jobs and pilots go on; returns how many jobs ended."""
+        drawn, ended = random.Random(99), 0
+        while not self.done.is_set():
+            for source, target in _LIFE:
+                moved = self._move("job", source, target, drawn)
+                ended += moved if target in _ENDS else 0
+            for before, after in _PILOTS:
+                self._move("pilot", before, after, drawn)
+        return ended
+
+    def _move(self, kind: str, source: State, target: State, drawn: random.Random) -> int:
+        table = jobs if kind == "job" else pilots
+        query = select(table.c.id).where(table.c.state == str(source))
+        found = self._store.database.read(lambda connection: connection.execute(query).scalars().all())
+        part = tuple(number for number in found if drawn.random() < _SHARE.get(target, 0.7))
+        if not part:
+            return 0
+        changes = {"queue": ""} if target is JobState.DEFINED else {}
+        change: Change = Move(
+            kind=kind,  # type: ignore[arg-type]
+            ids=part,
+            source=source,
+            target=target,
+            cause="goes on",
+            changes=changes,
+        )
+        decision = Decision(step="bench", time=self._clock(), seed=1, changes=(change,))
+        return len(self._store.commit(decision, "life").accepted[0])
+
+    def witness(self) -> int:
+        """Look at all sites again and again; returns how often. Raises ValueError for one above a limit."""
+        looks = 0
+        while not self.done.is_set():
+            for (site, what), count in self._store.database.read(_counted).items():
+                if count > _LIMITS[what]:
+                    self.done.set()
+                    raise ValueError(f"{site} has {count} {what}, the limit is {_LIMITS[what]}")
+            looks += 1
+        return looks
 
 
-@dataclass
-class _Client:
-    """One of the clients: matches jobs, makes pilots, lets them run and end, and advertises, at random."""
-
-    store: Store
-    number: int
-    jobs: list[int]
-    wanted: int
-    placed: int = 0
-    pilots: dict[PilotState, list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    def run(self) -> int:
-        """Go on until so many jobs and pilots are placed, or no job is left; returns how many were."""
-        drawn = random.Random(self.number)
-        while self.jobs and self.placed < self.wanted:
-            ads = site_ads(self.store.snapshots.for_sites(NOW, 1))
-            chosen = drawn.sample([ad for ad in ads if ad.advertisement], 16)
-            if drawn.random() < 0.7:
-                self._match([(ad, drawn.randint(1, 15)) for ad in chosen])
-            else:
-                self._make([(ad, drawn.randint(1, 15)) for ad in chosen])
-            self._advance(drawn)
-            self.advertise([ad.name for ad in drawn.sample(chosen, 8)])
-        return self.placed
-
-    def advertise(self, sites: Sequence[str]) -> None:
-        """Let sites advertise."""
-        records = tuple(NewAdvertisement(site=site, source="native") for site in sites)
-        self._commit(Create(records=records, cause="a period has passed"))
-
-    def _match(self, wanted: Sequence[tuple[SiteAd, int]]) -> None:
-        moves = []
-        for ad, count in wanted:
-            ids, self.jobs = tuple(self.jobs[:count]), self.jobs[count:]
-            if ids and ad.advertisement is not None and ad.limit is not None:
-                moves.append(_matched(ad.name, ad.advertisement.number, ids, ad.limit))
-        for move, taken in zip(moves, self._commit(*moves).accepted, strict=True):
-            self.placed += len(taken)
-            self.jobs += sorted(set(move.ids) - set(taken))
-
-    def _make(self, wanted: Sequence[tuple[SiteAd, int]]) -> None:
-        creates = [
-            Create(records=(_pilot(ad.name),) * count, cause="jobs wait", claims=_room(ad.name))
-            for ad, count in wanted
-        ]
-        for created in self._commit(*creates).created:
-            made = [id_ for id_ in created if id_ is not None]
-            self.placed += len(made)
-            self.pilots[PilotState.CREATED] += made
-
-    def _advance(self, drawn: random.Random) -> None:
-        for source, target in _LIFE:
-            own = self.pilots[source]
-            ids = tuple(own.pop() for _ in range(drawn.randint(0, len(own))))
-            if ids:
-                self._commit(Move(kind="pilot", ids=ids, source=source, target=target, cause="goes on"))
-                self.pilots[target] += ids
-
-    def _commit(self, *changes: Change) -> Committed:
-        decision = Decision(step="bench", time=NOW, seed=1, changes=changes)
-        return self.store.commit(decision, f"client:{self.number}")
-
-
-_LIFE = (
-    (PilotState.RUNNING, PilotState.FINISHED),
-    (PilotState.SUBMITTED, PilotState.RUNNING),
-    (PilotState.CREATED, PilotState.SUBMITTED),
+_ENDS = (JobState.FINISHED, JobState.FAILED)
+_SHARE: Mapping[State, float] = {JobState.FAILED: 0.1, JobState.DEFINED: 0.1}
+_LIMITS = {"jobs": MOST, "submitting": MOST_SUBMITTING, "slots": MOST, "waiting pilots": MOST_SUBMITTING}
+_JOBS = (
+    select(jobs.c.queue, jobs.c.state, func.count())
+    .where(jobs.c.state.in_([str(state) for state in JOBS_AT_A_SITE]))
+    .group_by(jobs.c.queue, jobs.c.state)
+)
+_LIVE = (
+    select(pilots.c.site, pilots.c.state, func.count(), func.sum(pilots.c.slots))
+    .where(pilots.c.state.in_([str(state) for state in LIVE_PILOTS]))
+    .group_by(pilots.c.site, pilots.c.state)
 )
 
 
-def _matched(site: str, number: int, ids: tuple[int, ...], limit: int) -> Move:
-    return Move(
-        kind="job",
-        ids=ids,
-        source=JobState.DEFINED,
-        target=JobState.ACTIVATED,
-        cause="matched (M4)",
-        changes={"queue": f"q{site[1:]}"},
-        claims=(Claim(counter=MATCHES_BY_SITE, key=(site, number), states=(), limit=limit),),
-    )
-
-
-def _room(site: str) -> tuple[Claim, ...]:
-    limits = (LIVE_PILOTS, MOST), (WAITING_PILOTS, MOST_SUBMITTING)
-    return tuple(
-        Claim(counter=PILOTS_BY_SITE, key=(site,), states=states, limit=limit) for states, limit in limits
-    )
-
-
-def _pilot(site: str) -> NewPilot:
-    return NewPilot(
-        queue=f"q{site[1:]}",
-        requirements="r",
-        kind="generic",
-        owner=ALICE,
-        cores=1,
-        memory=0,
-        walltime=3600,
-        site=site,
-    )
+def _counted(connection: Connection) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for name, state, count in connection.execute(_JOBS):
+        site = name.partition("-")[2]
+        found[site, "jobs"] += count
+        found[site, "submitting"] += count if state in SUBMITTING_JOBS else 0
+    for site, state, count, slots in connection.execute(_LIVE):
+        found[site, "slots"] += slots
+        found[site, "waiting pilots"] += count if state in WAITING_PILOTS else 0
+    return found
 
 
 if __name__ == "__main__":

@@ -585,10 +585,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M2",
         "Sites advertise a ClassAd: entry point, stations, monitoring URL, and counts.",
-        (f"{MATCHMAKING}.site_ads", "model.advertisements"),
+        (f"{MATCHMAKING}.site_ads", "model.advertisements", "model.entry_points", "pilots.advertising"),
         ("brokerage.advertise_period", "model.advertisements:PERIODS"),
-        "One older than so many periods matches nothing, and the refusal says so. Operators add "
-        "attributes to it.",
+        "An ad is as old as the last answer of the site's batch system; the first waits for none. One older "
+        "than so many periods matches nothing, and the refusal says since when and why. The entry point is "
+        "the address of the computing element. Names have no case, known ones have types: a wrong ad is "
+        "refused, and a stored one stops its own site alone. Station names that a site tells stand. "
+        "Operators add attributes to it.",
     ),
     Rule(
         "M3",
@@ -605,33 +608,38 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "M5",
-        "CurMatches is CurrentJobs and one more for each match since the advertisement.",
-        (f"{MATCHMAKING}.site_ads", "model.advertisements", "store.advertisements"),
-        settled="Matches are claimed in the commit with the advertisement that they rest on. At a site count "
-        "our pilots; a job that was matched and the pilot for it count once: whichever are more.",
+        "Jobs count at a site from their match to their end; CurMatches is CurrentJobs and one more a match.",
+        ("model.site_limits", f"{MATCHMAKING}.site_ads", "model.advertisements", "store.advertisements"),
+        settled="Whether or not a pilot has them, at native and forwarding sites alike: the commit's claims "
+        "count the jobs, so no advertisement forgets one. A job that waits to be merged has left its site. "
+        "Submitting are those that no pilot runs yet. Slots of live pilots keep to MaxJobs, too. Jobs of "
+        "others count as last told, less our pilots. JobsMatchedSinceLastAdvertisement are those matched "
+        "since that no pilot runs yet.",
     ),
     Rule(
         "M6",
         "CurMatches < MaxJobs, and what was matched and is submitting < MaxSubmittingJobs.",
         (f"{MATCHMAKING}.site_ads", f"{MATCHMAKING}.sites"),
-        settled="Evaluated by the ClassAd library. `throttle: current` is the text's simple variant, "
-        "`max_pending_jobs` bounds jobs that wait. `time()` and `random()` are the world's.",
+        settled="Evaluated by the ClassAd library. `throttle: current` is the text's simple variant: the "
+        "same limit, read from CurrentJobs. `max_pending_jobs` bounds jobs that no pilot runs yet beside "
+        "what pends in the batch system. `time()` and `random()` are the world's.",
     ),
     Rule(
         "M7",
         "One match-making cycle every five minutes.",
-        (f"{MATCHMAKING}.cycle", "flow.bindings"),
+        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.turns", "flow.bindings"),
         ("brokerage.match_period",),
         "What matches nothing is PENDING until the next one, in which all that wait compete by priority. A "
-        "new job is matched when it comes, against what the last cycle left.",
+        "new job is matched when it comes, but takes no place that a waiting job of higher priority could "
+        "take; nor does one that a pass reads before others of higher priority.",
     ),
     Rule(
         "M8",
         "The same throttle bounds what any brokerage or the director hands to a site.",
-        ("pilots.rooms", f"{MATCHMAKING}.cycle", f"{CHECKS}.forwarding", "pilots.borrowing"),
-        settled="Pilots claim the site's limits, jobs the matches since its advertisement; so do those that "
-        "the production brokerage sends to a forwarding site, and those that pilots take from other queues. "
-        "Of these, those in slots of pilots that the site counted add nothing.",
+        (f"{ENGINE}.site_claims", f"{CHECKS}.site_throttle", "pilots.rooms", "pilots.borrowing"),
+        settled="Jobs that any brokerage places, and those that are bound again, claim their places at the "
+        "site; so do those that pilots take from other sites, in MaxJobs alone, as they go straight into a "
+        "slot. Pilots claim their slots. A site that fell silent is bounded by what it told last.",
     ),
 )
 """All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

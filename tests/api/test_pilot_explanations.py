@@ -162,5 +162,8 @@ def test_m8_a_job_that_waits_where_a_site_is_throttled_is_told_that_none_can_be_
     )
     told = throttled(max_submitting_jobs=1)
     assert "site north has 1 pilot of ours in its batch queues" in told
-    assert "(max_submitting_jobs, M8); one is asked for when one of these has started" in told
+    assert (
+        "(max_submitting_jobs or max_pending_jobs, M8); one is asked for when one of these has started"
+        in told
+    )
     assert "leaves room for 0 (max_jobs, M8)" in throttled(max_jobs=0)

@@ -36,6 +36,9 @@ def test_m2_a_site_sends_its_own_ad_and_no_others(house: House, north: TestClien
         "matched": 0,
         "max_jobs": 5,
         "max_submitting_jobs": None,
+        "max_pending_jobs": None,
+        "jobs": 0,
+        "slots": 0,
         "problem": "",
     }
     refused = north.put("/sites/south/ad", json={"ad": AD})
@@ -58,6 +61,9 @@ def test_m2_a_bad_ad_is_refused_with_its_place_and_the_last_one_stands(
         "character 18: regexp() may take for ever",
     )
     assert north.put("/sites/north/ad", json={"ad": "[" + "A" * 30_000}).status_code == 422
+    typed = north.put("/sites/north/ad", json={"ad": '[ pendingjobs = "x"; MaxPendingJobs = 5 ]'})
+    (fault,) = typed.json()["detail"]
+    assert fault["message"] == "character 17: PendingJobs is 'x', no count from 0 to 1000000000"
     assert told(alice, "north")["current_jobs"] == 3
 
 

@@ -1,7 +1,9 @@
 """The matchmaking brokerage: rules M1 to M8, each by example."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.brokerage.matchmaking.site_ads import site_ads
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.advertisements import Advertisement
+from pilotage.model.advertisements import Advertisement, parsed
 from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Choice, Decision
 from pilotage.model.failures import Failure
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.federation import ComputingElement, Federation, Queue, Server
+from pilotage.model.site_limits import ANY_NUMBER
 from pilotage.model.states import JobState
-from pilotage.model.world import World
+from pilotage.model.world import JobCount, TaskCount, World
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 
 TWO = (queue("NEAR"), queue("FAR", site="AWAY"))
@@ -37,12 +40,19 @@ def told(site: str, *, pilots: int = 0, age: float = 10, **fields: Any) -> Adver
     return Advertisement(site=site, time=NOW - age, pilots=pilots, **values | fields)
 
 
-def asked(of: Federation, *ads: Advertisement, many: int = 1, **spec: Any) -> World:
-    """A world with jobs of one task, at sites that advertised moments ago."""
+def at(name: str, count: int, state: JobState = JobState.RUNNING) -> JobCount:
+    """So many jobs at a queue."""
+    return JobCount(queue=name, share="default", state=state, jobs=count)
+
+
+def asked(
+    of: Federation, *ads: Advertisement, many: int = 1, there: Sequence[JobCount] = (), **spec: Any
+) -> World:
+    """A world with jobs of one task, at sites that advertised moments ago, beside those that are there."""
     one = task(1, **spec)
     named = {ad.site for ad in ads}
     others = [told(site.name) for site in of.sites if site.name not in named]
-    return world(of, one, jobs=jobs(one, many), advertisements=(*ads, *others))
+    return world(of, one, jobs=jobs(one, many), advertisements=(*ads, *others), job_counts=tuple(there))
 
 
 def decided(state: World) -> Decision:
@@ -139,7 +149,8 @@ def test_m4_a_queue_that_cannot_run_it_is_refused_though_its_site_matches() -> N
 
 
 def test_m5_m6_no_more_than_max_jobs_counting_what_is_there() -> None:
-    state = asked(house(max_jobs=5), told("HOME", pilots=3), told("AWAY", pilots=5), many=10)
+    there = [at("NEAR", 2), at("NEAR", 1, JobState.ASSIGNED), at("FAR", 5, JobState.ACTIVATED)]
+    state = asked(house(max_jobs=5), many=10, there=there)
     assert placed(state) == {"NEAR": 2}
     assert refusals(state) == {
         ("M6", "CurMatches < MaxJobs"): dict.fromkeys(
@@ -150,7 +161,8 @@ def test_m5_m6_no_more_than_max_jobs_counting_what_is_there() -> None:
 
 def test_m5_m6_no_more_than_max_submitting_jobs_counting_what_was_matched() -> None:
     of = house(max_submitting_jobs=4)
-    state = asked(of, told("HOME", submitting=1, matched=2), told("AWAY", matched=4), many=10)
+    there = [at("NEAR", 3, JobState.SENT), at("NEAR", 50), at("FAR", 4, JobState.ASSIGNED)]
+    state = asked(of, told("HOME", matched=2), many=10, there=there)
     assert placed(state) == {"NEAR": 1}
     name = "JobsMatchedSinceLastAdvertisement + CurrentSubmittingJobs < MaxSubmittingJobs"
     needs, has = refusals(state)["M6", name]["NEAR"]
@@ -159,43 +171,73 @@ def test_m5_m6_no_more_than_max_submitting_jobs_counting_what_was_matched() -> N
     assert "MaxSubmittingJobs = 4" in str(has)
 
 
-def test_m5_a_match_and_the_pilot_for_it_count_once() -> None:
-    ad = told("HOME", pilots=2, matched=3)
-    assert [replace(ad, live_pilots=n).handed for n in (2, 4, 6)] == [3, 3, 4]
+@pytest.mark.parametrize("matched", [0, 1, 9])
+def test_m5_matches_counts_and_their_difference_agree_whatever_was_matched_since(matched: int) -> None:
+    """Jobs count while they are there; those that run, or have ended, are on their way no more."""
+    there = [at("NEAR", 2, JobState.ACTIVATED), at("NEAR", 3)]
+    ad = told("HOME", pilots=1, submitting=1, matched=matched, attributes={"CurrentJobs": 4})
+    (site,) = site_ads(asked(house(queue("NEAR")), ad, there=there))
+    for more in range(3):
+        counts = site.counts(more)
+        since = counts["JobsMatchedSinceLastAdvertisement"]
+        # Three batch jobs are none of our pilots.
+        assert counts["CurMatches"] == 5 + 3 + more == counts["CurrentJobs"] + since
+        assert counts["CurrentSubmittingJobs"] + since == 2 + more
+        assert since == min(matched, 2) + more
 
 
-def test_m5_what_is_claimed_is_the_advertisement_and_the_matches_since() -> None:
-    state = asked(house(queue("NEAR"), max_jobs=5), told("HOME", pilots=1, matched=1, number=7), many=2)
+def test_m5_jobs_of_others_count_as_the_site_told_them() -> None:
+    """``CurrentJobs`` of a site contains our pilots: what is left of it are the jobs of others."""
+    ad = told("HOME", source="pushed", pilots=3, attributes={"CurrentJobs": 7})
+    assert placed(asked(house(queue("NEAR"), max_jobs=10), ad, many=20, there=[at("NEAR", 2)])) == {"NEAR": 4}
+    fewer = replace(ad, attributes={"CurrentJobs": 1})
+    assert placed(asked(house(queue("NEAR"), max_jobs=10), fewer, many=20)) == {"NEAR": 10}
+
+
+def test_m5_empty_pilots_leave_room_for_the_jobs_that_they_wait_for() -> None:
+    ad = told("HOME", pilots=4, pilot_slots=5)
+    assert placed(asked(house(queue("NEAR"), max_jobs=5), ad, many=9)) == {"NEAR": 5}
+
+
+def test_m5_what_is_claimed_is_the_advertisement() -> None:
+    state = asked(house(queue("NEAR"), max_jobs=5), told("HOME", matched=1, number=7), many=2)
     (move,) = decided(state).moves
     (claim,) = move.claims
-    assert (claim.counter, claim.key, claim.limit) == (MATCHES_BY_SITE, ("HOME", 7), 4)
+    assert (claim.counter, claim.key, claim.limit) == (MATCHES_BY_SITE, ("HOME", 7), ANY_NUMBER)
 
 
 def test_m5_other_expressions_of_matches_are_claimed_exactly() -> None:
     of = house(queue("NEAR"), requirements="CurMatches % 10 != 4")
-    state = asked(of, told("HOME", matched=1, number=7), many=9)
+    state = asked(of, told("HOME", matched=1, number=7), many=9, there=[at("NEAR", 1)])
     moves = decided(state).moves
     assert [(len(move.ids), [claim.limit for claim in move.claims]) for move in moves] == [(3, [4]), (6, [])]
 
 
 def test_m6_the_simple_variant_and_a_limit_on_pending_jobs() -> None:
     simple = house(queue("NEAR"), max_jobs=3, throttle="current")
-    assert placed(asked(simple, told("HOME", pilots=2), many=9)) == {"NEAR": 9}
-    has = refusals(asked(simple, told("HOME", pilots=3)))["M6", "CurrentJobs < MaxJobs"]["NEAR"]
+    assert placed(asked(simple, many=9, there=[at("NEAR", 2)])) == {"NEAR": 1}
+    has = refusals(asked(simple, there=[at("NEAR", 3)]))["M6", "CurrentJobs < MaxJobs"]["NEAR"]
     assert has == ("CurrentJobs < MaxJobs", "CurrentJobs = 3, MaxJobs = 3")
-    assert refusals(asked(simple, told("HOME", pilots=9)))["M6", "CurrentJobs < MaxJobs"]["NEAR"] == (3, 9)
-    submitting = house(queue("NEAR"), max_jobs=3, throttle="current", max_submitting_jobs=2)
-    assert placed(asked(submitting, told("HOME", pilots=2), many=9)) == {"NEAR": 2}
+    over = refusals(asked(simple, there=[at("NEAR", 9)]))["M6", "CurrentJobs < MaxJobs"]["NEAR"]
+    assert over == (3, 9)
+    submitting = house(queue("NEAR"), max_jobs=9, throttle="current", max_submitting_jobs=2)
+    assert placed(asked(submitting, many=9, there=[at("NEAR", 2)])) == {"NEAR": 2}
     pending = house(queue("NEAR"), max_pending_jobs=10)
     state = asked(pending, told("HOME", attributes={"PendingJobs": 8}), many=9)
     assert placed(state) == {"NEAR": 2}
 
 
 EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "`max_jobs: 200`": ({"max_jobs": 200}, {"pilots": 200}),
-    "`max_submitting_jobs: 20`": ({"max_submitting_jobs": 20}, {"submitting": 15, "matched": 5}),
+    "`max_jobs: 200`": ({"max_jobs": 200}, {"attributes": {"CurrentJobs": 200}}),
+    "`max_submitting_jobs: 20`": (
+        {"max_submitting_jobs": 20},
+        {"attributes": {"CurrentSubmittingJobs": 20}},
+    ),
     "`max_pending_jobs: 10`": ({"max_pending_jobs": 10}, {"attributes": {"PendingJobs": 10}}),
-    "`max_jobs: 200`, `throttle: current`": ({"max_jobs": 200, "throttle": "current"}, {"pilots": 200}),
+    "`max_jobs: 200`, `throttle: current`": (
+        {"max_jobs": 200, "throttle": "current"},
+        {"attributes": {"CurrentJobs": 200}},
+    ),
     '`requirements: TARGET.ProcessingType != "evgen"`': (
         {"requirements": 'TARGET.ProcessingType != "evgen"'},
         {},
@@ -279,13 +321,77 @@ def test_m7_higher_priority_first() -> None:
     assert move.ids == (2,)
 
 
+def waiting(low: int, high: int, limit: int | None = 3, **site: Any) -> World:
+    """A new job of a low priority while so many of a high one wait for the next cycle at one site."""
+    new, old = task(1, priority=low), task(2, priority=high)
+    state = world(
+        house(queue("NEAR"), max_jobs=limit, **site), new, jobs=jobs(new), advertisements=(told("HOME"),)
+    )
+    soon = NOW - NOW % 300 + 300
+    ahead = tuple(replace(job, state=JobState.PENDING, wake_at=soon) for job in jobs(old, 2, first=10))
+    return replace(state, tasks=(new, old), ahead=ahead)
+
+
+def test_m7_no_place_is_taken_between_cycles_that_a_waiting_job_of_higher_priority_could_take() -> None:
+    assert placed(waiting(1, 900, limit=2)) == {}
+    assert refusals(waiting(1, 900, limit=2)) == {
+        ("M7", "places left"): {"NEAR": ("no waiting job of higher priority", "one that waits")}
+    }
+    # Two wait, and there is room for a third.
+    assert placed(waiting(1, 900, limit=3)) == {"NEAR": 1}
+    # Equals and those below wait for their turn.
+    assert placed(waiting(900, 900, limit=1)) == {"NEAR": 1}
+    # Where places are not scarce, none is taken from anybody.
+    assert placed(waiting(1, 900, limit=None)) == {"NEAR": 1}
+
+
+def test_m7_only_what_a_waiting_job_could_take_is_kept_for_it() -> None:
+    state = waiting(1, 900, limit=2)
+    elsewhere = replace(state.tasks[1], spec=replace(state.tasks[1].spec, site_requirements="false"))
+    assert placed(replace(state, tasks=(state.tasks[0], elsewhere))) == {"NEAR": 1}
+    # It waits for its storage, and not for the next cycle.
+    later = tuple(replace(job, wake_at=NOW + 3000) for job in state.ahead)
+    assert placed(replace(state, ahead=later)) == {"NEAR": 1}
+
+
+def test_m7_jobs_of_higher_priority_that_a_pass_does_not_read_keep_their_places() -> None:
+    """A pass reads some jobs of each task: the others of a task of high priority wait as well."""
+    low, high = task(1, priority=1), task(2, priority=900)
+    state = world(
+        house(queue("NEAR"), max_jobs=4),
+        low,
+        high,
+        jobs=(*jobs(low, 2), *jobs(high, 2, first=10)),
+        advertisements=(told("HOME"),),
+        task_counts=(TaskCount(task=2, state=JobState.DEFINED, jobs=4),),
+    )
+    sent = {id_ for move in decided(state).moves if move.target is JobState.ACTIVATED for id_ in move.ids}
+    assert sent == {10, 11}
+    more = replace(state.federation, sites=tuple(replace(one, max_jobs=5) for one in state.federation.sites))
+    sent = {
+        id_
+        for move in decided(replace(state, federation=more)).moves
+        if move.target is JobState.ACTIVATED
+        for id_ in move.ids
+    }
+    assert len(sent) == 3
+
+
+def test_m7_where_a_sites_own_words_count_matches_any_waiting_job_keeps_the_place() -> None:
+    assert placed(waiting(1, 900, limit=None, requirements="CurMatches < 3")) == {}
+
+
 @pytest.mark.parametrize("age", [899, 901])
 def test_m2_an_advertisement_stops_matching_after_three_periods(age: float) -> None:
     state = asked(house(queue("NEAR")), told("HOME", age=age))
     assert placed(state) == ({"NEAR": 1} if age < 900 else {})
     if age > 900:
         (has,) = refusals(state)["M2", "advertisement"].values()
-        assert has == ("a fresh one", "advertised 901 s ago, more than 3 periods of 300 s")
+        assert has == (
+            "a fresh one",
+            "advertised 901 s ago, more than 3 periods of 300 s: its batch system has not answered since "
+            f"{datetime.fromtimestamp(NOW - 901, UTC):%Y-%m-%d %H:%M:%S} UTC",
+        )
 
 
 def test_m2_a_site_that_never_advertised_matches_nothing() -> None:
@@ -305,7 +411,7 @@ def test_m2_an_ad_tells_what_is_declared_and_what_is_counted() -> None:
     of = house(
         queue("NEAR", max_memory=2000), max_jobs=9, monitoring_url="https://m", attributes={"Tier": "1"}
     )
-    (ad,) = site_ads(asked(of, told("HOME", pilots=2, matched=1, attributes={"MaxJobs": 7})))
+    (ad,) = site_ads(asked(of, told("HOME", matched=1, attributes={"MaxJobs": 7}), there=[at("NEAR", 3)]))
     text = ad.text()
     for line in (
         'StationName = "HOME";',
@@ -315,6 +421,65 @@ def test_m2_an_ad_tells_what_is_declared_and_what_is_counted() -> None:
         'MonitoringUrl = "https://m"',
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"PendingJobs": "x"}, "PendingJobs is 'x', no count from 0 to 1000000000"),
+        ({"pendingjobs": -1}, "PendingJobs is -1, no count"),
+        ({"maxpendingjobs": 1.5}, "MaxPendingJobs is 1.5, no count"),
+        ({"MaxJobs": True}, "MaxJobs is True, no count"),
+        ({"CurrentJobs": [1]}, "CurrentJobs is [1], no count"),
+        ({"STATIONNAMES": 7}, "StationNames is 7, no list of texts"),
+        ({"Cpus": 10**30}, "Cpus is no text, truth value, number"),
+        ({"Speed": float("nan")}, "Speed is no text, truth value, number"),
+        ({"true": 1}, "true is no name of an attribute"),
+        ({"MaxMemory": {"a": 1}}, "MaxMemory is no text"),
+    ],
+)
+def test_m2_what_is_wrong_with_a_stored_ad_concerns_its_site_alone(
+    attributes: dict[str, Any], words: str
+) -> None:
+    """An older version took such ads: the others match, and this one says what is wrong."""
+    of = house(max_jobs=50, max_pending_jobs=50)
+    state = asked(of, told("AWAY", source="pushed", attributes=attributes), many=3)
+    assert placed(state) == {"NEAR": 3}
+    (has,) = [have for _, have in refusals(replace(state, jobs=state.jobs))["M2", "advertisement"].values()]
+    assert f"its advertisement cannot be used: {words}" in has
+    assert {ad.name: bool(ad.text()) for ad in site_ads(state)} == {"AWAY": True, "HOME": True}
+
+
+def test_m2_limits_hold_in_whatever_case_a_site_writes_them() -> None:
+    ad = told("HOME", source="pushed", attributes=parsed("[ MAXPENDINGJOBS = 2 ]", "HOME").attributes)
+    assert placed(asked(house(queue("NEAR")), ad, many=9)) == {"NEAR": 2}
+
+
+def test_m2_the_entry_point_is_the_address_of_the_computing_element() -> None:
+    def near(element: ComputingElement) -> Any:
+        (ad,) = site_ads(asked(house(queue("NEAR", computing_element=element))))
+        return ad.attributes["EntryPoint"], ad.attributes["EntryPoints"]
+
+    ce = ComputingElement(kind="arc", options={"endpoint": "https://me:secret@ce.example:443/arex?token=x"})
+    assert near(ce) == ("https://ce.example:443/arex", ("https://ce.example:443/arex",))
+    assert near(ComputingElement(kind="slurm", options={"partition": "long"}))[0] == "slurm://localhost/long"
+    assert near(ComputingElement(kind="pbs", options={"host": "me@login:22"}))[0] == "pbs://me@login:22"
+    two = tuple(Server(name=name, options={"collector": f"{name}:9618"}) for name in ("a", "b"))
+    servers = near(ComputingElement(kind="htcondor", servers=two))
+    assert servers == ("htcondor://a:9618", ("htcondor://a:9618", "htcondor://b:9618"))
+
+
+def test_m2_the_station_names_that_a_site_tells_are_its_own() -> None:
+    of = house(queue("NEAR"), queue("FAR", site="AWAY"))
+    ad = told("HOME", source="pushed", attributes={"StationNames": ("dzero", "mc")})
+    assert placed(asked(of, ad, many=4, stations=("mc",))) == {"NEAR": 4}
+    assert placed(asked(of, ad, many=4, stations=("HOME",))) == {}
+    one = told("HOME", source="pushed", attributes={"StationName": "dzero"})
+    assert placed(asked(of, one, many=4, stations=("dzero",))) == {"NEAR": 4}
+    texts = {site.name: site.text() for site in site_ads(asked(of, ad))}
+    assert 'StationNames = { "dzero", "mc" };' in texts["HOME"]
+    assert 'StationName = "dzero";' in texts["HOME"]
+    assert 'StationNames = { "AWAY" };' in texts["AWAY"]
 
 
 def test_the_matchmaking_has_no_options() -> None:

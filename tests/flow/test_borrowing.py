@@ -497,6 +497,26 @@ def test_m8_a_site_that_its_own_pilots_fill_goes_on_borrowing(house: House) -> N
     assert given == 15
 
 
+def test_m5_a_borrowed_job_counts_at_the_site_that_runs_it(house: House) -> None:
+    """Pilots of the south take what waits in the north, and no more than the limit of the south."""
+    declare(house)
+    known = house.store.federation()
+    sites = tuple(replace(site, max_jobs=4 if site.name == "south" else None) for site in known.sites)
+    house.store.save_federation(replace(known, sites=sites), "test")
+    task = waiting(house, 12, minutes=1000)
+    pilots = [house.pilot(queue="south-queue", site="south", slots=4) for _ in range(3)]
+    held = [attempts(house.match(pilot, most=3)) for pilot in pilots]
+    assert [len(jobs) for jobs in held] == [3, 1, 0]
+    house.report(pilots[0], "running", held[0])
+    house.report(pilots[0], "done", held[0][:2])
+    for name in ("stage", "finish"):
+        house.take(name)
+    house.now += 6
+    south_ = {state: count for (queue, state), count in queues(house, task).items() if queue != "north-queue"}
+    assert south_ == {J.FINISHED: 2, J.RUNNING: 1, J.SENT: 1}
+    assert sum(len(attempts(house.match(pilot, most=3))) for pilot in pilots) == 2
+
+
 @pytest.mark.parametrize(
     "told",
     [
@@ -522,7 +542,7 @@ def test_m8_the_plan_claims_what_the_match_does(house: House) -> None:
     full_site(house, pilots=5, current=5)
     world = house.store.snapshots.whole(house.now, 1)
     (queue,) = [one for one in world.federation.queues if one.name == "south-queue"]
-    (claim,) = claims(world, queue)
+    (claim, _), _ = claims(world, queue)
     assert claim.limit == 5
 
 

@@ -38,8 +38,11 @@ def test_a_server_that_does_not_answer_is_asked_no_more_often(caplog: pytest.Log
         for second in range(0, 60, 5):
             inquiries.survey(QUEUE, "far", "", 1000.0 + second)
     assert (away.asked, len(caplog.records), inquiries.server_reports()) == (1, 1, ())
+    (silent,) = inquiries.unanswered()
+    assert (silent.queue, silent.answered, silent.error) == ("far", None, "OSError: no route to host")
     away.is_back = True
     inquiries.survey(QUEUE, "far", "", 1000.0 + PERIOD)
     assert [report.slots for report in inquiries.server_reports()] == [8]
+    assert inquiries.unanswered() == ()
     inquiries.keep(())
     assert inquiries.server_reports() == ()

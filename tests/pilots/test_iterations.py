@@ -207,7 +207,7 @@ def test_m8_a_site_is_given_no_more_pilots_than_its_throttle_lets_in(
     assert len(made(decision)) + len(here) == most
     creates = [change for change in decision.changes if isinstance(change, Create)]
     claims = {(claim.counter, claim.key, claim.limit) for create in creates for claim in create.claims}
-    assert ("pilots_by_site", ("HOME",), next(iter(throttle.values()))) in claims
+    assert ("pilots_by_site", ("HOME", None), next(iter(throttle.values()))) in claims
     assert {record.site for record in made(decision)} == {"HOME"}
 
 

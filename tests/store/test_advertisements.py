@@ -61,7 +61,7 @@ def test_m5_matches_are_counted_and_bounded_since_the_advertisement(house: Store
     assert match(house, jobs[:2], ad.number, 5) == 2
     assert standing(house).matched == 2
     assert match(house, jobs[2:], ad.number, 5) == 3
-    assert (standing(house).matched, standing(house).handed) == (5, 5)
+    assert standing(house).matched == 5
 
 
 def test_m5_a_new_advertisement_starts_anew_and_fences_what_rests_on_the_old_one(house: Store) -> None:
@@ -82,14 +82,40 @@ def test_m5_pilots_count_as_the_commit_sees_them(house: Store) -> None:
     made, submitted, running = (new_pilot(house, site="CERN") for _ in range(3))
     moved(house, move("pilot", [submitted, running], P.CREATED, P.SUBMITTED))
     moved(house, move("pilot", [running], P.SUBMITTED, P.RUNNING))
-    native = advertise(house)
-    assert (native.current_jobs, native.current_submitting_jobs, native.pilots) == (3, 2, 3)
+    native = advertise(house, attributes={"CurrentJobs": 5, "CurrentSubmittingJobs": 3})
+    assert (native.pilots, native.other_jobs, native.other_submitting_jobs) == (3, 2, 1)
     pushed = advertise(house, source="pushed", attributes={"CurrentJobs": 40, "CurrentSubmittingJobs": 7})
-    assert (pushed.current_jobs, pushed.current_submitting_jobs) == (40, 7)
     # The pilot that nobody submitted yet is none that the site has counted.
-    assert (pushed.pilots, pushed.handed) == (2, 1)
+    assert (pushed.pilots, pushed.other_jobs, pushed.other_submitting_jobs) == (2, 38, 6)
     moved(house, move("pilot", [made], P.CREATED, P.FAILED))
-    assert standing(house).handed == 0
+    assert (standing(house).live_pilots, standing(house).waiting_pilots) == (2, 1)
+
+
+def test_m5_pilots_that_ended_since_the_batch_system_was_asked_are_no_jobs_of_others(house: Store) -> None:
+    """It counted four of ours, two of which waited; all have ended by the time that this is committed."""
+    told = {"CurrentJobs": 4, "CurrentSubmittingJobs": 2}
+    ad = advertise(house, attributes=told, pilots=4, submitting=2, answered=NOW - 50)
+    assert (ad.other_jobs, ad.other_submitting_jobs, ad.time) == (0, 0, NOW - 50)
+
+
+def test_m5_pilots_count_by_their_slots(house: Store) -> None:
+    new_pilot(house, site="CERN", slots=4)
+    running = new_pilot(house, site="CERN", slots=3)
+    moved(house, move("pilot", [running], P.CREATED, P.SUBMITTED))
+    moved(house, move("pilot", [running], P.SUBMITTED, P.RUNNING))
+    ad = advertise(house)
+    assert (ad.live_pilots, ad.waiting_pilots, ad.pilot_slots) == (2, 1, 7)
+    claim = Claim(counter=PILOTS_BY_SITE, key=("CERN", None), states=LIVE_PILOTS, limit=12, takes=2)
+    change = Create(records=(replace(new_pilot_record(), slots=2),) * 4, cause="test", claims=(claim,))
+    created = house.commit(decision(change), "tester").created[0]
+    assert sum(id_ is not None for id_ in created) == 2
+    assert standing(house).pilot_slots == 11
+
+
+def test_m2_a_stored_ad_is_known_in_any_case(house: Store) -> None:
+    ad = advertise(house, source="pushed", attributes={"maxpendingjobs": 3, "PENDINGJOBS": "x"})
+    assert dict(ad.attributes) == {"MaxPendingJobs": 3, "PendingJobs": "x"}
+    assert (ad.count("MaxPendingJobs"), ad.count("PendingJobs"), ad.other_pending_jobs) == (3, None, 0)
 
 
 def test_m8_new_pilots_rest_on_the_advertisement_too(house: Store) -> None:
@@ -155,7 +181,7 @@ def test_m5_m8_every_route_agrees_with_a_model(house: Store) -> None:
             jobs = jobs[expected:]
             model.matched += expected
         elif act == 2:
-            claim = Claim(counter=PILOTS_BY_SITE, key=("CERN",), states=LIVE_PILOTS, limit=limit)
+            claim = Claim(counter=PILOTS_BY_SITE, key=("CERN", None), states=LIVE_PILOTS, limit=limit)
             change = Create(records=(new_pilot_record(),) * wanted, cause="test", claims=(claim,))
             ids = [id_ for id_ in house.commit(decision(change), "tester").created[0] if id_ is not None]
             assert len(ids) == min(wanted, limit - len(model.pilots))

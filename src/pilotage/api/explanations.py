@@ -22,6 +22,7 @@ from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers
 from pilotage.flow.runtime import Runtime
+from pilotage.model import site_limits
 from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.federation import Queue
@@ -41,7 +42,7 @@ from pilotage.model.states import (
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, Requirements, TaskSpec, Transfer
 from pilotage.model.world import World
-from pilotage.pilots import batch_waits, list_match, throttles
+from pilotage.pilots import batch_waits, list_match
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
@@ -310,7 +311,7 @@ def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
     world = runtime.store.snapshots.for_sites(time, runtime.seeds())
     there = (pilot for pilot in runtime.store.queries.live_pilots() if pilot.site == name)
     held = [pilot for pilot in there if holds_room(pilot, world.federation.director, time)]
-    return pilots.of_throttled(throttles.throttled(world)[name], held)
+    return pilots.of_throttled(name, site_limits.all_bounds(world).get(name, site_limits.NO_BOUNDS), held)
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:

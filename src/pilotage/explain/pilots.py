@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pilotage.model.federation import Queue, Site
+from pilotage.model.federation import Queue
+from pilotage.model.site_limits import Bounds
 from pilotage.model.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.work import Pilot, Requirements
 
@@ -83,19 +84,27 @@ def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
         )
 
 
-def of_throttled(site: Site, pilots: Sequence[Pilot]) -> Iterator[str]:
-    """Tell which limits of a site, as it leaves them to our pilots, these have reached there (M5, M8)."""
+def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[str]:
+    """Tell which limits of a site our pilots have reached, less the jobs of others there (M5, M8)."""
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
-    for limit, most, there, until in (
-        ("max_jobs", site.max_jobs, len(pilots), "ended"),
-        ("max_submitting_jobs", site.max_submitting_jobs, waiting, "started"),
+    slots = sum(pilot.slots for pilot in pilots)
+    there = plural(len(pilots), "pilot") + " of ours there"
+    there += f" with {slots} slots" if slots != len(pilots) else ""
+    for limit, most, count, has, until in (
+        ("max_jobs", own.jobs, slots, there, "ended"),
+        (
+            "max_submitting_jobs or max_pending_jobs",
+            own.submitting,
+            waiting,
+            f"{plural(waiting, 'pilot')} of ours in its batch queues",
+            "started",
+        ),
     ):
-        if most is not None and there >= most:
-            where = "in its batch queues" if until == "started" else "there"
-            again = f"one of these has {until}" if there else "it leaves more"
+        if most is not None and count >= most:
+            again = f"one of these has {until}" if count else "it leaves more"
             yield (
-                f"  no pilot can be asked for: site {site.name} has {plural(there, 'pilot')} of ours {where} "
-                f"and its throttle leaves room for {most} ({limit}, M8); one is asked for when {again}"
+                f"  no pilot can be asked for: site {site} has {has} and its throttle leaves room for {most} "
+                f"({limit}, M8); one is asked for when {again}"
             )
 
 

@@ -1,7 +1,7 @@
 """Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -44,15 +44,16 @@ class _KnownJobs:
 
     They hold for ``lasts`` s, for no more than ``KNOWN_FOR`` once there is a choice after the ``newest`` that
     names the queue, and for ``NOTHING_FOR`` where nothing waited before. ``were_any`` tells whether there
-    were some at first; the claim is on the site of the queue. ``misses`` are requests in a row that found
-    nothing any more, ``readers`` those chosen since.
+    were some at first. Jobs of queues not ``near`` claim places at the site. ``misses`` are requests
+    in a row that found nothing any more, ``readers`` those chosen since.
     """
 
     version: int
     newest: int
     time: float
     offers: dict[int, BorrowableJob]
-    claim: Claim | None
+    claims: tuple[Claim, ...]
+    near: Collection[str]
     were_any: bool
     lasts: float
     any_waited: bool
@@ -79,8 +80,8 @@ class _KnownJobs:
     ) -> tuple[list[BorrowableJob], list[BorrowableJob]]:
         """Choose offers for a pilot; returns them, and the same with spares for those that are gone."""
         offers, readers = self.offers.values(), self.readers
-        # A claim is of one match: what does not fit it is found out job by job.
-        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claim else request
+        # What does not fit the limits of the site is found out job by job.
+        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
         taken = policy.chosen(offers, asked, pilot, queue, admission, readers)
         most = policy.SPARES * WIDER**self.misses
         return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, readers, most)]
@@ -148,7 +149,7 @@ class BorrowableJobs:
             basis=basis,
             jobs=told,
             most=len(taken),
-            claim=known.claim,
+            claims=known.claims if any(one.job.queue not in known.near for one in told) else (),
             containment=pilot.containment,
             node=pilot.node,
             time=time,
@@ -169,7 +170,7 @@ class BorrowableJobs:
                 known.count_spares(given.jobs)
                 known.leave(numbers[: last + 1])
                 known.misses = 0 if given.jobs else known.misses + 1
-                unsure = not given.jobs and (wanted.claim is not None or not given.good)
+                unsure = not given.jobs and (wanted.claims or not given.good)
                 if unsure or known.misses >= MISSES:
                     self._known.pop(wanted.queue)
 
@@ -182,15 +183,14 @@ class BorrowableJobs:
     def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)
         found = {offer.job.id: offer for offer in self._open(world, queue)}
-        claims = policy.claims(world, queue)
-        claim = claims[0] if claims else None
+        claims, near = policy.claims(world, queue)
         with self._lock:
             # Another thread that looked meanwhile may have chosen of these: it is one look, told once.
             other = self._known.get(queue.name)
             if other is not None and other.holds(version, newest, max(time, other.time)):
                 return other
             lasts, waits = KNOWN_FOR if found else self._next_look(queue.name, world), bool(world.jobs)
-            known = _KnownJobs(version, newest, time, found, claim, bool(found), lasts, waits)
+            known = _KnownJobs(version, newest, time, found, claims, near, bool(found), lasts, waits)
             self._known[queue.name] = known
         return known
 

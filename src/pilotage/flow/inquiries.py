@@ -43,6 +43,7 @@ class Inquiries:
         self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
         self._silent: dict[tuple[str, str], SilentServer] = {}
         self._reports: dict[tuple[str, str], ServerReport] = {}
+        self._unanswered: dict[tuple[str, str], ServerReport] = {}
         self._surveyed: dict[tuple[str, str], float] = {}
         self._asking: set[object] = set()
 
@@ -63,6 +64,11 @@ class Inquiries:
         """The last report of each server on its batch system."""
         with self._lock:
             return tuple(self._reports[key] for key in sorted(self._reports))
+
+    def unanswered(self) -> tuple[ServerReport, ...]:
+        """What each server last told that did not answer when it was asked last, and why it did not."""
+        with self._lock:
+            return tuple(self._unanswered[key] for key in sorted(self._unanswered))
 
     def ask(
         self,
@@ -103,25 +109,43 @@ class Inquiries:
 
         self._call(question, place, call, told, failed)
 
-    def survey(self, queue: Queue, place: str, server: str, now: float) -> None:
-        """Ask a server how full its batch system is; once in :data:`PERIOD`, whether it answers or not."""
+    def survey(
+        self,
+        queue: Queue,
+        place: str,
+        server: str,
+        now: float,
+        every: float = PERIOD,
+        pilots: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Ask a server how full its batch system is; once in a period of s, whether it answers or not.
+
+        ``pilots`` are ours that are recorded at the site, and those of them that wait.
+        """
         key = (queue.name, server)
         with self._lock:
-            if now - self._surveyed.get(key, -inf) < PERIOD:
+            if now - self._surveyed.get(key, -inf) < min(every, PERIOD):
                 return
             self._surveyed[key] = now
 
         def told(capacity: Capacity) -> None:
-            report = ServerReport(
+            self._unanswered.pop(key, None)
+            self._reports[key] = ServerReport(
                 queue=queue.name,
                 server=server,
                 slots=capacity.slots,
                 running=capacity.running,
                 waiting=capacity.waiting,
+                answered=now,
+                pilots=pilots[0],
+                submitting=pilots[1],
             )
-            self._reports[key] = report
 
-        self._call(key, place, lambda: self._adapter(queue, server).capacity(), told)
+        def failed(error: BaseException) -> None:
+            known = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
+            self._unanswered[key] = replace(known, error=f"{type(error).__name__}: {error}"[:300])
+
+        self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
 
     def keep(self, queues: Iterable[str]) -> None:
         """Forget queues that are not in the federation any more."""
@@ -129,6 +153,7 @@ class Inquiries:
         with self._lock:
             self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
             self._silent = {key: silent for key, silent in self._silent.items() if key[0] in known}
+            self._unanswered = {key: told for key, told in self._unanswered.items() if key[0] in known}
             self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
 
     def _call(

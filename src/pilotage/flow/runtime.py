@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.model.catalogues import ExternalCatalogue
 from pilotage.model.federation import Federation
-from pilotage.model.step_names import PROVISION, PUBLISH, STAGE, SURVEY
+from pilotage.model.step_names import ADVERTISE, PROVISION, PUBLISH, STAGE, SURVEY
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.inbox import Inbox
@@ -85,8 +85,8 @@ class Runtime:
         self.log_readers = LogReaders(store)
         self.staying = Staying(store)
         submits = any(step.name == PROVISION for step in steps)
-        stage, provision = (partial(self.wakeups.wake, name) for name in (STAGE, PROVISION))
-        self.elements = Elements(load, self.workers, provision, submits)
+        self.elements = Elements(load, self.workers, self._wake_those_who_ask, submits)
+        stage = partial(self.wakeups.wake, STAGE)
         on_this_machine = movers(stage)
         self.deliveries = Deliveries(on_this_machine, self.workers, stage)
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, partial(self.wakeups.wake, SURVEY))
@@ -103,6 +103,11 @@ class Runtime:
         from .matching import Matching
 
         return Matching(self.store)
+
+    def _wake_those_who_ask(self) -> None:
+        """Wake the steps that ask computing elements: an answer is there."""
+        self.wakeups.wake(PROVISION)
+        self.wakeups.wake(ADVERTISE)
 
     def begin(self, batch: int) -> Pass:
         """A pass that starts now."""

@@ -1,10 +1,11 @@
-"""Advertisements of sites: what they tell of themselves, and what was matched since (M2, M5)."""
+"""Advertisements of sites: what they tell of themselves (M2), and whose jobs they count besides ours (M5)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from math import isfinite
+from typing import Any, Literal, NamedTuple
 
-from .classad import ClassAdError, Lexeme, constant, read, tokens
+from .classad import LARGEST, ClassAdError, Lexeme, constant, read, tokens
 from .types import DESCRIBED
 
 Constant = Any
@@ -18,21 +19,75 @@ MOST_BYTES = 20_000
 MOST_ATTRIBUTES = 200
 """Attributes of an advertisement."""
 
+MOST_COUNT = 10**9
+"""The largest count or limit of an advertisement."""
+
 PERIODS = 3
 """Periods of ``brokerage.advertise_period`` after which an advertisement matches nothing any more (M2)."""
 
-COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "MaxJobs", "MaxSubmittingJobs")
-"""Attributes that are counts: whole numbers, none below 0."""
+
+class AttributeType(NamedTuple):
+    """A type of the attributes that Pilotage reads: whether a value is of it, and what it is called."""
+
+    holds: Callable[[object], bool]
+    words: str
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_COUNT
+
+
+def _is_number(value: object) -> bool:
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return numeric and 0 <= value <= LARGEST  # type: ignore[operator]
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
+
+
+_COUNT = AttributeType(_is_count, f"count from 0 to {MOST_COUNT}")
+_NUMBER = AttributeType(_is_number, f"number from 0 to {LARGEST}")
+_TEXT = AttributeType(lambda value: isinstance(value, str), "text")
+_TEXTS = AttributeType(_is_list_of_texts, "list of texts")
+_TRUTH = AttributeType(lambda value: isinstance(value, bool), "truth value")
+
+LIMITS = {
+    "MaxJobs": "max_jobs",
+    "MaxSubmittingJobs": "max_submitting_jobs",
+    "MaxPendingJobs": "max_pending_jobs",
+}
+"""Attributes that bound a site's jobs, and the field of the federation in which operators say the same."""
+
+COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "PendingJobs", "RunningJobs")
+"""Attributes that count a site's jobs: nobody but the site, or its batch system, can tell them."""
+
+TYPES: Mapping[str, AttributeType] = {
+    **dict.fromkeys((*LIMITS, *COUNTS, "Slots", "Cpus", "Gpus"), _COUNT),
+    **dict.fromkeys(("MaxMemory", "MaxWalltime"), _NUMBER),
+    **dict.fromkeys(("StationName", "EntryPoint", "MonitoringUrl"), _TEXT),
+    **dict.fromkeys(("StationNames", "EntryPoints", "Queues"), _TEXTS),
+    "Nucleus": _TRUTH,
+}
+"""The attributes that Pilotage reads, as it writes them, and their types."""
+
+_KNOWN = {name.lower(): name for name in TYPES}
 
 KEPT = frozenset(
-    ["name", "mytype", "curmatches", "jobsmatchedsincelastadvertisement", "worldtime", "worldchance"]
+    [
+        *("name", "mytype", "curmatches", "jobsmatchedsincelastadvertisement", "advertisedat"),
+        *("worldtime", "worldchance"),
+    ]
 )
 """Attributes that are Pilotage's own, in lower case: no site sets them."""
+
+_RESERVED = frozenset(["true", "false", "undefined", "error", "is", "isnt", "my", "target", "parent"])
+"""Words of expressions, in lower case: as names of attributes nobody could read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAdvertisement:
-    """A new advertisement of a site, with which its matches start anew (M5)."""
+    """A new advertisement of a site."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -47,11 +102,18 @@ class NewAdvertisement:
     replaces: int | None = None
     """Number of the advertisement that it takes the place of, 0 for none: where another stands it is left
     out. None: whichever stands."""
+    answered: float | None = None
+    """When the site's batch system was asked what it told, in s since 1970: the advertisement is as old (M2).
+    None: as old as its commit."""
+    pilots: int = 0
+    """Our pilots there when the batch system was asked; more may be there when this is committed."""
+    submitting: int = 0
+    """Those of them that were created or submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertisement:
-    """An advertisement as it stands, with what was handed to the site since."""
+    """An advertisement as it stands, with our pilots at the site."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -66,46 +128,79 @@ class Advertisement:
     number: int
     """Counts the site's advertisements."""
     time: float
-    """When it was made, in s since 1970."""
+    """When the site, or its batch system, told it, in s since 1970."""
     pilots: int
-    """Our pilots there when it was made, those not submitted yet left out where the site told its counts."""
+    """Our pilots that its counts include, those not submitted yet left out where the site told its counts."""
     submitting: int
     """Those of them that were created or submitted."""
     matched: int = 0
-    """Jobs that were matched to it since (M5)."""
+    """Jobs that were matched to it since, whatever became of them (M5)."""
     live_pilots: int = 0
     """Our pilots there now."""
+    waiting_pilots: int = 0
+    """Those of them that were created or submitted."""
+    pilot_slots: int = 0
+    """Payloads that our pilots there can run side by side (M5)."""
 
     @property
-    def current_jobs(self) -> int:
-        """Jobs at the site when it was made, running and submitting (M5)."""
-        return self._count("CurrentJobs", self.pilots)
+    def other_jobs(self) -> int:
+        """Jobs in its batch system that are none of our pilots (M5)."""
+        return self._others("CurrentJobs", self.pilots)
 
     @property
-    def current_submitting_jobs(self) -> int:
-        """Jobs among them that were submitting (M5)."""
-        return self._count("CurrentSubmittingJobs", self.submitting)
+    def other_submitting_jobs(self) -> int:
+        """Those of them that are on their way into it (M5)."""
+        return self._others("CurrentSubmittingJobs", self.submitting)
 
     @property
-    def handed(self) -> int:
-        """JobsMatchedSinceLastAdvertisement (M5).
+    def other_pending_jobs(self) -> int:
+        """Those of them that wait in it (M6)."""
+        name = "PendingJobs" if "PendingJobs" in self.attributes else "CurrentSubmittingJobs"
+        return self._others(name, self.submitting)
 
-        A job that was matched and the pilot that runs it are at the site once: whichever are more count.
-        """
-        return max(self.matched, self.live_pilots - self.pilots, 0)
+    def count(self, name: str) -> int | None:
+        """A count or limit that it tells; None where it tells none, or something else."""
+        return as_count(self.attributes.get(name))
 
-    def _count(self, name: str, seen: int) -> int:
-        told = self.attributes.get(name)
-        if not isinstance(told, int):
-            return seen
-        # A site that counts itself counts our pilots too; a batch system may not list yet what was just
-        # submitted.
-        return told if self.source == "pushed" else max(told, seen)
+    def _others(self, name: str, ours: int) -> int:
+        return max(0, (self.count(name) or 0) - ours)
 
 
 def current(advertisement: Advertisement | None, time: float, period: float) -> bool:
     """Tell whether there is an advertisement that is not too old to match (M2)."""
     return advertisement is not None and time - advertisement.time <= PERIODS * period
+
+
+def as_count(value: object) -> int | None:
+    """Return a value that is a count; None for any other."""
+    return value if _is_count(value) else None  # type: ignore[return-value]
+
+
+def canonical(attributes: Mapping[str, Constant]) -> dict[str, Constant]:
+    """The same attributes, those that Pilotage reads by the names under which it looks for them.
+
+    Names have no case. Of one that is there twice the last is kept.
+    """
+    return {_KNOWN.get(name.lower(), name): value for name, value in attributes.items()}
+
+
+def problem(name: str, value: object) -> str:
+    """Say what is wrong with an attribute that a site tells; empty where nothing is."""
+    if not (name.isascii() and name.isidentifier()) or name.lower() in _RESERVED:
+        return "is no name of an attribute"
+    if name.lower() in KEPT:
+        return "is Pilotage's own attribute, and not the site's to give"
+    if not _is_constant(value):
+        return f"is no text, truth value, number up to {LARGEST}, or list of these"
+    wanted = TYPES.get(_KNOWN.get(name.lower(), name))
+    if wanted is not None and not wanted.holds(value):
+        return f"is {_shown(value)}, no {wanted.words}"
+    return ""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def parsed(text: str, site: str) -> NewAdvertisement:
@@ -117,30 +212,39 @@ def parsed(text: str, site: str) -> NewAdvertisement:
         raise ClassAdError(1, f"has more than {MOST_BYTES} bytes")
     found = _Ad(text)
     found.read()
-    for name in COUNTS:
-        value = found.attributes.get(name, 0)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**9:
-            raise ClassAdError(found.places[name] + 1, f"{name} is {value!r}, no count from 0 to 10**9")
+    for name, value in found.attributes.items():
+        if fault := problem(name, value):
+            raise ClassAdError(found.places[name] + 1, f"{name} {fault}")
     return NewAdvertisement(
         site=site, source="pushed", attributes=found.attributes, requirements=found.requirements
     )
 
 
-def faults(attributes: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The names of attributes that a site cannot have, each with what is wrong."""
-    found = []
+def faults(attributes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The names of attributes that operators cannot give a site, each with what is wrong."""
+    seen: set[str] = set()
     for name, value in attributes.items():
-        if not (name.isascii() and name.isidentifier()) or name.lower() in KEPT | {"requirements", "rank"}:
-            found.append((name, "is no name of an attribute that a site may set"))
-        elif not _is_constant(value):
-            found.append((name, "is no number, text, truth value, or list of these"))
-    return found
+        known = _KNOWN.get(name.lower(), name)
+        if known in LIMITS:
+            yield name, f"is a limit; give {LIMITS[known]} of the site"
+        elif known in COUNTS or name.lower() in ("requirements", "rank"):
+            yield name, "is no attribute that operators may set"
+        elif name.lower() in seen:
+            yield name, "is given twice: names of attributes have no case"
+        elif fault := problem(name, value):
+            yield name, fault
+        seen.add(name.lower())
 
 
 def _is_constant(value: object) -> bool:
     if isinstance(value, list | tuple):
         return len(value) <= 1000 and all(_is_constant(part) for part in value)
-    return isinstance(value, bool | int | str) or (isinstance(value, float) and abs(value) < 1e300)
+    if isinstance(value, str):
+        # The ClassAd library takes no others.
+        return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    return isinstance(value, bool) or (
+        isinstance(value, int | float) and isfinite(value) and abs(value) <= LARGEST
+    )
 
 
 class _Ad:
@@ -171,10 +275,14 @@ class _Ad:
             raise self._unexpected("the name of an attribute")
         self._at += 1
         self._needs("=")
-        # Attributes have no case: counts are kept under the name by which Pilotage looks for them.
-        name = {known.lower(): known for known in COUNTS}.get(token.text.lower(), token.text)
-        if name.lower() in {known.lower() for known in self.places} or name.lower() in KEPT:
-            raise ClassAdError(token.start + 1, f"{name} is given twice, or is not the site's to give")
+        # Attributes have no case.
+        name = _KNOWN.get(token.text.lower(), token.text)
+        if name.lower() in {known.lower() for known in self.places}:
+            raise ClassAdError(token.start + 1, f"{name} is given twice")
+        if name.lower() in KEPT:
+            raise ClassAdError(
+                token.start + 1, f"{name} is Pilotage's own attribute, and not the site's to give"
+            )
         if len(self.places) >= MOST_ATTRIBUTES:
             raise ClassAdError(token.start + 1, f"has more than {MOST_ATTRIBUTES} attributes")
         self.places[name] = self._now.start

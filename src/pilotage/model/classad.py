@@ -198,6 +198,9 @@ def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -
     """The words and signs of a text, an ``end`` last. Raises :class:`ClassAdError`."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
+    for place, sign in enumerate(text):
+        if sign == "\x00" or "\ud800" <= sign <= "\udfff":
+            raise ClassAdError(place + 1, f"{sign!r} is not part of an expression")
     found, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)

@@ -8,7 +8,7 @@ TRANSFERS_BY_SHARE = "transfers_by_share"
 TRANSFERS_BY_LINK = "transfers_by_link"
 PILOTS_BY_QUEUE = "pilots_by_queue"
 PILOTS_BY_SITE = "pilots_by_site"
-"""What the throttle of a site bounds (M5, M8)."""
+"""Pilots by site and by the slots that each has: limits of sites bound these (M5, M8)."""
 
 MATCHES_BY_SITE = "matches_by_site"
 """Jobs matched since an advertisement, by site and the advertisement's number: no state of records tells it.
@@ -20,6 +20,6 @@ COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     TRANSFERS_BY_SHARE: ("transfer", ("share", "size_class")),
     TRANSFERS_BY_LINK: ("transfer", ("source", "destination", "direction")),
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),
-    PILOTS_BY_SITE: ("pilot", ("site",)),
+    PILOTS_BY_SITE: ("pilot", ("site", "slots")),
 }
 """The kind that each counter counts, and its key: one row for each value of the key's columns and state."""

@@ -58,9 +58,10 @@ class Claim:
     limit: int
     """Most records in these states, or most parts of slots."""
     takes: int = 0
-    """Parts of a slot that each record takes which claims (D8); 0: records are counted, not their parts."""
+    """Parts of a slot that each transfer takes which claims (D8), or slots of each pilot (M5); 0: records are
+    counted, not their parts."""
     slot: int = BUNDLE
-    """Parts of a slot."""
+    """Parts of a slot of transfers."""
 
 
 @quickly_made

@@ -81,20 +81,27 @@ class Site:
     nucleus: bool = False
     """Whether it may gather the outputs of tasks."""
     max_jobs: Number | None = None
-    """Most pilots there, waiting or running, over all its queues; none: no limit (M5, M8)."""
+    """Most jobs over all its queues, from their match to their end, and most slots of live pilots; none: no
+    limit (M5, M8)."""
     max_submitting_jobs: Number | None = None
-    """Most pilots there that wait or are on their way; none: no limit (M5, M8)."""
+    """Most of these jobs that no pilot runs yet, and most pilots that wait; none: no limit (M5, M8)."""
     max_pending_jobs: Number | None = None
-    """Jobs waiting in its batch system, anybody's, below which more are matched; none: no limit (M6)."""
+    """The same, beside the jobs of others that wait in its batch system; none: no limit (M6)."""
     throttle: Literal["matches", "current"] = "matches"
-    """``matches`` counts what was matched since the last advertisement too; ``current`` is the text's simple
-    ``CurrentJobs < MaxJobs`` in place of it; the other limits hold as they do (M6)."""
+    """How its ad says that ``max_jobs`` bounds it: ``CurMatches < MaxJobs``, or with ``current`` the text's
+    simple ``CurrentJobs < MaxJobs`` (M6)."""
     requirements: Annotated[str, Field(max_length=4000)] = ""
     """ClassAd expression that jobs must meet besides, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
     attributes: Annotated[Mapping[str, Any], Field(max_length=200)] = field(default_factory=dict)
     """What operators add to its advertisement: numbers, texts, truth values and lists of these (M2)."""
     monitoring_url: Annotated[str, Field(max_length=2000)] = ""
     """Where payloads send their monitoring events: ``PILOTAGE_MONITORING_URL`` of their environment (M2)."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Tell whether operators bound its jobs (M5)."""
+        declared = (self.max_jobs, self.max_submitting_jobs, self.max_pending_jobs)
+        return any(limit is not None for limit in declared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

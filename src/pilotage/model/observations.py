@@ -60,6 +60,14 @@ class ServerReport:
     """Our pilots that run."""
     waiting: int | None = None
     """Our pilots that wait."""
+    answered: float | None = None
+    """When it was asked what it told, in s since 1970; none: it never answered."""
+    error: str = ""
+    """Why it did not answer when it was asked last; empty: it did."""
+    pilots: int = 0
+    """Pilots at the site, as they were recorded when it was asked (M5)."""
+    submitting: int = 0
+    """Those of them that were created or submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,6 +187,13 @@ AT_A_PILOT = _AT_A_PILOT
 """A pilot holds the job; taking it away needs a new attempt."""
 
 UNSTARTED_JOBS = _UNSTARTED
+SUBMITTING_JOBS = (*_UNSTARTED, J.SENT, J.STARTING)
+"""Jobs that were matched to a site, and that no pilot runs yet (M5)."""
+
+JOBS_AT_A_SITE = (*SUBMITTING_JOBS, J.RUNNING, J.HOLDING, J.TRANSFERRING)
+"""Jobs that were matched to a site and have not ended (M5). One that waits to be merged has left it: the
+merge job may need its place."""
+
 DONE_JOBS = (J.HOLDING, J.TRANSFERRING, J.MERGING, J.FINISHED)
 """The payload ended well."""
 

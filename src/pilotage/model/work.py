@@ -264,6 +264,8 @@ class NewPilot:
     """The submit pool that submits it (P5)."""
     reason: str = ""
     """How its task queue came to be given pilots (P2 to P4, P12)."""
+    slots: int = 1
+    """Payloads that it runs side by side (M5)."""
 
 
 @quickly_made
@@ -321,6 +323,8 @@ class Pilot:
     """How its task queue came to be given pilots (P2 to P4, P12); empty: not known."""
     waits: str = ""
     """Why its batch system does not start it, as that last said; empty: not known."""
+    slots: int = 1
+    """Payloads that it runs side by side (M5)."""
 
     @property
     def place(self) -> str:

@@ -304,6 +304,8 @@ class World:
     """Every task that a job here belongs to."""
     jobs: tuple[Job, ...] = ()
     """Jobs."""
+    ahead: tuple[Job, ...] = ()
+    """Jobs that wait for the next match-making cycle and have a higher priority than some of these (M7)."""
     files: tuple[File, ...] = ()
     """Inputs and outputs of the jobs, and files of the transfers."""
     replicas: tuple[Replica, ...] = ()

@@ -1,11 +1,10 @@
 """Advertisements of native sites: what their batch systems run, and what of it is ours (M1, M2, M5)."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from pilotage.model.advertisements import Advertisement, Constant, NewAdvertisement
 from pilotage.model.decision import Create, Decision
 from pilotage.model.observations import ServerReport
-from pilotage.model.states import JobState
 from pilotage.model.step_names import ADVERTISE
 from pilotage.model.world import World
 
@@ -26,38 +25,43 @@ def due(world: World) -> list[tuple[str, Advertisement | None]]:
 
 
 def advertise(world: World) -> Decision:
-    """An advertisement of each native site whose turn it is, with what its batch systems last told."""
+    """An advertisement of each native site whose turn it is, with what its batch systems last told.
+
+    It is as old as their last answer (M2): a site whose batch systems have not answered since its last
+    advertisement keeps that one, and matches nothing once it is too old. The first one waits for no answer.
+    Where nobody can be asked, for pilots come by themselves, our own counts are all there is.
+    """
     sites = {queue.name: queue.site for queue in world.federation.queues}
-    forwarded = forwarded_jobs(world)
+    asked = {queue.site for queue in world.federation.queues if queue.computing_element is not None}
     reports: dict[str, list[ServerReport]] = defaultdict(list)
     for report in world.server_reports:
-        if report.queue in sites:
+        if report.queue in sites and report.answered is not None:
             reports[sites[report.queue]].append(report)
     records = tuple(
-        NewAdvertisement(
-            site=site,
-            source="native",
-            attributes=counted([*reports[site], *forwarded.get(site, ())]),
-            replaces=told.number if told else 0,
-        )
+        record
         for site, told in due(world)
+        if (record := _advertisement(site, told, reports[site], site in asked)) is not None
     )
     changes = (Create(records=records, cause="a period has passed"),) if records else ()
     return Decision(step=ADVERTISE, time=world.time, seed=world.seed, changes=changes)
 
 
-def forwarded_jobs(world: World) -> dict[str, list[ServerReport]]:
-    """Report the jobs at other brokers by site: those that run there, and those that wait there (M5)."""
-    sites = {queue.name: queue.site for queue in world.federation.queues if queue.forwards}
-    found: dict[str, list[ServerReport]] = defaultdict(list)
-    for queue, site in sites.items():
-        jobs = Counter[JobState]()
-        for count in world.job_counts:
-            jobs[count.state] += count.jobs if count.queue == queue else 0
-        waiting = jobs[JobState.SENT] + jobs[JobState.STARTING]
-        running = jobs[JobState.RUNNING]
-        found[site].append(ServerReport(queue=queue, server="", running=running, waiting=waiting))
-    return found
+def _advertisement(
+    site: str, told: Advertisement | None, reports: list[ServerReport], is_asked: bool
+) -> NewAdvertisement | None:
+    answered = max((report.answered or 0.0 for report in reports), default=None)
+    if is_asked and told is not None and (answered is None or answered <= told.time):
+        return None
+    return NewAdvertisement(
+        site=site,
+        source="native",
+        attributes=counted(reports),
+        replaces=told.number if told else 0,
+        answered=answered,
+        # Servers are asked at about the same time, each with what is recorded of the whole site.
+        pilots=max((report.pilots for report in reports), default=0),
+        submitting=max((report.submitting for report in reports), default=0),
+    )
 
 
 def counted(reports: list[ServerReport]) -> dict[str, Constant]:

@@ -1,18 +1,25 @@
 """Jobs that wait at other queues, and that a pilot with a free slot would end sooner (E1 to E3)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from pilotage.model import global_shares
-from pilotage.model.advertisements import Advertisement, current
+from pilotage.model import global_shares, site_limits
 from pilotage.model.borrowing import CAUSES, Borrowing
 from pilotage.model.decision import Claim, Move
-from pilotage.model.federation import Queue, Site
-from pilotage.model.site_limits import ANY_NUMBER, match_claim, matches_left
+from pilotage.model.federation import Queue
+from pilotage.model.site_limits import (
+    ANY_NUMBER,
+    NO_BOUNDS,
+    NOBODY,
+    Bounds,
+    all_bounds,
+    jobs_there,
+    queues_by_site,
+)
 from pilotage.model.spec import Binding
-from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
@@ -79,7 +86,10 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
         for job in world.jobs
         if job.choice in bindings and job.state in UNSTARTED_JOBS and job.queue != name
     ]
-    if not waiting or room(world, queue) <= 0:
+    if waiting and room(world, queue) <= 0:
+        near = set(queues_by_site(world.federation)[queue.site])
+        waiting = [(job, binding) for job, binding in waiting if job.queue in near]
+    if not waiting:
         return ()
     predictions = Predictions(world, queue)
     turns = global_shares.order(world.federation.shares, world.job_counts)
@@ -188,12 +198,17 @@ def _is_for(
     return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
 
 
-def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
-    """Claim a match at the site of a queue, where it has told its counts and limits bound them (M6, M8)."""
-    told = _told(world, queue)
-    if told is None or (left := room(world, queue)) >= ANY_NUMBER:
-        return ()
-    return (match_claim(queue.site, told.number, told.matched + left),)
+def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[str]]:
+    """Claim places at the site of a queue, where limits bound them; with them the queues that need none.
+
+    Jobs of the same site are there already (M5, M8). What goes straight into a pilot that runs is never on
+    its way: too many that are take nothing from it.
+    """
+    own, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
+    if own.jobs is None or not near:
+        return (), near
+    told = next((one for one in world.advertisements if one.site == queue.site), None)
+    return site_limits.claims(own, near, told), near
 
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
@@ -217,9 +232,17 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
 
 
 def moves(
-    taken: Sequence[BorrowableJob], pilot: Pilot, queue: Queue, time: float, claimed: tuple[Claim, ...] = ()
+    taken: Sequence[BorrowableJob],
+    pilot: Pilot,
+    queue: Queue,
+    time: float,
+    claimed: tuple[Claim, ...] = (),
+    near: Collection[str] = (),
 ) -> Iterator[Move]:
-    """The moves of taken jobs, each only from where it was seen: whoever comes second is handed nothing."""
+    """The moves of taken jobs, each only from where it was seen: whoever comes second is handed nothing.
+
+    Those of queues ``near`` are at the site already, and claim no place there.
+    """
     together: dict[tuple[str, JobState, Binding], list[BorrowableJob]] = defaultdict(list)
     for offer in taken:
         together[offer.job.queue, offer.job.state, offer.binding].append(offer)
@@ -233,38 +256,18 @@ def moves(
             cause=CAUSES[binding],
             changes={"pilot": pilot.id, "queue": pilot.queue},
             creates={offer.job.id: (record(offer, queue, time),) for offer in alike},
-            claims=claimed,
+            claims=() if preferred in near else claimed,
             at=preferred,
         )
 
 
 def room(world: World, queue: Queue) -> int:
-    """The jobs that the site of a queue takes beside those of ours that are at its pilots (M6, M8).
-
-    What is at a site counts once: its counts include the pilots that were there, so a job in one of their
-    slots adds nothing to them. Only what runs in pilots that came later takes of what they leave.
-    """
-    told = _told(world, queue)
-    if told is None or (left := matches_left(_site(world, queue), told)) >= ANY_NUMBER:
+    """The jobs of other sites that the site of a queue takes now (M5, M8)."""
+    own = _bounds(world, queue)
+    if own.jobs is None:
         return ANY_NUMBER
-    slots = {
-        one.name: one.computing_element.pilot_slots
-        for one in world.federation.queues
-        if one.site == queue.site and one.computing_element is not None
-    }
-    running = {one.queue: one.running_pilots for one in world.queue_reports if one.queue in slots}
-    pilots = sum(running.values())
-    places = sum(count * slots[name] for name, count in running.items())
-    counted = places * min(pilots, told.pilots) // max(1, pilots)
-    at_pilots = (one for one in world.job_counts if one.queue in slots and one.state in AT_A_PILOT)
-    return left + counted - sum(one.jobs for one in at_pilots)
+    return own.left(jobs_there(world.federation, world.job_counts).get(queue.site, NOBODY))
 
 
-def _told(world: World, queue: Queue) -> Advertisement | None:
-    period = world.federation.brokerage.advertise_period
-    found = (told for told in world.advertisements if told.site == queue.site)
-    return next((told for told in found if current(told, world.time, period)), None)
-
-
-def _site(world: World, queue: Queue) -> Site:
-    return next(site for site in world.federation.sites if site.name == queue.site)
+def _bounds(world: World, queue: Queue) -> Bounds:
+    return Bounds(jobs=all_bounds(world).get(queue.site, NO_BOUNDS).jobs)

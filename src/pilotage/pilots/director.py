@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from numpy.random import Generator
 
+from pilotage.model.advertisements import Advertisement
 from pilotage.model.decision import Begin, Create, Decision
+from pilotage.model.site_limits import Bounds, all_bounds
 from pilotage.model.step_names import PROVISION
 from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
@@ -16,10 +19,9 @@ from .draws import randomness
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
 from .rests import after_empty_ones, room
-from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
+from .rooms import Live, SiteRoom, claims, live, queue_room, shared, site_claims, site_room
 from .servers import open_servers
-from .task_queues import by_queue
-from .throttles import fences, throttled
+from .task_queues import by_queue, element_of
 from .wants import Wants
 
 POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
@@ -70,10 +72,11 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
     if not waiting.entries:
         return
     random = randomness(world, "room")
-    places = _places(world, waiting, random)
+    limited = _limited_sites(world)
+    places = _places(world, waiting, limited, random)
     wants = POLICIES[world.federation.director.policy](world, waiting)
-    sites = _site_rooms(world)
-    counts = shared(waiting, wants, {name: place.room for name, place in places.items()}, sites, random)
+    rooms = {name: place.room for name, place in places.items()}
+    counts = shared(waiting, wants, rooms, _site_rooms(places, limited), random)
     maker = Maker(world, randomness(world, "private"))
     columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting, waiting.elsewhere)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
@@ -103,10 +106,10 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
         yield place, records, note
 
 
-def _places(world: World, waiting: Demand, random: Generator) -> dict[str, PilotPlace]:
+def _places(
+    world: World, waiting: Demand, sites: Mapping[str, "_LimitedSite"], random: Generator
+) -> dict[str, PilotPlace]:
     present = by_queue(world.pilots)
-    sites, fenced = throttled(world), fences(world)
-    at_site = _at_sites(world)
     found = {}
     for queue, _ in waiting.rows():
         pilots = present.get(queue.name, [])
@@ -115,32 +118,49 @@ def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Pilot
         own = queue_room(queue, there, servers)
         if world.federation.director.policy == "balanced":
             own = int(min(own, room(after_empty_ones(pilots, world.federation.director), pilots, world.time)))
+        slots, claimed = element_of(queue).pilot_slots, claims(queue, there)
+        if (site := sites.get(queue.site)) is not None:
+            slots = site.room.slots_of(queue)
+            own = min(own, site.room.pilots_of(slots))
+            claimed += site_claims(queue.site, site.bounds, site.told, site.there, slots)
         found[queue.name] = PilotPlace(
             queue=queue,
             servers=servers,
             room=own,
-            claims=(
-                *claims(queue, sites.get(queue.site), there, at_site.get(queue.site, NOBODY)),
-                *fenced.get(queue.site, ()),
-            ),
+            slots=slots,
+            claims=claimed,
         )
     return found
 
 
-def _at_sites(world: World) -> dict[str, Live]:
-    """Pilots at sites that have a throttle."""
-    found: dict[str, list[Pilot]] = {
-        site.name: []
-        for site in throttled(world).values()
-        if site.max_jobs is not None or site.max_submitting_jobs is not None
-    }
-    for pilot in world.pilots if found else ():
-        if pilot.site in found:
-            found[pilot.site].append(pilot)
-    return {name: live(world, pilots) for name, pilots in found.items()}
+class _LimitedSite(NamedTuple):
+    """A site with limits: what it told last, our pilots there, and room for more of them."""
+
+    bounds: Bounds
+    told: Advertisement | None
+    there: Live
+    room: SiteRoom
 
 
-def _site_rooms(world: World) -> dict[str, int]:
-    there = _at_sites(world)
-    rooms = {name: site_room(site, there[name]) for name, site in throttled(world).items() if name in there}
-    return {name: most for name, most in rooms.items() if most is not None}
+def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
+    """The sites with limits by name (M5, M8)."""
+    bounds = all_bounds(world)
+    pilots: dict[str, list[Pilot]] = {name: [] for name in bounds}
+    for pilot in world.pilots if bounds else ():
+        if pilot.site in pilots:
+            pilots[pilot.site].append(pilot)
+    told = {one.site: one for one in world.advertisements}
+    found = {}
+    for name, own in bounds.items():
+        there = live(world, pilots[name])
+        found[name] = _LimitedSite(own, told.get(name), there, site_room(own, there))
+    return found
+
+
+def _site_rooms(places: Mapping[str, PilotPlace], sites: Mapping[str, _LimitedSite]) -> dict[str, int]:
+    """The most new pilots of each site with limits; of its queues those that make the smallest count."""
+    slots: dict[str, int] = {}
+    for place in places.values():
+        site = place.queue.site
+        slots[site] = min(place.slots, slots.get(site, place.slots))
+    return {name: sites[name].room.pilots_of(least) for name, least in slots.items() if name in sites}

@@ -122,7 +122,7 @@ def _resting(world: World) -> dict[tuple[str, str], SilentServer]:
 
 def _questions(queue: Queue, wanted: Requirements) -> list[ListMatch]:
     """The question for each server of a queue."""
-    cores, memory, walltime = size(wanted, queue)
+    cores, memory, walltime = size(wanted, queue, element_of(queue).pilot_slots)
     return [
         ListMatch(queue=queue.name, server=server, cores=cores, memory=memory, walltime=walltime)
         for server in names(queue)

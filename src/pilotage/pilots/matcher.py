@@ -10,6 +10,7 @@ import numpy as np
 from pilotage.model.black_holes import Rest, rests
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
+from pilotage.model.site_limits import queues_by_site
 from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.step_names import MATCH
 from pilotage.model.work import Job, Pilot, Requirements
@@ -81,7 +82,7 @@ def match(world: World) -> Decision:
         if queue and not jobs and not borrowed:
             idle.add(queue.name)
         if borrowed and queue:
-            changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
+            changes.extend(moves(borrowed, pilot, queue, world.time, *claims(world, queue)))
     notes = {"stays": _stays(world, [queues[name] for name in sorted(idle)])} if idle else {}
     return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
 
@@ -152,10 +153,14 @@ class _Elsewhere:
             self.offers[queue.name] = tuple(offer for offer in found if offer.is_open)
             self.rooms.setdefault(queue.site, room(self.world, queue))
         left = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
-        # What a site has no room for, its claim would hand back (M8).
-        asked = replace(request, max_jobs=min(request.max_jobs, self.rooms[queue.site]))
-        taken = chosen(left, asked, pilot, queue, admission, self.readers[queue.site])
-        self.rooms[queue.site] -= len(taken)
+        # What a site has no room for, its claim would hand back (M8); what is there already needs none.
+        near, room_left = queues_by_site(self.world.federation)[queue.site], self.rooms[queue.site]
+        if room_left > 0:
+            request = replace(request, max_jobs=min(request.max_jobs, room_left))
+        else:
+            left = [offer for offer in left if offer.job.queue in near]
+        taken = chosen(left, request, pilot, queue, admission, self.readers[queue.site])
+        self.rooms[queue.site] -= sum(offer.job.queue not in near for offer in taken)
         self.taken |= {offer.job.id for offer in taken}
         return taken
 

@@ -23,11 +23,15 @@ GENERIC = Identity(name="generic")
 
 @dataclass(frozen=True, slots=True)
 class PilotPlace:
-    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim."""
+    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim.
+
+    ``slots`` are those of a new pilot.
+    """
 
     queue: Queue
     servers: list[OpenServer]
     room: int
+    slots: int
     claims: tuple[Claim, ...]
 
 
@@ -69,7 +73,7 @@ class Maker:
             for kind, number in _cut(kinds, pilots):
                 way = Way(kind, server, pool, reason)
                 # The same frozen record for all: they differ only by the number that the commit gives.
-                made += [self._pilot(place.queue, text, wanted, way)] * number
+                made += [self._pilot(place, text, wanted, way)] * number
         return made, ""
 
     def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
@@ -87,8 +91,9 @@ class Maker:
         parts: list[tuple[PilotKind, int]] = [("private", private), ("generic", count - private)]
         return [(kind, number) for kind, number in parts if number]
 
-    def _pilot(self, queue: Queue, text: str, wanted: Requirements, way: Way) -> NewPilot:
-        cores, memory, walltime = size(wanted, queue)
+    def _pilot(self, place: PilotPlace, text: str, wanted: Requirements, way: Way) -> NewPilot:
+        queue = place.queue
+        cores, memory, walltime = size(wanted, queue, place.slots)
         return NewPilot(
             queue=queue.name,
             requirements=text,
@@ -102,6 +107,7 @@ class Maker:
             broker=way.server,
             submit_pool=way.pool,
             reason=way.reason,
+            slots=place.slots,
         )
 
     def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:

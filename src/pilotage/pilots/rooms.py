@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from pilotage.model.advertisements import Advertisement
 from pilotage.model.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
 from pilotage.model.decision import Claim
-from pilotage.model.federation import Queue, Site
+from pilotage.model.federation import Queue
+from pilotage.model.site_limits import ANY_NUMBER, Bounds, match_claim
 from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
@@ -24,21 +26,27 @@ Rows = Sequence[tuple[Queue, slice]]
 
 
 class Live(NamedTuple):
-    """Pilots somewhere: those that live, those of them that wait, and those that waited too long to count."""
+    """Pilots somewhere: those that live, those of them that wait, and those that waited too long to count.
+
+    ``slots`` and ``stale_slots`` are the payloads that the live and the stale ones run side by side.
+    """
 
     live: int
     waiting: int
     stale: int
+    slots: int
+    stale_slots: int
 
 
-NOBODY = Live(0, 0, 0)
+NOBODY = Live(0, 0, 0, 0, 0)
 
 
 def live(world: World, pilots: Sequence[Pilot]) -> Live:
     """Count pilots; what has waited too long holds no room (P4)."""
-    stale = sum(not is_believed(world, pilot) for pilot in pilots)
+    stale = [pilot.slots for pilot in pilots if not is_believed(world, pilot)]
+    slots = [pilot.slots for pilot in pilots if pilot.state in LIVE_PILOTS]
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
-    return Live(sum(pilot.state in LIVE_PILOTS for pilot in pilots), waiting, stale)
+    return Live(len(slots), waiting, len(stale), sum(slots), sum(stale))
 
 
 def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
@@ -47,33 +55,52 @@ def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
     return max(0, int(min(free, sum(server.room for server in servers))))
 
 
-def site_room(site: Site, there: Live) -> int | None:
-    """New pilots that a site takes by its throttle; None where it has none (M5, M8)."""
-    free = []
-    if site.max_jobs is not None:
-        free.append(site.max_jobs - (there.live - there.stale))
-    if site.max_submitting_jobs is not None:
-        free.append(site.max_submitting_jobs - (there.waiting - there.stale))
-    return max(0, min(free)) if free else None
+class SiteRoom(NamedTuple):
+    """The slots and the pilots that a site with limits takes beside those that are there (M5, M8)."""
+
+    slots: int
+    pilots: int
+
+    def slots_of(self, queue: Queue) -> int:
+        """The slots of a new pilot of a queue: fewer than usual where the site has room for no more."""
+        return max(1, min(element_of(queue).pilot_slots, self.slots))
+
+    def pilots_of(self, slots: int) -> int:
+        """The most new pilots of so many slots."""
+        return min(self.pilots, self.slots // slots)
 
 
-def claims(queue: Queue, site: Site | None, queued: Live, sited: Live) -> tuple[Claim, ...]:
-    """The claims of new pilots of a queue. Who waited too long is still counted until it is cancelled."""
-    found = [
-        Claim(
-            counter=PILOTS_BY_QUEUE,
-            key=(queue.name,),
-            states=LIVE_PILOTS,
-            limit=element_of(queue).max_pilots + queued.stale,
+def site_room(own: Bounds, there: Live) -> SiteRoom:
+    """The room that the limits of a site leave; pilots that waited too long hold none."""
+    slots, pilots = ANY_NUMBER, ANY_NUMBER
+    if own.jobs is not None:
+        slots = max(0, own.jobs - (there.slots - there.stale_slots))
+    if own.submitting is not None:
+        pilots = max(0, own.submitting - (there.waiting - there.stale))
+    return SiteRoom(slots, pilots)
+
+
+def claims(queue: Queue, queued: Live) -> tuple[Claim, ...]:
+    """Claim the new pilots of a queue. Who waited too long is still counted until it is cancelled."""
+    limit = element_of(queue).max_pilots + queued.stale
+    return (Claim(counter=PILOTS_BY_QUEUE, key=(queue.name,), states=LIVE_PILOTS, limit=limit),)
+
+
+def site_claims(
+    site: str, own: Bounds, told: Advertisement | None, sited: Live, slots: int
+) -> tuple[Claim, ...]:
+    """Claim new pilots of so many slots at a site with limits (M5, M8)."""
+    found = []
+    if own.jobs is not None:
+        most = own.jobs + sited.stale_slots
+        found.append(
+            Claim(counter=PILOTS_BY_SITE, key=(site, None), states=LIVE_PILOTS, limit=most, takes=slots)
         )
-    ]
-    if site is not None:
-        for limit, states in ((site.max_jobs, LIVE_PILOTS), (site.max_submitting_jobs, WAITING_PILOTS)):
-            if limit is not None:
-                found.append(
-                    Claim(counter=PILOTS_BY_SITE, key=(site.name,), states=states, limit=limit + sited.stale)
-                )
-    return tuple(found)
+    if own.submitting is not None:
+        most = own.submitting + sited.stale
+        found.append(Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=most))
+    # Another advertisement may tell of more jobs that are not ours.
+    return (*found, *((match_claim(site, told.number),) if told else ()))
 
 
 def shared(

@@ -96,16 +96,16 @@ def element_of(queue: Queue) -> ComputingElement:
     return queue.computing_element
 
 
-def size(wanted: Requirements, queue: Queue) -> tuple[int, float, float]:
-    """Cores, memory in MB and walltime in s of a pilot for a task queue.
+def size(wanted: Requirements, queue: Queue, slots: int) -> tuple[int, float, float]:
+    """Cores, memory in MB and walltime in s of a pilot of so many slots for a task queue.
 
     It is as long as its computing element says, longer where its own task queue needs it.
     """
     element = element_of(queue)
     walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
     return (
-        wanted.cores * element.pilot_slots,
-        max(wanted.memory, queue.min_memory) * element.pilot_slots,
+        wanted.cores * slots,
+        max(wanted.memory, queue.min_memory) * slots,
         min(walltime, queue.max_walltime or inf),
     )
 

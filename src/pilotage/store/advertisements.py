@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, func, select
+from sqlalchemy import Column, Connection, Double, Integer, String, Table, or_, select
 
-from pilotage.model.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.advertisements import Advertisement, NewAdvertisement, canonical
 from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
 from pilotage.model.decision import Change, Claim, Create
 from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
@@ -35,15 +36,13 @@ _SAVE = upsert(
     advertisements, ["site"], _COLUMNS, replaced(column for column in _COLUMNS if column != "site")
 )
 _ALL = select(advertisements).order_by(_a.site)
-_OF_SITE = _ALL.where(_a.site == bindparam("site"))
-_COUNTS = (
-    select(_c.first, func.sum(_c.count))
-    .where(_c.counter == bindparam("counter"), among(_c.state, "states"))
-    .group_by(_c.first)
-)
-_COUNTS_OF_SITE = _COUNTS.where(_c.first == bindparam("site"))
+_OF_SITES = _ALL.where(among(_a.site, "sites"))
+_BOUNDING = _ALL.where(or_(_a.source == "pushed", among(_a.site, "sites")))
+_COUNTED = (MATCHES_BY_SITE, PILOTS_BY_SITE)
+_COUNTS = select(_c.counter, _c.first, _c.second, _c.state, _c.count).where(_c.counter.in_(_COUNTED))
+_COUNTS_OF = _COUNTS.where(among(_c.first, "sites"))
 _CREATED = frozenset([PilotState.CREATED])
-_WAITING = frozenset(WAITING_PILOTS)
+_WAITING, _LIVE = frozenset(WAITING_PILOTS), frozenset(LIVE_PILOTS)
 
 
 def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
@@ -57,7 +56,7 @@ def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
 
 def _pilots(site: str, without: frozenset[PilotState] = frozenset()) -> Claim:
     states = tuple(state for state in LIVE_PILOTS if state not in without)
-    return Claim(counter=PILOTS_BY_SITE, key=(site,), states=states, limit=0)
+    return Claim(counter=PILOTS_BY_SITE, key=(site, None), states=states, limit=0)
 
 
 def write(
@@ -82,44 +81,61 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
     """Make the row of an advertisement.
 
     A site that tells its own counts cannot have counted pilots that are not submitted yet: these come on top.
+    A batch system may have counted pilots that ended since it was asked.
     """
     unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
     running = frozenset(LIVE_PILOTS) - _WAITING
     return {
         "site": record.site,
         "number": deltas.advertised(record.site),
-        "time": time,
+        "time": time if record.answered is None else record.answered,
         "source": record.source,
         "attributes": json.dumps(dict(record.attributes), sort_keys=True),
         "requirements": record.requirements,
-        "pilots": deltas.taken(_pilots(record.site, unseen)),
-        "submitting": deltas.taken(_pilots(record.site, unseen | running)),
+        "pilots": max(record.pilots, deltas.taken(_pilots(record.site, unseen))),
+        "submitting": max(record.submitting, deltas.taken(_pilots(record.site, unseen | running))),
     }
 
 
-def read(connection: Connection, site: str | None = None) -> tuple[Advertisement, ...]:
-    """The advertisements of a site or of all, with what was handed to each since."""
+def read(
+    connection: Connection, sites: Sequence[str] | None = None, pushed: bool = False
+) -> tuple[Advertisement, ...]:
+    """The advertisements of some sites or of all; with ``pushed`` those that sites sent come on top."""
+    of = {} if sites is None else {"sites": sorted(sites)}
+    query = _ALL if sites is None else _BOUNDING if pushed else _OF_SITES
     names = [column.name for column in advertisements.c]
-    of = {} if site is None else {"site": site}
-    found = raw_rows(connection, _ALL if site is None else _OF_SITE, **of)
-    rows = [dict(zip(names, row, strict=True)) for row in found]
+    rows = [dict(zip(names, row, strict=True)) for row in raw_rows(connection, query, **of)]
     if not rows:
         return ()
-    matched = _counted(connection, MATCHES_BY_SITE, ["matched"], of)
-    live = _counted(connection, PILOTS_BY_SITE, [str(state) for state in LIVE_PILOTS], of)
+    counted = _counts(connection, None if sites is None else [row["site"] for row in rows])
     return tuple(
         Advertisement(
-            **{**row, "attributes": json.loads(row["attributes"])},
-            # The row of a site begins with 1: see :meth:`Deltas.advertised`.
-            matched=matched.get(row["site"], 1) - 1,
-            live_pilots=live.get(row["site"], 0),
+            **{**row, "attributes": _attributes(row["attributes"]), **counted.get(row["site"], _NOTHING)}
         )
         for row in rows
     )
 
 
-def _counted(
-    connection: Connection, counter: str, states: list[str], of: Mapping[str, str]
-) -> dict[str, int]:
-    rows = raw_rows(connection, _COUNTS_OF_SITE if of else _COUNTS, counter=counter, states=states, **of)
-    return {site: int(count) for site, count in rows}
+_NOTHING = {"matched": 0, "live_pilots": 0, "waiting_pilots": 0, "pilot_slots": 0}
+
+
+def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, dict[str, int]]:
+    """Matches since the advertisement, and our live pilots, by site."""
+    found: dict[str, dict[str, int]] = {}
+    query, of = (_COUNTS, {}) if sites is None else (_COUNTS_OF, {"sites": sites})
+    for counter, site, second, state, count in raw_rows(connection, query, **of):
+        own = found.setdefault(site, dict(_NOTHING))
+        if counter == MATCHES_BY_SITE:
+            # The row of a site begins with 1: see :meth:`Deltas.advertised`.
+            own["matched"] = int(count) - 1
+        elif state in _LIVE:
+            own["live_pilots"] += count
+            own["waiting_pilots"] += count if state in _WAITING else 0
+            own["pilot_slots"] += count * int(second)
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def _attributes(text: str) -> Mapping[str, Any]:
+    # Sites say the same again and again; one that an older version took may have any case.
+    return canonical(json.loads(text))

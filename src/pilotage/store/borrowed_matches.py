@@ -1,7 +1,7 @@
 """The statements by which jobs that wait elsewhere go to a pilot: each only from where it was seen (E2).
 
 A job that is not there any more, or not in that attempt, is not waited for: whoever comes second takes its
-next choice. A claim on the taking site is checked in the same transaction; what it has no room for stays.
+next choice. Where the taking site has limits, ``matches`` checks them in the same transaction (M8).
 """
 
 from collections import Counter
@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.borrowing import Borrowing
-from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Claim
 from pilotage.model.spec import Binding
 from pilotage.model.states import JobState, PilotState
@@ -19,7 +18,7 @@ from pilotage.model.work import Job
 
 from . import bulk
 from .borrowings import COLUMNS, borrowings, row
-from .counters import MATCHED, Differences
+from .counters import Differences
 from .jobs import JOB_COLUMNS
 from .local_matches import KEYS, TOUCH, as_sent, standing_now
 
@@ -84,7 +83,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class WantedElsewhere:
-    """Jobs of other queues for a pilot, which is at ``queue`` of ``site``; a claim bounds the matches there.
+    """Jobs of other queues for a pilot, which is at ``queue`` of ``site``; ``claims`` hold the site's limits.
 
     It is given ``most`` of them, the first that are still there: the others are spares.
     What the pilot tells of its ``containment`` and ``node`` is noted with them.
@@ -96,7 +95,7 @@ class WantedElsewhere:
     basis: Basis
     jobs: tuple[OfferedJob, ...]
     most: int
-    claim: Claim | None
+    claims: tuple[Claim, ...]
     containment: str
     node: str
     time: float
@@ -108,8 +107,7 @@ POSTGRESQL = f"""
 SELECT alive, good, {_COLUMNS.replace("jobs.", "given.")}, {{task}}
 FROM borrow_jobs(
   %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
-  %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site_of_queue)s, %(limited)s, %(site)s, %(number)s,
-  %(limit)s, %(containment)s, %(node)s, %(time)s
+  %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
 """The function stands in ``migrations/functions.py``."""
 
@@ -118,11 +116,10 @@ def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> d
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
     columns = zip(*(offered.words() for offered in wanted.jobs), strict=True)
     ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
-    site, number = wanted.claim.key if wanted.claim else ("", 0)
     return {
         "pilot": wanted.pilot,
         "queue": wanted.queue,
-        "site_of_queue": wanted.site,
+        "site": wanted.site,
         "activation": wanted.basis.number,
         "version": wanted.basis.version,
         "used": wanted.basis.used,
@@ -134,10 +131,6 @@ def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> d
         "reads": reads,
         "documents": documents,
         "most": wanted.most,
-        "limited": wanted.claim is not None,
-        "site": str(site),
-        "number": str(number),
-        "limit": wanted.claim.limit if wanted.claim else 0,
         "time": wanted.time,
         "containment": wanted.containment,
         "node": wanted.node,
@@ -152,9 +145,6 @@ _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNN
 _HELD = """
 SELECT {columns}, {task} FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.id = ? AND jobs.attempt = ? AND jobs.queue = ? AND +jobs.state = ?"""
-_CLAIMED = f"""
-UPDATE counters SET count = count + ? WHERE counter = '{MATCHES_BY_SITE}' AND first = ? AND second = ?
-  AND state = '{MATCHED}' AND count - 1 + ? <= ?"""
 _SEND = f"""
 UPDATE jobs SET state = '{JobState.SENT}', since = ?, pilot = ?, queue = ?, history = history || ?
 WHERE id = ?"""
@@ -183,8 +173,6 @@ def take(
             held := run(query, (job.id, job.attempt, job.queue, str(job.state))).fetchone()
         ):
             found.append((offered, held))
-    if wanted.claim and found and not _claimed(driver, wanted.claim, len(found)):
-        found = []
     counted = Differences()
     for taken, _ in found:
         entry = entries[taken.state](taken.job.attempt)
@@ -198,8 +186,3 @@ def take(
     counted.write(driver)
     run(TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
     return True, True, [after for _, _, after in given]
-
-
-def _claimed(driver: "sqlite3.Connection", claim: Claim, jobs: int) -> bool:
-    site, number = claim.key
-    return bool(driver.execute(_CLAIMED, (jobs, site, str(number), jobs, claim.limit)).rowcount)

@@ -218,7 +218,7 @@ def read(reader: RecordReader, world: World, queue: str, known: KnownInputs) -> 
         "replicas": replicas,
         "job_counts": reader.job_counts(),
         "queue_reports": reader.queue_reports(),
-        "advertisements": reader.advertisements(site),
+        "advertisements": reader.bounding_advertisements(world.federation.sites),
         "borrowings": readers(reader, site),
         "failed_deliveries": reader.failed_deliveries(),
     }

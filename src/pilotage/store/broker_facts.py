@@ -1,8 +1,9 @@
-"""Facts that only brokerages read: long waits, pilots that cannot be started, first skips (B3, B9, B26)."""
+"""What only brokerages read, such as long waits, queues without pilots, and first skips (B3, B9, B26)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
@@ -11,6 +12,7 @@ from pilotage.model.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
+from . import failures, waiting
 from .columns import is_state
 from .jobs import is_in, jobs
 from .pilots import pilots
@@ -118,3 +120,43 @@ def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, .
         for id_, happened in zip(ids, reader.events(histories), strict=True)
     }
     return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)
+
+
+def read(
+    reader: RecordReader,
+    world: World,
+    found: Sequence[Job],
+    most_ahead: int = 0,
+    apart: waiting.Apart = (),
+) -> dict[str, Any]:
+    """Jobs with all that a brokerage reads, and up to so many that wait for a cycle ahead of them (M7).
+
+    Tasks that are set ``apart`` keep nobody waiting.
+    """
+    asking = reader.tasks_of(found)
+    # The production brokerage reads those that bound a site alone, and most passes are its own.
+    others = bool(world.federation.plugins) or any(task.spec.brokerage for task in asking)
+    ahead: tuple[Job, ...] = ()
+    if others and most_ahead and found:
+        lowest = min(job.priority for job in found)
+        parts = waiting.above(lowest, most_ahead)
+        ahead = waiting.oldest(reader, JobState.PENDING, most_ahead, parts, apart)
+        asking = reader.tasks_of([*found, *ahead])
+    inputs = reader.inputs_of([*found, *ahead])
+    return {
+        "jobs": with_first_skips(reader, found),
+        "ahead": ahead,
+        "task_counts": reader.task_counts(task.id for task in asking) if others and most_ahead else (),
+        "tasks": asking,
+        "advertisements": (
+            reader.advertisements() if others else reader.bounding_advertisements(world.federation.sites)
+        ),
+        "files": inputs,
+        "replicas": reader.replicas_of(inputs),
+        "job_counts": reader.job_counts(),
+        "link_counts": reader.link_counts(),
+        "queue_reports": reports(reader, world),
+        "failures": failures.of_places(reader, world.time),
+        "failed_deliveries": reader.failed_deliveries(),
+        "storage_spaces": reader.storage_spaces(),
+    }

@@ -232,9 +232,7 @@ class Commit:
             return ()
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
-        for claim in move.claims:
-            if claim.counter == MATCHES_BY_SITE:
-                self._deltas.matched(claim, len(taken))
+        self._deltas.count_matches(move.claims, len(taken))
         self._count(move, taken)
         if move.kind == "job":
             self._measure(move, taken)

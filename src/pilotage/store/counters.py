@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK, MATCHES_BY_SITE
+from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK, MATCHES_BY_SITE, PILOTS_BY_SITE
 from pilotage.model.decision import Claim
 from pilotage.model.slot_parts import parts_of
 from pilotage.model.states import STATES, JobState, Kind, State
@@ -225,13 +225,15 @@ class Deltas(Differences):
         """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""
         keys: dict[str, set[str]] = defaultdict(set)
         for claim in claims:
-            if claim.key[0] is None or claim.others:
+            firsts = [first for first, *_ in (claim.key, *claim.others)]
+            if None in firsts:
                 self._whole.add(claim.counter)
-            elif (claim.counter, str(claim.key[0])) not in self._stored:
-                keys[claim.counter].add(str(claim.key[0]))
-        for counter, firsts in keys.items():
-            self._stored |= {(counter, first): {} for first in firsts}
-            values = {"counter": counter, "firsts": sorted(firsts)}
+            else:
+                named = {str(first) for first in firsts}
+                keys[claim.counter] |= {one for one in named if (claim.counter, one) not in self._stored}
+        for counter, missing in keys.items():
+            self._stored |= {(counter, first): {} for first in missing}
+            values = {"counter": counter, "firsts": sorted(missing)}
             self._read(counter, raw_rows(self._connection, _OF_KEYS, **values))
         for counter in self._whole:
             self._read(counter, raw_rows(self._connection, _OF_COUNTER, counter=counter))
@@ -259,10 +261,10 @@ class Deltas(Differences):
             counted[number] += count
         return {number: count for number, count in counted.items() if count}
 
-    def matched(self, claim: Claim, count: int) -> None:
-        """Count jobs that were matched to a site since its advertisement."""
-        site, number = map(str, claim.key)
-        self._deltas[MATCHES_BY_SITE, site][number, MATCHED] += count
+    def count_matches(self, claims: Iterable[Claim], count: int) -> None:
+        """Count jobs as matched since the advertisements that these claims name, once for each."""
+        for site, number in {claim.key for claim in claims if claim.counter == MATCHES_BY_SITE}:
+            self._deltas[MATCHES_BY_SITE, str(site)][str(number), MATCHED] += count
 
     def advertised(self, site: str) -> int:
         """Begin to count matches anew; returns the number of the advertisement. Its row begins with 1."""
@@ -286,8 +288,9 @@ class Deltas(Differences):
             place = (claim.counter, first)
             counts = [self._stored[place], self._deltas.get(place, {})]
         if claim.takes:
+            is_of_pilots = claim.counter == PILOTS_BY_SITE
             return sum(
-                n * parts_of(size, claim.slot)
+                n * (int(size) if is_of_pilots else parts_of(size, claim.slot))
                 for part in counts
                 for (size, state), n in part.items()
                 if state in claim.states
@@ -299,6 +302,15 @@ class Deltas(Differences):
     def _counted_together(self, claim: Claim) -> int:
         """Count the rows that any of a claim's keys stands for, each once."""
         keys = (claim.key, *claim.others)
+        if all(first is not None and not any(rest) for first, *rest in keys):
+            places = {(claim.counter, str(first)) for first, *_ in keys}
+            return sum(
+                n
+                for place in places
+                for part in (self._stored[place], self._deltas.get(place, {}))
+                for (_, state), n in part.items()
+                if state in claim.states
+            )
         return sum(
             n
             for parts in (self._stored, self._deltas)

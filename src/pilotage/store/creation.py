@@ -344,6 +344,7 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "broker": pilot.broker,
         "submit_pool": pilot.submit_pool,
         "reason": pilot.reason,
+        "slots": pilot.slots,
         "matched": 0,
         **_owner(pilot.owner),
     }

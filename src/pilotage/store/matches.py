@@ -22,6 +22,8 @@ from pilotage.model.world import JobCount
 from . import borrowed_matches, bulk
 from . import tasks as task_rows
 from .borrowed_matches import WantedElsewhere
+from .counters import Deltas
+from .direct_statements import driver
 from .engine import Database
 from .history import Meaning, Meanings, entry
 from .jobs import JOB_COLUMNS, job
@@ -58,6 +60,10 @@ FROM give_jobs(
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s
 WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER} RETURNING queue"""
+
+
+_Taken = tuple[bool, bool, list[tuple[Any, ...]]]
+"""Whether the pilot is alive, whether its request still held, and the rows of the jobs that it took."""
 
 
 class Matches:
@@ -154,23 +160,36 @@ class Matches:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
         states = {offered.state for offered in wanted.jobs}
         told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
-        if not self._database.is_postgresql:
+        if self._database.is_postgresql:
+            sql = borrowed_matches.POSTGRESQL.format(task=TASK.format(size="pg_column_size"))
+            values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
+            if wanted.claims:
+                found = self._database.write(
+                    lambda connection: _claimed(
+                        connection, wanted, lambda: _rows(connection.exec_driver_sql(sql, values).all())
+                    )
+                )
+            else:
+                found = _rows(self._database.run(sql, values))
+            if found[2]:
+                self._left_beside()
+            return self._given(*found)
+        task = TASK.format(size="length")
+        if not wanted.claims:
             return self._given(
                 *self._database.write_directly(
-                    lambda driver: borrowed_matches.take(driver, wanted, told, TASK.format(size="length"))
+                    lambda driver: borrowed_matches.take(driver, wanted, told, task)
                 )
             )
-        sql = borrowed_matches.POSTGRESQL.format(task=TASK.format(size="pg_column_size"))
-        values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
-        if wanted.claim is None:
-            rows = self._database.run(sql, values)
-        else:
-            # Claims are looked at by whoever is alone, so that no two pass a limit together.
-            rows = self._database.write(lambda connection: connection.exec_driver_sql(sql, values).all())
-        found = [tuple(one[2:]) for one in rows if one[2] is not None]
-        if found:
-            self._left_beside()
-        return self._given(bool(rows[0][0]), bool(rows[0][1]), found)
+        return self._given(
+            *self._database.write(
+                lambda connection: _claimed(
+                    connection,
+                    wanted,
+                    lambda: borrowed_matches.take(driver(connection), wanted, told, task),
+                )
+            )
+        )
 
     def _report(self, wanted: Wanted) -> None:
         """Write down, now and then, that a pilot of the queue called."""
@@ -210,6 +229,27 @@ class Matches:
             for id_, record in missing.items():
                 known[record] = task_rows.task(record, specs[id_])
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
+
+
+def _claimed(connection: Connection, wanted: WantedElsewhere, take: Callable[[], _Taken]) -> _Taken:
+    """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
+
+    The caller is alone, so that no two pass a limit together.
+    """
+    deltas = Deltas(connection)
+    deltas.look_up(wanted.claims)
+    if deltas.room(wanted.claims, wanted.most) < wanted.most:
+        return True, True, []
+    given = take()
+    deltas.count_matches(wanted.claims, len(given[2]))
+    deltas.write(connection)
+    return given
+
+
+def _rows(answer: Sequence[Any]) -> _Taken:
+    """Read the answer of PostgreSQL's function."""
+    alive, good, *_ = answer[0]
+    return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
 
 
 def _told(meaning: int, wanted: Wanted | WantedElsewhere) -> Callable[[int], str]:

@@ -15,6 +15,7 @@ from pilotage.model.counters import (
     PILOTS_BY_QUEUE,
     TRANSFERS_BY_LINK,
 )
+from pilotage.model.federation import Site
 from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.storage_spaces import StorageSpace
@@ -274,9 +275,14 @@ class RecordReader:
         """Advertisements of sites, and jobs by queue, as parts of a world."""
         return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
 
-    def advertisements(self, site: str | None = None) -> tuple[Advertisement, ...]:
-        """Advertisements of all sites, or of one, with what was handed to them since."""
-        return advertisements.read(self._connection, site)
+    def advertisements(self) -> tuple[Advertisement, ...]:
+        """Advertisements of all sites."""
+        return advertisements.read(self._connection)
+
+    def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
+        """Advertisements that bound sites: of those with limits, and all that sites sent."""
+        limited = [site.name for site in sites if site.is_limited]
+        return advertisements.read(self._connection, limited, pushed=True)
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""

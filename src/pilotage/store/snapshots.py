@@ -163,7 +163,8 @@ class Snapshots:
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
             found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit), apart)
-            return _to_broker(reader, world, found) if found or not if_any else {}
+            most_ahead = limit if state is JobState.DEFINED else 0
+            return broker_facts.read(reader, world, found, most_ahead, apart) if found or not if_any else {}
 
         return self._world(time, seed, read)
 
@@ -177,7 +178,7 @@ class Snapshots:
             if not idle or not any(elsewhere):
                 return {"job_counts": counts, "queue_reports": reports}
             found = waiting.oldest(reader, JobState.ACTIVATED, limit, waiting.equally(limit), apart)
-            return _to_broker(reader, world, found)
+            return broker_facts.read(reader, world, found)
 
         return self._world(time, seed, read)
 
@@ -204,7 +205,7 @@ class Snapshots:
                 found = _as_they_stand(reader, task, limit)
             else:
                 found = reader.jobs_where(_j.id == job, _j.task == task)
-            parts = _to_broker(reader, world, found) | {"tasks": reader.tasks([task])}
+            parts = broker_facts.read(reader, world, found) | {"tasks": reader.tasks([task])}
             defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
             return parts | {"jobs": tuple(defined), "job_counts": _without(parts["job_counts"], found)}
 
@@ -232,7 +233,7 @@ class Snapshots:
                 "task_queues": reader.task_queues(),
                 "pilots": _by_id(self._live.read(reader.connection), lately),
                 "job_counts": reader.job_counts(),
-                "advertisements": reader.advertisements(),
+                "advertisements": reader.bounding_advertisements(world.federation.sites),
                 "iterated": reader.iterated(PROVISION),
                 **borrowings.borrowable_lines(reader),
             }
@@ -360,27 +361,6 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
         for task in found
         if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
     ]
-
-
-def _to_broker(reader: RecordReader, world: World, found: Sequence[Job]) -> dict[str, Any]:
-    """Jobs with all that a brokerage reads."""
-    inputs, asking = reader.inputs_of(found), reader.tasks_of(found)
-    # The production brokerage reads those of forwarding sites alone, and most passes are its own.
-    others = world.federation.plugins or any(task.spec.brokerage for task in asking)
-    others = others or any(queue.forwards for queue in world.federation.queues)
-    return {
-        "jobs": broker_facts.with_first_skips(reader, found),
-        "tasks": asking,
-        "advertisements": reader.advertisements() if others else (),
-        "files": inputs,
-        "replicas": reader.replicas_of(inputs),
-        "job_counts": reader.job_counts(),
-        "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, world),
-        "failures": failures.of_places(reader, world.time),
-        "failed_deliveries": reader.failed_deliveries(),
-        "storage_spaces": reader.storage_spaces(),
-    }
 
 
 def _as_they_stand(reader: RecordReader, task: int, limit: int) -> tuple[Job, ...]:

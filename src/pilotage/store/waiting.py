@@ -108,6 +108,16 @@ def equally(limit: int) -> Parts:
     return parts
 
 
+def above(priority: int, limit: int) -> Parts:
+    """Parts that are equal for each task whose first job has a higher priority, about ``limit`` in all."""
+
+    def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
+        tasks_ = [one.task for one in waiting() if one.priority > priority][:limit]
+        return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
+
+    return parts
+
+
 def _waiting(reader: RecordReader, state: JobState, apart: Apart) -> list[Waiting]:
     found = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
     rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])

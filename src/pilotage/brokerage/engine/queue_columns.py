@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pilotage.model.advertisements import current
 from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.fairshare import FairsharePolicy, FairshareWork
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
-from pilotage.model.site_limits import matches_left
+from pilotage.model.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
 from pilotage.model.storage_rests import StorageRest, resting_at
@@ -33,13 +32,11 @@ _COUNTED = (
 )
 
 
-class Handed(NamedTuple):
-    """The jobs handed to a site since its advertisement of this number, and how many its throttle takes."""
+class Throttled(NamedTuple):
+    """The tightest limit of a site in jobs, and the jobs of ours there that it counts (M5)."""
 
-    site: str
-    number: int
-    jobs: int
     most: int
+    jobs: int
 
 
 class SpaceColumns(NamedTuple):
@@ -63,7 +60,7 @@ class LiveColumns:
     ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
     knows that it can start none, with ``pilots_problem``. ``rests`` are those of whole queues (F2).
     ``storage_rests`` are those that are not over (F4).
-    ``forwarded`` tells what was handed to the sites of queues that forward whole jobs, by queue (M8).
+    ``throttled`` tells how full the sites are that have limits, by queue (M8).
     """
 
     time: float
@@ -80,7 +77,7 @@ class LiveColumns:
     arriving: Mapping[int, int]
     rests: tuple[Rest, ...]
     storage_rests: tuple[StorageRest, ...]
-    forwarded: Mapping[int, Handed]
+    throttled: Mapping[int, Throttled]
     space: SpaceColumns
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
@@ -227,22 +224,25 @@ class QueueColumns:
             arriving=self._arriving(world.link_counts),
             rests=self._rests(world),
             storage_rests=self._storage_rests(world),
-            forwarded=self._forwarded(world),
+            throttled=self._throttled(world),
             space=self._space(world),
         )
         return replace(self, live=live)
 
-    def _forwarded(self, world: World) -> dict[int, Handed]:
-        """Collect what was handed to forwarding sites since they advertised, where they lately did (M5)."""
-        told = {one.site: one for one in world.advertisements}
-        sites = {site.name: site for site in self.federation.sites}
-        period = self.federation.brokerage.advertise_period
+    def _throttled(self, world: World) -> dict[int, Throttled]:
+        """Tell how full the sites with limits are, by queue (M5, M8)."""
+        bounds = all_bounds(world)
+        there = jobs_there(self.federation, world.job_counts) if bounds else {}
         found = {}
-        for queue in self.federation.queues if told else ():
-            ad = told.get(queue.site)
-            if queue.forwards and ad is not None and current(ad, world.time, period):
-                most = matches_left(sites[queue.site], ad)
-                found[self.index[queue.name]] = Handed(ad.site, ad.number, ad.handed, most)
+        for queue in self.federation.queues if bounds else ():
+            if (own := bounds.get(queue.site)) is not None:
+                jobs, submitting = there.get(queue.site, NOBODY)
+                counted = [
+                    Throttled(most, count)
+                    for most, count in ((own.jobs, jobs), (own.submitting, submitting))
+                    if most is not None
+                ]
+                found[self.index[queue.name]] = min(counted, key=lambda one: one.most - one.jobs)
         return found
 
     def _space(self, world: World) -> SpaceColumns:
@@ -314,7 +314,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         arriving={},
         rests=(),
         storage_rests=(),
-        forwarded={},
+        throttled={},
         space=SpaceColumns(free=np.full(queues, np.inf), total=unknown, told=unknown),
     )
 

@@ -4,6 +4,7 @@
 
 - ``library`` is the ClassAd library, which nothing else imports;
 - ``site_ads`` and ``job_ads`` say what each side tells and requires, ``fitness`` what queues can run at all;
+- ``turns`` puts groups in order, those that wait for the next cycle among them;
 - ``sites`` counts what was matched in the cycle, ``matching`` evaluates both sides over all sites at once;
 - ``cycle`` has the plugin, and draws sites and queues, ``reasons`` names the parts that were not true.
 """

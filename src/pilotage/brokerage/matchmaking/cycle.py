@@ -10,7 +10,7 @@ import numpy as np
 
 from pilotage.brokerage.engine.arrays import Codes, Mask
 from pilotage.brokerage.engine.decision_draft import DecisionDraft
-from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.plugin_options import OptionError
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
 from pilotage.brokerage.engine.spec_table import SpecTable
@@ -27,6 +27,7 @@ from .reasons import Closed, Reasoned, Reasons, Turn
 from .site_ads import site_ads
 from .site_matches import JobMatch, Matchmaker
 from .sites import AdvertisedSites
+from .turns import GroupTurn, turns_of
 
 BLOCK = 1 << 20
 """Pairs of group and queue examined together: bounds the memory that a cycle takes at a time."""
@@ -36,7 +37,8 @@ class Matchmaking:
     """Jobs by priority, then age, each to a site drawn among those of the highest Rank that match it.
 
     Both Requirements must be true. A queue of the site is drawn among those that can run the job. Each match
-    counts at its site, and what matches nothing is PENDING until the next cycle. It takes no options.
+    counts at its site, and what matches nothing is PENDING until the next cycle. Between cycles no job takes
+    a place that a waiting job of higher priority could take (M7). It takes no options.
     """
 
     waits_for_cycle = True
@@ -51,13 +53,11 @@ class Matchmaking:
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs, or two."""
         queues = self._columns.of(world.federation).during(world)
-        groups = sorted(
-            groups_of(world, queues, specs=self._specs), key=lambda group: (-group.priority, group.jobs[0])
-        )
         cycle = _MatchmakingCycle(world, queues, self._specs)
+        turns = turns_of(world, queues, self._specs, cycle.next)
         rows = max(1, BLOCK // len(queues))
-        for start in range(0, len(groups), rows):
-            cycle.decide(groups[start : start + rows])
+        for start in range(0, len(turns), rows):
+            cycle.decide(turns[start : start + rows])
         return cycle.decision()
 
 
@@ -68,7 +68,7 @@ class _MatchmakingCycle:
         self._specs = specs
         period = world.federation.brokerage.match_period
         # At whole periods since 1970, so that all passes, and all servers, wait for the same moment.
-        self._next = float((floor(world.time / period) + 1) * period)
+        self.next = float((floor(world.time / period) + 1) * period)
         self._queues = queues
         self._sites = AdvertisedSites(site_ads(world))
         places = {one.name: place for place, one in enumerate(self._sites.ads)}
@@ -93,14 +93,29 @@ class _MatchmakingCycle:
             reasoned.packed()
         return self._facts.facts()
 
-    def decide(self, groups: Sequence[Group]) -> None:
+    def decide(self, turns: Sequence[GroupTurn]) -> None:
         """Match groups one after another, as each changes what the sites take."""
+        groups = [turn.group for turn in turns]
         tasks = TaskColumns.of(groups, self._queues, self._specs)
         found = examine(CHECKS, tasks, self._queues, self._facts)
         able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
         missing = tasks.missing_files(self._queues) > 0
-        for row, group in enumerate(groups):
-            self._decide(group, row, able[row], missing[row], found)
+        for row, turn in enumerate(turns):
+            if turn.is_here:
+                self._decide(turn.group, row, able[row], missing[row], found)
+            if turn.waiting:
+                self._hold(turn, able[row])
+
+    def _hold(self, turn: GroupTurn, able: Mask) -> None:
+        """Keep places for jobs that wait, from jobs of lower priority (M7)."""
+        match = self._matchmaker.match(job_ad(turn.group))
+        self._sites.hold(match.candidates(self._sites) & self._by_site(able), turn.waiting, match.moves)
+
+    def _by_site(self, able: Mask) -> Mask:
+        """Sites with a queue that can run the jobs (S,)."""
+        found: Mask = np.zeros(len(self._sites), dtype=bool)
+        found[self._at[able]] = True
+        return found
 
     def _decide(self, group: Group, row: int, able: Mask, missing: Mask, found: Examination) -> None:
         match = self._matchmaker.match(job_ad(group))
@@ -112,7 +127,7 @@ class _MatchmakingCycle:
             turn = self._turn(group, row, match, able)
         rest = group._replace(jobs=group.jobs[len(moved) :])
         if rest.jobs:
-            waiting = self._draft.suspend(rest, "no site matches (M7)", self._next)
+            waiting = self._draft.suspend(rest, "no site matches (M7)", self.next)
             self._explain(replace(turn, moved=waiting), found)
 
     def _explain(self, turn: Turn, found: Examination) -> None:
@@ -122,7 +137,8 @@ class _MatchmakingCycle:
     def _turn(self, group: Group, row: int, match: JobMatch, able: Mask) -> Turn:
         """The standing of all sites for a group now."""
         ranks = match.ranks(self._sites)[self._at]
-        chosen = np.flatnonzero(able & match.candidates(self._sites)[self._at])
+        kept = self._sites.kept
+        chosen = np.flatnonzero(able & (match.candidates(self._sites) & ~kept)[self._at])
         # By Rank, equals by the order of queues: what people read is stable, chance decides only the draw.
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]
         return Turn(
@@ -133,6 +149,7 @@ class _MatchmakingCycle:
                 Closed(throttle.demand.part, throttle.demand.label, throttle.closed)
                 for throttle in self._sites.throttles
             ],
+            kept=kept,
             candidates=best,
             ranks=ranks[best].tolist(),
             moved=(),
@@ -142,8 +159,7 @@ class _MatchmakingCycle:
 
     def _place(self, group: Group, match: JobMatch, able: Mask) -> list[int]:
         """Draw a site and a queue of it for one job after another, until none matches; the queues."""
-        by_site = np.zeros(len(self._sites), dtype=bool)
-        by_site[self._at[able]] = True
+        by_site = self._by_site(able)
         placed = []
         for _ in group.jobs:
             site = self._drawn(match, by_site)
@@ -157,7 +173,7 @@ class _MatchmakingCycle:
 
     def _drawn(self, match: JobMatch, by_site: Mask) -> int | None:
         """A site among those of the highest Rank that match, by the world's seed (M4)."""
-        willing = np.flatnonzero(match.candidates(self._sites) & by_site)
+        willing = np.flatnonzero(match.candidates(self._sites) & by_site & ~self._sites.kept)
         if not len(willing):
             return None
         ranks = match.ranks(self._sites)[willing]
@@ -167,7 +183,8 @@ class _MatchmakingCycle:
     def _send(self, group: Group, placed: Sequence[int], missing: Mask, match: JobMatch) -> tuple[int, ...]:
         """Move the oldest jobs to the first queue, and so on; returns them in the order of the moves.
 
-        What is claimed is what the decision rests on: the site's advertisement, and how much was matched.
+        What is claimed is what the decision rests on: the site's advertisement, and the matches that its own
+        requirements read. Its limits are claimed for any brokerage (M8).
         """
         moved = 0
         for queue, jobs in Counter(placed).items():

@@ -23,7 +23,12 @@ def ad(attributes: Mapping[str, Constant]) -> Ad:
 
 
 def _plain(value: Constant) -> Constant:
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, str) and not value.isascii():
+        # Half a pair of surrogates, in the name of a task, would end the process.
+        return value.encode(errors="replace").decode()
+    return value
 
 
 def evaluated(text: str, own: Ad, other: Ad) -> object:

@@ -24,6 +24,13 @@ NO_AD = Label(
     rule="M2", name="advertisement", mend="operator", lifted_by="the site advertises what it has and runs"
 )
 
+KEPT = Label(
+    rule="M7",
+    name="places left",
+    mend="wait",
+    lifted_by="the next match-making cycle, in which the highest priority goes first",
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closed:
@@ -36,12 +43,16 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """The turn of a group: the standing of all sites then, and what became of its jobs."""
+    """The turn of a group: the standing of all sites then, and what became of its jobs.
+
+    ``kept`` marks sites whose places are kept for waiting jobs of higher priority (M7).
+    """
 
     group: Group
     row: int
     terms: Sequence[Term]
     closed: Sequence[Closed]
+    kept: Mask
     candidates: Codes
     ranks: Sequence[float]
     moved: tuple[int, ...]
@@ -68,6 +79,7 @@ class Reasons:
             self._kept.append(term)  # so that no other object gets its id
             found.append(self._refusal(id(term), term.part, term.label, term.refused, term.ad, term.of_site))
         found += [self._closed(one) for one in turn.closed]
+        found.append(self._packed(KEPT, turn.kept, "no waiting job of higher priority", "one that waits"))
         return tuple(refusal for refusal in found if refusal is not None)
 
     def _stale(self) -> PackedRefusal | None:

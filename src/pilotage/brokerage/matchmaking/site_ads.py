@@ -2,19 +2,30 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 
-from pilotage.model.advertisements import PERIODS, Advertisement, Constant, current
+from pilotage.model.advertisements import (
+    PERIODS,
+    Advertisement,
+    Constant,
+    canonical,
+    current,
+    problem,
+)
 from pilotage.model.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 from pilotage.model.decision import Label
+from pilotage.model.entry_points import entry_points
 from pilotage.model.federation import Federation, Queue, Site
-from pilotage.model.site_limits import counts, limits
+from pilotage.model.observations import ServerReport
+from pilotage.model.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
 from pilotage.model.stations import stations_of
 from pilotage.model.world import World
 
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
-MOVING = frozenset([CUR_MATCHES.lower(), MATCHED.lower()])
+CURRENT, SUBMITTING, PENDING = "CurrentJobs", "CurrentSubmittingJobs", "PendingJobs"
+MOVING = frozenset(name.lower() for name in (CUR_MATCHES, MATCHED, CURRENT, SUBMITTING, PENDING))
 """Attributes that move as jobs are matched, in lower case."""
 
 _JOBS = f"{CUR_MATCHES} < MaxJobs"
@@ -35,8 +46,8 @@ class SiteDemand:
 class SiteAd:
     """The ad of a site. ``stale`` says why it cannot match at all; empty where it can.
 
-    ``limit`` is the most matches since its advertisement that its throttle takes (M6); None where its other
-    requirements move with the matches too, so that no number tells it.
+    ``there`` are our jobs at the site now, ``room`` the jobs that its limits leave for more. ``simple`` has
+    the text's simple throttle; ``moves`` where requirements of its own read how many jobs were matched.
     """
 
     name: str
@@ -44,20 +55,36 @@ class SiteAd:
     demands: tuple[SiteDemand, ...]
     advertisement: Advertisement | None
     stale: str
-    limit: int | None
+    there: JobsThere = NOBODY
+    room: int = 0
+    simple: bool = False
+    moves: bool = False
 
     def counts(self, matched: int) -> dict[str, int]:
-        """CurMatches and what was matched since the advertisement, with so many more matches (M5)."""
+        """The counts of M5 with so many more matches: our jobs as they are now, others' as last told.
+
+        CurMatches = CurrentJobs + JobsMatchedSinceLastAdvertisement. The latter are the jobs matched since,
+        as far as no pilot runs them yet: those that run, or have ended, submit nothing any more.
+        """
         told = self.advertisement
         if told is None:
             return {}
-        handed = max(told.matched + matched, told.handed)
-        return {CUR_MATCHES: told.current_jobs + handed, MATCHED: handed}
+        jobs, submitting = self.there.jobs + told.other_jobs, self.there.submitting
+        since = 0 if self.simple else min(told.matched, submitting)
+        # The simple throttle reads no matches: what it reads counts them itself.
+        counted = matched if self.simple else -since
+        return {
+            CURRENT: jobs + counted,
+            SUBMITTING: submitting + told.other_submitting_jobs + counted,
+            PENDING: submitting + told.other_pending_jobs + counted,
+            CUR_MATCHES: jobs + matched,
+            MATCHED: 0 if self.simple else since + matched,
+        }
 
     def text(self) -> str:
         """The ad as people read and exchange it."""
-        lines = [f"  {name} = {written(value)};" for name, value in self.attributes.items()]
-        lines += [f"  {name} = {count};" for name, count in self.counts(0).items()]
+        told = {**self.attributes, **self.counts(0)}
+        lines = [f"  {name} = {written(value)};" for name, value in told.items()]
         asked = " && ".join(f"({demand.part.text})" for demand in self.demands) or "true"
         return "\n".join(["[", *lines, f"  Requirements = {asked}", "]"])
 
@@ -74,17 +101,41 @@ def written(value: Constant) -> str:
 
 
 def site_ads(world: World) -> list[SiteAd]:
-    """The ad of every site that has a queue, by name."""
+    """The ad of every site that has a queue, by name. What is wrong with one concerns its site alone (M2)."""
     told = {one.site: one for one in world.advertisements}
     # A stream of its own: drawing sites and queues must not depend on how many ads there are.
     chances = np.random.default_rng([world.seed, 2])
     stations = stations_of(world.federation)
+    there = jobs_there(world.federation, world.job_counts)
+    silences = _silences(world)
     ads = []
     for site, queues in _sites(world.federation):
         own: dict[str, Constant] = {WORLD_TIME: int(world.time), WORLD_CHANCE: float(chances.random())}
-        own["StationNames"] = stations[site.name]
-        ads.append(_site_ad(site, queues, told.get(site.name), world, own))
+        ad = told.get(site.name)
+        given, faults = _given(site, ad)
+        stale = faults or _stale(ad, world, silences.get(site.name, ""))
+        attributes = _declared(site, queues, stations[site.name], given) | given | own
+        ads.append(_site_ad(site, ad, attributes, stale, there.get(site.name, NOBODY)))
     return ads
+
+
+def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant], str]:
+    """What operators and the site say, by the names that Pilotage reads, and what is wrong with it."""
+    said = canonical(site.attributes) | (canonical(told.attributes) if told else {})
+    faults = {name: fault for name, value in said.items() if (fault := problem(name, value))}
+    given = {name: value for name, value in said.items() if name not in faults}
+    words = "; ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
+    return given, f"its advertisement cannot be used: {words}"[:400] if faults else ""
+
+
+def _silences(world: World) -> Mapping[str, str]:
+    """What went wrong when the batch systems of sites were asked last, by site (M2)."""
+    sites = {queue.name: queue.site for queue in world.federation.queues}
+    failed: dict[str, ServerReport] = {}
+    for report in world.server_reports:
+        if report.error and report.queue in sites:
+            failed.setdefault(sites[report.queue], report)
+    return {site: f"queue {report.queue}: {report.error}" for site, report in failed.items()}
 
 
 def _sites(federation: Federation) -> Iterator[tuple[Site, list[Queue]]]:
@@ -97,42 +148,58 @@ def _sites(federation: Federation) -> Iterator[tuple[Site, list[Queue]]]:
 
 
 def _site_ad(
-    site: Site,
-    queues: list[Queue],
-    told: Advertisement | None,
-    world: World,
-    own: dict[str, Constant],
+    site: Site, told: Advertisement | None, attributes: dict[str, Constant], stale: str, there: JobsThere
 ) -> SiteAd:
-    attributes = _declared(site, queues, own["StationNames"]) | dict(site.attributes)
-    attributes |= dict(told.attributes) if told else {}
-    attributes |= limits(site, told) | _counted(told) | own | {"Name": site.name, "MyType": "Site"}
+    attributes |= limits(site, told)
+    if told is not None:
+        attributes |= {"AdvertisedAt": int(told.time), "PilotSlots": told.pilot_slots}
+    attributes |= {"Name": site.name, "MyType": "Site"}
     demands = tuple(_demands(site, told, attributes))
     return SiteAd(
         name=site.name,
         attributes=attributes,
         demands=demands,
         advertisement=told,
-        stale=_stale(told, world),
-        limit=_limit(demands, attributes) if told else 0,
+        stale=stale,
+        there=there,
+        room=bounds(site, told).left(there) if told else 0,
+        simple=site.throttle == "current",
+        moves=any(
+            found.name in MOVING
+            for demand in demands
+            if demand.label.rule != "M6"
+            for found in demand.part.references
+        ),
     )
 
 
-def _stale(told: Advertisement | None, world: World) -> str:
+def _stale(told: Advertisement | None, world: World, error: str) -> str:
     period = world.federation.brokerage.advertise_period
     if current(told, world.time, period):
         return ""
     if told is None:
         return "never advertised"
-    return f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
+    old = f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
+    if told.source == "pushed":
+        return old
+    since = datetime.fromtimestamp(told.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{old}: its batch system has not answered since {since}" + (f", {error[:300]}" if error else "")
 
 
-def _declared(site: Site, queues: list[Queue], stations: tuple[str, ...]) -> dict[str, Constant]:
-    """Attributes of a site from the federation: the most that any of its queues has; 0 is no limit."""
-    elements = sorted({queue.computing_element.kind for queue in queues if queue.computing_element})
+def _declared(
+    site: Site, queues: list[Queue], stations: tuple[str, ...], given: Mapping[str, Constant]
+) -> dict[str, Constant]:
+    """Attributes of a site from the federation: the most that any of its queues has; 0 is no limit.
+
+    Stations that operators or the site name stand in place of those of its storages.
+    """
+    named = given.get("StationNames") or ([given["StationName"]] if "StationName" in given else stations)
+    addresses = tuple(dict.fromkeys(entry_points(queues)))
     return {
-        "StationNames": stations,
-        "StationName": stations[0] if stations else "",
-        "EntryPoints": tuple(elements),
+        "StationNames": tuple(named),
+        "StationName": named[0] if named else "",
+        "EntryPoints": addresses,
+        "EntryPoint": addresses[0] if addresses else "",
         "MonitoringUrl": site.monitoring_url,
         "Nucleus": site.nucleus,
         "Queues": tuple(queue.name for queue in queues),
@@ -145,10 +212,6 @@ def _declared(site: Site, queues: list[Queue], stations: tuple[str, ...]) -> dic
 
 def _most(limits: list[float]) -> float:
     return 0.0 if 0 in limits else float(max(limits))
-
-
-def _counted(told: Advertisement | None) -> dict[str, Constant]:
-    return {**counts(told), "AdvertisedAt": int(told.time)} if told else {}
 
 
 def _demands(
@@ -166,7 +229,7 @@ def _demands(
 
 
 def _throttle(text: str) -> SiteDemand:
-    label = Label(rule="M6", name=text, mend="wait", lifted_by="jobs there end, and the site advertises anew")
+    label = Label(rule="M6", name=text, mend="wait", lifted_by="jobs there end")
     return SiteDemand(read(text, of_site=True).whole, label)
 
 
@@ -188,20 +251,3 @@ def _of_site(text: str) -> Label:
         mend="operator",
         lifted_by="the site asks for something else",
     )
-
-
-def _limit(demands: tuple[SiteDemand, ...], attributes: Mapping[str, Constant]) -> int | None:
-    """The number of matches since the advertisement that the published throttle bounds."""
-    rooms = {
-        _JOBS: ("MaxJobs", "CurrentJobs"),
-        _SUBMITTING: ("MaxSubmittingJobs", "CurrentSubmittingJobs"),
-        _PENDING: ("MaxPendingJobs", "PendingJobs"),
-    }
-    limits = [10**9]
-    for demand in demands:
-        if any(found.name in MOVING for found in demand.part.references):
-            if demand.label.rule != "M6":
-                return None
-            most, there = rooms[demand.part.text]
-            limits.append(int(attributes[most] - attributes[there]))
-    return min(limits)

@@ -10,6 +10,7 @@ import numpy as np
 from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.model.classad import AttributeReference, Subexpression
 from pilotage.model.decision import Value
+from pilotage.model.site_limits import ANY_NUMBER
 
 from . import library
 from .site_ads import MOVING, SiteAd, SiteDemand
@@ -48,6 +49,8 @@ class AdvertisedSites:
         self.ads = ads
         self._library = [library.ad(dict(one.attributes) | one.counts(0)) for one in ads]
         self._told = [{name.lower(): value for name, value in one.attributes.items()} for one in ads]
+        self._free = np.array([0 if one.moves else one.room for one in ads], dtype=np.int64)
+        self._held = np.zeros(len(ads), dtype=np.int64)
         self._kinds: dict[frozenset[str], tuple[Codes, list[int]]] = {}
         self._matches: list[list[int]] = [[] for _ in ads]
         self._moment = 0
@@ -100,8 +103,22 @@ class AdvertisedSites:
             self._kinds[names] = np.array(codes, dtype=np.intp), [site for _, site in first.values()]
         return self._kinds[names]
 
+    def hold(self, sites: Mask, jobs: int, moves: bool) -> None:
+        """Hold places at sites for waiting jobs that could take them: no job of a lower priority does (M7).
+
+        Where what the jobs ask for ``moves`` with the matches they could take any place that is left.
+        """
+        self._held[sites] += ANY_NUMBER if moves else jobs
+
+    @property
+    def kept(self) -> Mask:
+        """Sites of which waiting jobs of a higher priority could take all places that are left (S,)."""
+        kept: Mask = (self._held > 0) & (self._free <= self._held)
+        return kept
+
     def match(self, site: int) -> None:
         """Count one more job that was matched to a site (M5)."""
+        self._free[site] -= 1
         self._matches[site].append(self._moment)
         self._moment += 1
         self.versions[site] += 1
@@ -120,14 +137,14 @@ class AdvertisedSites:
         return len(found) if moment is None else bisect_left(found, moment)
 
     def limit(self, site: int, by_job: bool) -> int:
-        """The matches since its advertisement that a site may have with those of this cycle (M5).
+        """The matches since its advertisement that a site may have with those of this cycle.
 
-        Where nothing but the published throttle depends on matches that is its bound; else as many as were
-        seen when the last one was decided, so that jobs matched by others meanwhile hand these back.
+        Where requirements read matches, besides the limits that are claimed anyhow, they are as many as were
+        seen when the last one was decided: jobs that others matched meanwhile hand these back.
         """
         ad = self.ads[site]
-        if ad.limit is not None and not by_job:
-            return ad.limit
+        if not (ad.moves or by_job):
+            return ANY_NUMBER
         return (ad.advertisement.matched if ad.advertisement else 0) + self.matched(site)
 
     def told(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:

@@ -15,7 +15,6 @@ from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mas
 from pilotage.model.borrowing import binding_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
-from pilotage.model.site_limits import match_claim
 from pilotage.model.spec import Binding
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
@@ -176,19 +175,16 @@ class _ProductionCycle:
         return binding, tuple(self._queues.names[takers].tolist())
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
-        """Claims of jobs placed there: room in the share (B36), and at a forwarding site a match (M8)."""
+        """Claims of jobs placed there: room in the share (B36)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
-            handed = self._queues.live.forwarded.get(queue)
-            self._claims[key] = (
-                Claim(
-                    counter=JOBS_BY_QUEUE,
-                    key=(str(self._queues.names[queue]), share),
-                    states=_NEAR_STATES if local else QUEUED_JOBS,
-                    limit=limit,
-                ),
-                *((match_claim(handed.site, handed.number, handed.most),) if handed else ()),
+            claim = Claim(
+                counter=JOBS_BY_QUEUE,
+                key=(str(self._queues.names[queue]), share),
+                states=_NEAR_STATES if local else QUEUED_JOBS,
+                limit=limit,
             )
+            self._claims[key] = (claim,)
         return self._claims[key]
 
     def _suspend(self, group: Group) -> tuple[int, ...]:

@@ -10,7 +10,10 @@ from pilotage.model.decision import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteState:
-    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing."""
+    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing.
+
+    ``jobs`` and ``slots`` are our own there now; the current counts have others' as well.
+    """
 
     site: str
     source: str
@@ -20,6 +23,9 @@ class SiteState:
     matched: int | None
     max_jobs: int | None
     max_submitting_jobs: int | None
+    max_pending_jobs: int | None
+    jobs: int
+    slots: int
     problem: str
 
 

@@ -43,13 +43,15 @@ def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
     world = runtime.store.snapshots.for_explain(now, seed, task, limit=1)
     ads = runtime.store.snapshots.for_sites(now, seed).advertisements
     options: Mapping[str, object] = {}
-    world = replace(runtime.elements.reported(world), advertisements=ads)
+    told = runtime.elements.inquiries.unanswered()
+    world = replace(runtime.elements.reported(world), advertisements=ads, server_reports=told)
     choices = runtime.brokerages.get("matchmaking", options).decide(world).choices
     return _of_choice(choices[0], world) if choices else []
 
 
 def _world(runtime: Runtime) -> World:
-    return runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds())
+    world = runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds())
+    return replace(world, server_reports=runtime.elements.inquiries.unanswered())
 
 
 def _advertise(runtime: Runtime, record: NewAdvertisement, actor: str) -> None:
@@ -64,11 +66,14 @@ def _view(ad: SiteAd) -> SiteState:
         site=ad.name,
         source=told.source if told else "",
         advertised=told.time if told else None,
-        current_jobs=told.current_jobs if told else None,
-        current_submitting_jobs=told.current_submitting_jobs if told else None,
-        matched=told.handed if told else None,
+        current_jobs=max(ad.there.jobs, told.pilot_slots) + told.other_jobs if told else None,
+        current_submitting_jobs=ad.there.submitting + told.other_submitting_jobs if told else None,
+        matched=told.matched if told else None,
         max_jobs=ad.attributes.get("MaxJobs"),
         max_submitting_jobs=ad.attributes.get("MaxSubmittingJobs"),
+        max_pending_jobs=ad.attributes.get("MaxPendingJobs"),
+        jobs=ad.there.jobs,
+        slots=told.pilot_slots if told else 0,
         problem=ad.stale,
     )
 

@@ -21,18 +21,25 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
-    """Ask the batch systems of native sites for their counts, for the next advertisement."""
-    pushed = {told.site for told in world.advertisements if told.source == "pushed"}
+    """Ask the batch systems of native sites whose turn it is: their answers are the next advertisements."""
+    due = dict(advertising.due(world))
+    every = world.federation.brokerage.advertise_period
     for queue in world.federation.queues:
-        if queue.computing_element is not None and queue.site not in pushed:
+        if queue.computing_element is not None and queue.site in due:
+            told = due[queue.site]
+            ours = (told.live_pilots, told.waiting_pilots) if told else (0, 0)
             for server in servers_of(queue.computing_element):
-                runtime.elements.inquiries.survey(queue, place_of(queue, server), server, world.time)
+                place = place_of(queue, server)
+                runtime.elements.inquiries.survey(queue, place, server, world.time, every, ours)
 
 
 def _idle(world: World) -> Iterator[str]:
-    if not advertising.due(world):
+    due = advertising.due(world)
+    if not due:
         told = counted(len(world.advertisements), "advertisement")
         yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"
+    else:
+        yield f"no batch system of {', '.join(site for site, _ in due)} has answered since (M2)"
 
 
 STEP = Step(

@@ -8,6 +8,7 @@ from itertools import chain
 from math import inf
 
 from pilotage.brokerage import soundness
+from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
@@ -34,7 +35,15 @@ def _plugin_of(task: Task, world: World) -> str:
 
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """The decision of one plugin for its tasks. Raises ``brokerage.PluginError`` and whatever it raises."""
+    """The decision of one plugin for its tasks, within the limits of all sites (M8).
+
+    Raises ``brokerage.PluginError`` and whatever it raises.
+    """
+    return with_site_claims(chosen(world, plugin, brokerages), world)
+
+
+def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
+    """The decision of one plugin for its tasks, as it says it: whoever uses it claims the limits of sites."""
     own = restricted(world, plugin)
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
@@ -47,7 +56,12 @@ def restricted(world: World, plugin: str) -> World:
     if len(tasks) == len(world.tasks):
         return world
     ids = {task.id for task in tasks}
-    return replace(world, tasks=tasks, jobs=tuple(job for job in world.jobs if job.task in ids))
+    return replace(
+        world,
+        tasks=tasks,
+        jobs=tuple(job for job in world.jobs if job.task in ids),
+        ahead=tuple(job for job in world.ahead if job.task in ids),
+    )
 
 
 def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
@@ -109,7 +123,8 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     world = runtime.store.snapshots.for_broker(
         now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart
     )
-    return runtime.elements.reported(world)
+    told = runtime.elements.inquiries.unanswered() if world.advertisements else ()
+    return replace(runtime.elements.reported(world), server_reports=told)
 
 
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:

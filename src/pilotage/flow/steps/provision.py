@@ -12,7 +12,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Create, Decision
 from pilotage.model.identity import Credential
-from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
+from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.step_names import PROVISION
 from pilotage.model.subjects import PILOT, QUEUE, TASK_QUEUE
 from pilotage.model.work import NewPilot, Pilot
@@ -68,10 +68,13 @@ def _ask(runtime: Runtime, world: World) -> None:
         queue = queues[question.queue]
         place = place_of(queue, question.server)
         inquiries.ask(queue, place, question, world.time, world.federation.director.rest)
-    for queue in queues.values():
-        if queue.computing_element and queue.computing_element.rank:
-            for server in servers.names(queue):
-                inquiries.survey(queue, place_of(queue, server), server, world.time)
+    ranked = [queue for queue in queues.values() if queue.computing_element and queue.computing_element.rank]
+    live = [pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS] if ranked else []
+    for queue in ranked:
+        there = [pilot.state in WAITING_PILOTS for pilot in live if pilot.site == queue.site]
+        for server in servers.names(queue):
+            place = place_of(queue, server)
+            inquiries.survey(queue, place, server, world.time, pilots=(len(there), sum(there)))
 
 
 def _resubmit(runtime: Runtime, world: World) -> None:
@@ -147,7 +150,7 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
             cores=pilot.cores,
             memory=pilot.memory,
             walltime=pilot.walltime,
-            slots=element_of(queues[pilot.queue]).pilot_slots,
+            slots=pilot.slots,
             control_groups=element_of(queues[pilot.queue]).control_groups,
         )
         orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.bindings import said
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.passes import Pass
@@ -15,13 +16,14 @@ from pilotage.model.federation import Federation
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.joining import joined
 from pilotage.model.moves import FRESH
+from pilotage.model.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.step_names import REBIND
 from pilotage.model.subjects import QUEUE, TASK
 from pilotage.model.work import Job
 from pilotage.model.world import World
 
-from .broker import decide, plugins, restricted
+from .broker import chosen, plugins, restricted
 
 PATIENCE = 5.0
 """Seconds that a job waits for the pilots of its own queue, which may be on their way to ask."""
@@ -33,7 +35,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, of those
     that it takes, and no more than it has idle slots; the brokerage decides as if there were no other queue.
     A job that it refuses stays where it is, and so does one whose task, VO or brokerage said that it is bound
-    early (E1).
+    early (E1). Of other sites' jobs no more come than the limits of the site take (M8).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
@@ -52,16 +54,44 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     ]
     decisions: list[Decision] = []
     held, sizes = _held_files(world), {file.name: file.size for file in world.files}
+    rooms = _Rooms(world)
     for name, slots in idle.items():
         place = partial(_placed, world, name, plugin, brokerages)
         # They could start there without moving a byte.
-        near = [job for job in waiting if held[name].issuperset(job.inputs)]
+        near = rooms.fitting(name, [job for job in waiting if held[name].issuperset(job.inputs)])
         offered = _fitting(near, sizes, place)[:slots] if len(near) > slots else near
         if offered and (placed := place(offered)).changes:
             moved = {id_ for move in placed.moves for id_ in move.ids}
+            rooms.take(name, [job for job in waiting if job.id in moved])
             waiting = [job for job in waiting if job.id not in moved]
             decisions.append(placed)
-    return joined(REBIND, world, decisions)
+    return with_site_claims(joined(REBIND, world, decisions), world)
+
+
+class _Rooms:
+    """The jobs of other sites that each site with limits takes."""
+
+    def __init__(self, world: World) -> None:
+        self._sites = {queue.name: queue.site for queue in world.federation.queues}
+        there = jobs_there(world.federation, world.job_counts)
+        self._left = {site: own.left(there.get(site, NOBODY)) for site, own in all_bounds(world).items()}
+
+    def fitting(self, queue: str, jobs: Sequence[Job]) -> Sequence[Job]:
+        """The jobs that the site of a queue takes of these: its own, and others as far as it has room."""
+        left = self._left.get(self._sites[queue])
+        if left is None:
+            return jobs
+        others = iter(range(left))
+        return [job for job in jobs if self._is_near(job, queue) or next(others, None) is not None]
+
+    def take(self, queue: str, jobs: Sequence[Job]) -> None:
+        """Count jobs that go to a queue."""
+        site = self._sites[queue]
+        if site in self._left:
+            self._left[site] -= sum(not self._is_near(job, queue) for job in jobs)
+
+    def _is_near(self, job: Job, queue: str) -> bool:
+        return self._sites.get(job.queue) == self._sites[queue]
 
 
 def _held_files(world: World) -> dict[str, set[str]]:
@@ -94,7 +124,7 @@ def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offere
         federation=_with_one_queue(world.federation, name),
         jobs=tuple(replace(job, state=JobState.DEFINED, queue="") for job in offered),
     )
-    return _taken_along(decide(alone, plugin, brokerages), {job.id: job for job in offered})
+    return _taken_along(chosen(alone, plugin, brokerages), {job.id: job for job in offered})
 
 
 def _with_one_queue(federation: Federation, name: str) -> Federation:

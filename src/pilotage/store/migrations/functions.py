@@ -82,10 +82,8 @@ CREATE FUNCTION borrow_jobs(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
   asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
-  limited boolean, claim_site text, claim_number text, claim_limit integer,
   told_containment text, told_node text, at_time double precision,
 {_ROWS}DECLARE
-  claimed boolean := true;
   given_jobs bigint := 0;
 BEGIN
   -- This also locks the pilot, so that nobody ends it meanwhile.
@@ -93,13 +91,7 @@ BEGIN
     containment = told_containment, node = told_node
   WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
     AND (matched > 0) = known_used;
-{_STANDING}  IF good AND limited THEN
-    UPDATE counters SET count = count + most
-    WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
-      AND counters.state = 'matched' AND count - 1 + most <= claim_limit;
-    claimed := FOUND;
-  END IF;
-  IF good AND claimed THEN
+{_STANDING}  IF good THEN
     RETURN QUERY
       WITH held AS MATERIALIZED (
         SELECT jobs.id, wanted.* FROM unnest(
@@ -133,13 +125,8 @@ BEGIN
   IF alive AND given_jobs < most THEN
     UPDATE pilots SET matched = matched - most + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
-  IF good AND limited AND claimed AND given_jobs < most THEN
-    UPDATE counters SET count = count - most + given_jobs
-    WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
-      AND counters.state = 'matched';
-  END IF;
 {_NOTHING}"""
-"""Gives jobs that wait at other queues, each only from where it was seen (E2); a claim bounds them all."""
+"""Gives jobs that wait at other queues, each only from where it was seen (E2)."""
 
 
 def make(connection: Connection) -> None:

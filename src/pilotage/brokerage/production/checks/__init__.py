@@ -7,7 +7,7 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 from pilotage.brokerage.engine import house_checks
 from pilotage.brokerage.engine.check import Check, Verdict
 
-from . import admission, data_movement, forwarding, network, nucleus, size, status, walltime
+from . import admission, data_movement, network, nucleus, site_throttle, size, status, walltime
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
@@ -19,7 +19,7 @@ CHECKS: tuple[Check, ...] = tuple(
         + walltime.CHECKS
         + admission.CHECKS
         + house_checks.CHECKS
-        + forwarding.CHECKS,
+        + site_throttle.CHECKS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
