@@ -19,7 +19,7 @@ from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
 
 Route = tuple[str, str]
 
-OPEN = {("GET", "/health")}
+OPEN = {("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 OPERATORS = {
     ("POST", "/transfers/priorities"),
     ("POST", "/storages/{storage}/lift"),

@@ -7,16 +7,16 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.store import NoFederation
+from pilotage.store import NoFederation, TooBroad
 
 from . import (
     datasets,
     federation,
     files,
+    health,
     jobs,
     pilot_agent,
     pilot_files,
@@ -44,18 +44,12 @@ ROUTERS = (
 )
 
 
-class Health(BaseModel):
-    """A sign of life, and the server that gives it."""
-
-    status: str
-    version: str
-
-
 def create_app(runtime: Runtime) -> FastAPI:
     """The API of one Pilotage."""
     app = _routed()
     app.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     app.state.runtime = runtime
+    app.state.readiness = health.Readiness(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
     calls = {f"{PREFIX}{path}": call for path, call in pilot_agent.FAST_CALLS.items()}
     app.add_middleware(FastPath, calls=calls, handlers=_HANDLERS)
@@ -85,16 +79,10 @@ def _routed() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    app.add_api_route(f"{PREFIX}/health", _health, response_model=Health, tags=["health"])
-    for room in ROUTERS:
+    for room in (*ROUTERS, health):
         # To include a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
     return app
-
-
-async def _health() -> Health:
-    """Tell whether the server answers; open to everybody."""
-    return Health(status="ok", version=version("pilotage"))
 
 
 async def _not_understood(_: Request, fault: RequestValidationError) -> Response:
@@ -119,11 +107,16 @@ async def _not_yet(_: Request, fault: NoFederation) -> Response:
     return answer({"detail": str(fault)}, 409)
 
 
+async def _too_broad(_: Request, fault: TooBroad) -> Response:
+    return answer({"detail": [{"field": "match", "message": str(fault)}]}, 422)
+
+
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     RequestValidationError: _not_understood,
     PilotGone: _gone,
     KeyReused: _reused,
     LeaseTooShort: _too_short,
     NoFederation: _not_yet,
+    TooBroad: _too_broad,
 }
 """What answers the faults of steps and requests; every other fault is the guard's."""

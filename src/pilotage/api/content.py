@@ -17,8 +17,9 @@ class FileContent(StreamingResponse):
         chunks: Generator[bytes],
         status_code: int = 200,
         headers: Mapping[str, str] | None = None,
+        media_type: str = "application/octet-stream",
     ) -> None:
-        super().__init__(chunks, status_code, headers, media_type="application/octet-stream")
+        super().__init__(chunks, status_code, headers, media_type=media_type)
         self._chunks = chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

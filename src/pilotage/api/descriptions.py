@@ -141,6 +141,8 @@ FIELDS: Mapping[str, str] = {
     "tokens": "tokens, newest first",
     "transfer": "the transfer's record",
     "transfers": "transfers: their records, or their number by state",
+    "failing_loops": "loops whose last pass failed, with the error",
+    "Ready.problems": "what keeps the server from its work",
     "set_aside": "which steps fail at it and have set it aside, with the error and what lifts it",
     "troubles": "why nothing starts where its jobs wait for a pilot",
     "unit": "unit of need and best",

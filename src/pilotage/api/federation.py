@@ -12,8 +12,10 @@ from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.world import World
 from pilotage.store import FederationRenamed
 
+from . import world_process
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
+from .content import FileContent
 from .dependencies import PREFIX, TheRuntime, TheStore
 from .documents import Declared, read
 
@@ -79,7 +81,8 @@ def put_federation(
 @router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))
 def get_world(runtime: TheRuntime) -> Response:
     """All that decisions read, as of now: any of them can be made again from this."""
-    return answer(runtime.store.snapshots.whole(runtime.clock(), runtime.seeds()))
+    runtime.store.federation()  # 409 where there is none
+    return FileContent(world_process.pieces(runtime), media_type="application/json")
 
 
 def without_options(federation: Federation) -> Federation:

@@ -40,6 +40,15 @@ DISCARD_TIMEOUT = 5.0
 PEOPLE_AT_ONCE = 24
 """Requests of people that are worked on at once. There are 40 threads: the others are left to pilots."""
 
+EACH_AT_ONCE = 6
+"""Of these, requests of one person: four people at their limit leave room to nobody else, one does."""
+
+MOST_WAITING = 200
+"""Requests of one person that wait for room; further ones are refused."""
+
+ROOM_TIMEOUT = 60.0
+"""Seconds for which a request waits for room."""
+
 LARGE = (
     "/tasks",
     "/files",
@@ -78,15 +87,22 @@ class Guard:
         self._tokens = tokens
         # Pilots' calls are short and many; a person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
+        self._each: dict[str, _Room] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._path(scope).startswith("/health"):
+            # Whatever else goes on: it takes no thread that others could hold.
+            await self._serve(scope, receive, send, lambda: None)
+            return
         receive = incoming = _Incoming(receive)
         try:
             body = await self._admitted(Request(scope), receive)
+            # Only now that the body is here: a client that sends slowly takes no place from others.
+            release = await self._room(Request(scope))
         except _Refusal as refusal:
             # Clients that are still sending would never read the answer: a part of the rest is thrown away.
             await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
@@ -98,12 +114,46 @@ class Guard:
             return
         if body is not None:
             receive = replayed(body, receive)
-        if self._path(scope).startswith("/pilot/"):
-            await self._serve(scope, receive, send, lambda: None)
-        else:
-            # Only now that the body is here: a client that sends slowly takes no place from others.
-            await self._people.acquire()
-            await self._serve(scope, receive, send, _once(self._people.release))
+        await self._serve(scope, receive, send, release)
+
+    async def _room(self, request: Request) -> Callable[[], None]:
+        """Wait for room for a person's request; returns what gives it back. Raises :class:`_Refusal`."""
+        if self._path(request.scope).startswith("/pilot/"):
+            return lambda: None
+        token = bearer_of(request.headers.get("authorization", ""))
+        caller = await self._tokens().find(token) if token else None
+        # Whoever is not known is refused by the routes at once, and shares room with his like.
+        person = f"{caller.identity.vo}:{caller.identity.name}" if caller else ""
+        room = self._each.setdefault(person, _Room())
+        if room.asked >= EACH_AT_ONCE + MOST_WAITING:
+            raise _Refusal(429, f"{room.asked} requests of yours are worked on or wait; send fewer at once")
+        room.asked += 1
+
+        def release() -> None:
+            room.asked -= 1
+            if not room.asked:
+                self._each.pop(person, None)
+
+        try:
+            async with asyncio.timeout(ROOM_TIMEOUT):
+                await room.places.acquire()
+                try:
+                    await self._people.acquire()
+                except BaseException:
+                    room.places.release()
+                    raise
+        except BaseException as error:
+            release()
+            if isinstance(error, TimeoutError):
+                raise _Refusal(503, f"no room for the request within {ROOM_TIMEOUT:g} s") from None
+            raise
+
+        def give_back() -> None:
+            self._people.release()
+            room.places.release()
+            release()
+
+        return _once(give_back)
 
     def _path(self, scope: Scope) -> str:
         return str(scope["path"]).removeprefix(self._prefix)
@@ -175,6 +225,14 @@ async def _read(receive: Receive, limit: int) -> bytes:
             raise _Refusal(413, f"the request has more than {MOST_VALUES} values; send it in parts")
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+class _Room:
+    """The room of one person, and how many requests have asked for it."""
+
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(EACH_AT_ONCE)
+        self.asked = 0
 
 
 class _Incoming:

@@ -25,6 +25,12 @@ router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
 ZIPAPP = "application/zip"
 Attempt = tuple[StoredInteger, StoredInteger]
+MOST_HELD = 100_000
+"""Attempts that one pilot holds at most: the most slots of a pilot."""
+
+MOST_REPORTS = 10_000
+"""Reports of one call."""
+
 Batch = Annotated[Whole, Field(ge=1, le=10_000)]
 
 
@@ -80,9 +86,9 @@ class Offer(BaseModel, extra="forbid"):
 class Reports(BaseModel, extra="forbid"):
     """Every attempt that the pilot has, what happened to some of them, in order, and logs."""
 
-    holding: tuple[Attempt, ...] = ()
-    reports: tuple[Report, ...] = ()
-    logs: tuple[AttemptLogs, ...] = ()
+    holding: Annotated[tuple[Attempt, ...], Field(max_length=MOST_HELD)] = ()
+    reports: Annotated[tuple[Report, ...], Field(max_length=MOST_REPORTS)] = ()
+    logs: Annotated[tuple[AttemptLogs, ...], Field(max_length=MOST_REPORTS)] = ()
     own_log: Log | None = None
 
 

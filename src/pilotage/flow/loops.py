@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pilotage.store import NoFederation
 
+from .isolation import words
 from .runtime import Runtime
 from .step import Step, take
 
@@ -58,9 +59,12 @@ class Loops:
         try:
             # The pass reads the federation anyway: what it finds anew holds from the next one on.
             loops = self._runtime.store.last_federation().loops
-            return take(step, self._runtime, self._runtime.begin(loops.batch)), loops.period
+            changed = take(step, self._runtime, self._runtime.begin(loops.batch))
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT
-        except Exception:
+        except Exception as error:
+            self._runtime.set_aside.failing_loops[step.name] = words(error)
             log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
+        self._runtime.set_aside.failing_loops.pop(step.name, None)
+        return changed, loops.period

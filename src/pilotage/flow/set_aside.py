@@ -38,6 +38,8 @@ class SetAside:
         self._lock = Lock()
         self._known: dict[str, dict[_Name, SetAsideRecord]] | None = None
         self._version: dict[str, int] = {}
+        self.failing_loops: dict[str, str] = {}
+        """Errors of loops whose last pass failed as a whole."""
 
     def tasks(self, step: str, time: float) -> frozenset[int]:
         """Tasks that a pass of a step is not to read."""

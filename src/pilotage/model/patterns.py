@@ -3,22 +3,33 @@
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
-from functools import cache
+from functools import lru_cache
 
 WILDCARDS = re.compile(r"[*?\[]")
 
-PartPattern = Callable[[str], object]
-"""Matches one part of a name; None stands for ``**``."""
+Part = Callable[[str], object]
+"""Matches one part of a name."""
 
 
-@cache
+@lru_cache(maxsize=1024)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return the test of whether a name matches a pattern."""
-    parts = [None if part == "**" else re.compile(translate(part)).match for part in pattern.split("/")]
-    if parts[-1] is None:
+    """Return the test of whether a name matches a pattern, in time linear in the parts of the name.
+
+    What stands between two ``**`` is looked for once, at its first place: a later one would leave less.
+    """
+    pieces: list[list[Part]] = [[]]
+    for part in pattern.split("/"):
+        if part == "**":
+            pieces.append([])
+        else:
+            pieces[-1].append(re.compile(translate(part)).match)
+    if len(pieces) > 1 and not pieces[-1]:
         # Two stars at the end stand for the files in any folder.
-        parts.append(re.compile(translate("*")).match)
-    return lambda name: _match(parts, name.split("/"))
+        pieces[-1].append(re.compile(translate("*")).match)
+    first, *others = pieces
+    between = [piece for piece in others[:-1] if piece]
+    last = others[-1] if others else None
+    return lambda name: _match(first, between, last, name.split("/"))
 
 
 def literal_beginning(pattern: str) -> str:
@@ -27,28 +38,26 @@ def literal_beginning(pattern: str) -> str:
     return pattern[: found.start()] if found else pattern
 
 
-def _match(patterns: Sequence[PartPattern | None], names: Sequence[str]) -> bool:
-    """Match a name part by part, each state of the pattern at once: no pattern takes long."""
-    states = _with_empty(patterns, {0})
-    for name in names:
-        following = set()
-        for state in states:
-            part = patterns[state] if state < len(patterns) else _nothing
-            if part is None:
-                following.add(state)
-            elif part(name):
-                following.add(state + 1)
-        states = _with_empty(patterns, following)
-    return len(patterns) in states
+def _match(
+    first: Sequence[Part],
+    between: Sequence[Sequence[Part]],
+    last: Sequence[Part] | None,
+    names: Sequence[str],
+) -> bool:
+    """Match the beginning, then what stands between, each at its first place, then the end."""
+    if last is None:
+        return len(first) == len(names) and _matches_at(first, names, 0)
+    at, end = len(first), len(names) - len(last)
+    if at > end or not _matches_at(first, names, 0) or not _matches_at(last, names, end):
+        return False
+    for piece in between:
+        while at + len(piece) <= end and not _matches_at(piece, names, at):
+            at += 1
+        at += len(piece)
+        if at > end:
+            return False
+    return True
 
 
-def _with_empty(patterns: Sequence[PartPattern | None], states: set[int]) -> set[int]:
-    """Add the states that are reached where ``**`` stands for no folder at all."""
-    for state in range(len(patterns)):
-        if state in states and patterns[state] is None:
-            states.add(state + 1)
-    return states
-
-
-def _nothing(_: str) -> None:
-    """Match no part: the pattern is over."""
+def _matches_at(parts: Sequence[Part], names: Sequence[str], at: int) -> bool:
+    return all(part(names[at + number]) for number, part in enumerate(parts))

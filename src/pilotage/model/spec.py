@@ -76,7 +76,7 @@ class InputPattern:
 
     storages: tuple[Name, ...] = ()
     """Storages to look on; none: the catalogue is asked for files that were registered or named before."""
-    glob: Annotated[str, Field(min_length=1)]
+    glob: Annotated[str, Field(min_length=1, max_length=500)]
     """Pattern of paths below their URLs. Copies that Pilotage made are not found."""
     scope: Scope = ""
     """Whose names are found; empty: the VO's, and for outputs one's own."""

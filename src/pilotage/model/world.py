@@ -239,9 +239,9 @@ class Report:
     """Most that the payload added to its directory, in MB."""
     disk_io: NonNegative | None = None
     """Mean disk I/O in kB/s per core; none: not measured (B12)."""
-    outputs: tuple[Output, ...] = ()
+    outputs: Annotated[tuple[Output, ...], Field(max_length=100_000)] = ()
     """Files stored in the attempt's scratch area."""
-    lost_inputs: tuple[FileName, ...] = ()
+    lost_inputs: Annotated[tuple[FileName, ...], Field(max_length=100_000)] = ()
     """Inputs that are missing at the queue's storage, or differ there in size or checksum."""
     read_from: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=100)] = ()
     """Storages elsewhere from which inputs were read."""

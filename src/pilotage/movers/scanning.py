@@ -57,9 +57,14 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
     """
     todo: list[tuple[str, tuple[str, ...]]] = [("", tuple(pattern.split("/")))]
+    # Many ``**`` come to the same folder in many ways, with the same left to match.
+    seen: set[tuple[str, int]] = set()
     while todo:
         deadline.check()
         folder, (head, *rest) = todo.pop()
+        if (folder, len(rest)) in seen:
+            continue
+        seen.add((folder, len(rest)))
         # Two stars stand for no folder, too.
         if head == "**" and rest:
             todo.append((folder, tuple(rest)))

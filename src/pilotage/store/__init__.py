@@ -13,6 +13,7 @@ from .errors import (
     NoFederation,
     NoticesLost,
     StoreError,
+    TooBroad,
 )
 from .federations import FederationFile
 from .files import OutputView, ReplicaView
@@ -52,6 +53,7 @@ __all__ = [
     "StoredLog",
     "TaskDetails",
     "TaskView",
+    "TooBroad",
     "Waiting",
     "concerns_records",
 ]

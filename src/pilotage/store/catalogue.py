@@ -10,6 +10,7 @@ from pilotage.model.work import File, InputFile, Replica
 
 from .columns import begins, by_character, has_state, is_state
 from .engine import Database
+from .errors import TooBroad
 from .files import files
 from .jobs import job_inputs, jobs
 from .reader import RecordReader
@@ -19,6 +20,9 @@ from .transfers import transfers
 
 PAGE = 10_000
 """Files that are read at once where a pattern is looked for."""
+
+MOST_EXAMINED = 1_000_000
+"""Files that are compared with one pattern: it takes a few seconds."""
 
 _f = files.c
 _READ = (
@@ -71,12 +75,15 @@ class Catalogue:
         """Read files by identifier, beyond ``after``, which begin with a prefix and are accepted.
 
         The prefix narrows what is read; what is ``accepted`` is asked of every identifier that has it.
+        Raises :class:`TooBroad` where it is asked of more than :data:`MOST_EXAMINED`.
         """
 
         def read(connection: Connection) -> list[CatalogueEntry]:
             reader = RecordReader(connection, self._specs)
             found: list[File] = []
-            for file in _beginning(reader, prefix, after):
+            for number, file in enumerate(_beginning(reader, prefix, after)):
+                if number == MOST_EXAMINED:
+                    raise TooBroad(MOST_EXAMINED)
                 if accepts(file.name):
                     found.append(file)
                     if len(found) == limit:

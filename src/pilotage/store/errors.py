@@ -24,6 +24,13 @@ class IllegalColumn(StoreError):
         super().__init__(f"a {kind}'s {names} cannot be changed here, only {', '.join(sorted(allowed))}")
 
 
+class TooBroad(StoreError, LookupError):
+    """More names begin like a pattern than are compared with it at once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} names begin like the pattern: give more of its beginning")
+
+
 class FileConflict(StoreError):
     """A file is already known by this name, with another size or checksum."""
 

@@ -37,6 +37,12 @@ def begin(connection: Connection, asked: Begin, time: float) -> bool:
     return True
 
 
+def note(connection: Connection, step: str, time: float) -> None:
+    """Write that something happened, whatever was written before."""
+    if not connection.execute(_NEXT, {"of": step, "began": time}).rowcount:
+        connection.execute(_FIRST, {"step": step, "time": time})
+
+
 def end(connection: Connection, step: str, began: float) -> None:
     """Forget an iteration that began at this time, unless another one has begun since."""
     connection.execute(delete(iterations).where(_i.step == step, _i.time == began))

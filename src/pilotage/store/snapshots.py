@@ -137,9 +137,8 @@ class Snapshots:
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = unsplit_tasks.read(reader, limit, jobs, turn, apart)
-            if not found:
-                return {}
-            return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
+            counts = reader.task_counts([one.id for one in found]) if found else ()
+            return {"tasks": found, "task_counts": counts}
 
         return self._world(time, seed, read)
 

@@ -7,7 +7,7 @@ from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
 from pilotage.model.federation_changes import WorkThere
 
-from . import schema, work_there
+from . import iterations, schema, work_there
 from .archive import Archive
 from .batch_waits import PilotWaits
 from .catalogue import Catalogue
@@ -35,6 +35,9 @@ from .transfer_queries import TransferQueries
 
 Listener = Callable[[Decision, Committed], None]
 
+
+READINESS = "readiness"
+"""What is written to see whether anything can be."""
 
 FOLDED_AFTER = 500
 """Commits beside others after which what they left beside the counters is added to them."""
@@ -106,6 +109,12 @@ class Store:
             return database.write(schema.is_current)
         finally:
             database.close()
+
+    def try_to_write(self) -> None:
+        """Write a few bytes, beside other writers. Raises the database's error where that cannot be."""
+        self.database.write(
+            lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False
+        )
 
     def close(self) -> None:
         """Give all connections back."""

@@ -1,0 +1,103 @@
+"""Whether the server lives, and whether it can do its work: for systemd, Kubernetes and load balancers.
+
+These answers need no token and none of the threads that other requests share. They name no more than what is
+wrong.
+"""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import Future
+from importlib.metadata import version
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from pilotage.flow.isolation import words
+from pilotage.flow.runtime import Runtime
+
+from .answers import answer
+from .dependencies import PREFIX
+
+router = APIRouter(prefix=f"{PREFIX}/health", tags=["health"])
+
+LIMIT = 3.0
+"""Seconds within which the store must take a small write."""
+
+BELIEVED_FOR = 2.0
+"""Seconds for which an answer of the store holds: whoever asks all the time costs no more."""
+
+
+class Health(BaseModel):
+    """A sign of life, and the server that gives it."""
+
+    status: str
+    version: str
+
+
+class Ready(BaseModel):
+    """Whether work goes on: ``ok`` or ``unavailable``, what is wrong, and which loops failed last."""
+
+    status: str
+    version: str
+    problems: list[str]
+    failing_loops: dict[str, str]
+
+
+class Readiness:
+    """Asks the store whether it takes a write, in a thread of its own, one at a time."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._asked: Future[str] = Future()
+        self._asked.set_result("")
+        self._since = float("-inf")
+
+    async def problem(self) -> str:
+        """What is wrong with the store; empty where it took a write within the limit."""
+        asked = self._ask()
+        try:
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(asked)), LIMIT)
+        except TimeoutError:
+            return f"the store has not taken a write for {time.monotonic() - self._since:.0f} s"
+
+    def _ask(self) -> "Future[str]":
+        with self._lock:
+            if self._asked.done() and time.monotonic() - self._since > BELIEVED_FOR:
+                self._asked, self._since = Future(), time.monotonic()
+                # A thread that hangs with the store keeps no process from ending, and there is only one.
+                thread = threading.Thread(
+                    target=self._look, args=(self._asked,), name="readiness", daemon=True
+                )
+                thread.start()
+            return self._asked
+
+    def _look(self, asked: "Future[str]") -> None:
+        try:
+            self._runtime.store.try_to_write()
+        except Exception as error:
+            asked.set_result(f"the store takes no write: {words(getattr(error, 'orig', None) or error)}")
+        else:
+            asked.set_result("")
+
+
+@router.get("", response_model=Health)
+@router.get("/live", response_model=Health)
+async def get_live() -> Health:
+    """Tell that the server lives, and answers; open to everybody."""
+    return Health(status="ok", version=version("pilotage"))
+
+
+@router.get("/ready", responses={200: {"model": Ready}, 503: {"model": Ready}}, response_class=Response)
+async def get_ready(request: Request) -> Response:
+    """Tell whether the server can do its work, and what is wrong if not (503); open to everybody."""
+    readiness: Readiness = request.app.state.readiness
+    problem = await readiness.problem()
+    told = Ready(
+        status="unavailable" if problem else "ok",
+        version=version("pilotage"),
+        problems=[problem] if problem else [],
+        failing_loops=dict(request.app.state.runtime.set_aside.failing_loops),
+    )
+    return answer(told, 503 if problem else 200)

@@ -1,0 +1,89 @@
+"""Read the world in a process of its own: a million jobs would hold the server, and make it larger, for good.
+
+The process gets the store's address by its standard input, since it may hold a password.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+
+from fastapi import HTTPException
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.documents import to_json
+from pilotage.store import Store
+
+PIECE = 1 << 18
+"""Bytes of one piece of the answer."""
+
+NICENESS = 10
+"""How much the process stands back behind the server's work."""
+
+_ONE = threading.Lock()
+
+
+def pieces(runtime: Runtime) -> Generator[bytes]:
+    """The world as of now, as JSON in pieces.
+
+    Raises HTTPException where another one is being read, or the process fails before the first piece.
+    """
+    address = runtime.store.database.engine.url
+    if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
+        return _at_once(to_json(runtime.store.snapshots.whole(runtime.clock(), runtime.seeds())))
+    if not _ONE.acquire(blocking=False):
+        raise HTTPException(503, "another world is being read", headers={"Retry-After": "5"})
+    written = _written(runtime)
+    try:
+        # The first piece tells whether there is a world at all, and whoever has it gives the lock back.
+        return _together(next(written), written)
+    except (StopIteration, OSError) as error:
+        raise HTTPException(
+            500, f"the world could not be read: {error}; the server's log says more"
+        ) from error
+
+
+def _at_once(text: bytes) -> Generator[bytes]:
+    yield text
+
+
+def _written(runtime: Runtime) -> Generator[bytes]:
+    """Run the process, which ends with this generator, also where the client goes away."""
+    try:
+        command = [sys.executable, "-m", __name__, repr(runtime.clock()), str(runtime.seeds())]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            if process.stdin is None or process.stdout is None:
+                raise OSError("the process has no standard input and output")
+            try:
+                address = runtime.store.database.engine.url.render_as_string(hide_password=False)
+                process.stdin.write(address.encode())
+                process.stdin.close()
+                while piece := process.stdout.read(PIECE):
+                    yield piece
+                if process.wait() != 0:
+                    raise OSError(f"the process that reads it ended with {process.returncode}")
+            finally:
+                process.kill()
+    finally:
+        _ONE.release()
+
+
+def _together(first: bytes, others: Generator[bytes]) -> Generator[bytes]:
+    yield first
+    yield from others
+
+
+def main() -> None:
+    """Write the world of the store whose address stands in the standard input."""
+    os.nice(NICENESS)
+    store = Store.open(sys.stdin.read())
+    try:
+        world = store.snapshots.whole(float(sys.argv[1]), int(sys.argv[2]))
+    finally:
+        store.close()
+    sys.stdout.buffer.write(to_json(world))
+
+
+if __name__ == "__main__":
+    main()
