@@ -291,7 +291,7 @@ def test_f1_f2_vos_and_rests_are_those_of_every_brokerage() -> None:
         pilots=1,
         time=NOW - 1,
         lasted=1,
-        proven=True,
+        at_queue="place",
     )
     failures = [replace(one, job=job, owner=owner) for owner in ("ann", "bob") for job in range(1, 10)]
     state = replace(asked(of), failures=tuple(failures))

@@ -7,10 +7,11 @@ from itertools import product
 import pytest
 
 from pilotage.flow.calls import match as calls
+from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.resting import Resting
-from pilotage.model.black_holes import EVERYBODY
+from pilotage.model.black_holes import EVERYBODY, rests
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
@@ -102,25 +103,33 @@ def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: Hou
     assert len(again) == 5
     calls = [Heartbeat(pilot=south, holding=tuple(held))]
     told = house.store.snapshots.for_reports(house.now, 1, calls).failures
-    assert {(one.job, one.attempt, one.queue, one.proven) for one in told} == {
-        (job, 1, "north-queue", True) for job in again
+    assert {(one.job, one.attempt, one.queue, one.at_queue) for one in told} == {
+        (job, 1, "north-queue", "place") for job in again
     }
+
+
+def is_closed(house: House, task: int, queue: str = "north-queue") -> bool:
+    found = rests(house.store.snapshots.failures(house.now), house.store.federation().guard)
+    return any(
+        rest.queue == queue
+        and not rest.node
+        and rest.holds_for(ALICE.vo, ALICE.name, task)
+        and house.now < rest.until
+        for rest in found
+    )
 
 
 def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_failure(house: House) -> None:
     two_queues(house)
-    _, north = black_hole(house)
+    task, _ = black_hole(house, jobs=400)
     for rest in (1800, 3600, 7200, 14400, 28800, 28800):
         assert fetch(house, house.pilot()) == []
         house.take("watch")
         house.now += rest - 1
-        other = house.task(jobs=3, max_attempts=9)
-        house.take("broker")
-        assert ("F2", "wait", "north-queue") in rules(house, other)
+        assert is_closed(house, task)
         house.now += 1
-        more = house.task(jobs=5, max_attempts=9, queues=("north-queue",))
+        assert not is_closed(house, task)
         house.take("broker")
-        assert house.states(more) == {J.ACTIVATED: 5}
         north, other_pilot = house.pilot(), house.pilot()
         tried = fetch(house, north, most=8)
         assert len(tried) == 1, "one job tries"
@@ -302,9 +311,8 @@ def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_rests(ho
     for _ in range(10):
         fail(house, north, fetch(house, north))
     assert house.take("stop") == 0
-    other = house.task(jobs=1)
-    house.take("broker")
-    assert ("F2", "wait", "north-queue") in rules(house, other)
+    assert is_closed(house, task)
+    assert not is_closed(house, house.task(jobs=1))
     assert house.states(task)[J.RUNNING] == 1
 
 
@@ -343,7 +351,10 @@ def test_f3_a_task_that_failed_at_one_queue_alone_is_not_stopped_before_its_jobs
     assert not [rule for rule, _, _ in rules(house, other) if rule == "F2"], "and no place is to blame"
 
 
-def test_f3_a_way_to_fail_at_a_node_where_jobs_of_its_owner_end_well_is_its_own(house: House) -> None:
+def test_f3_what_fails_where_others_do_well_is_in_doubt_until_its_jobs_elsewhere_fail_alike(
+    house: House,
+) -> None:
+    """The node may lack what this task alone needs: it is kept away, and others are not."""
     two_queues(house)
     house.task(jobs=1, queues=("north-queue",))
     house.take("broker")
@@ -355,9 +366,13 @@ def test_f3_a_way_to_fail_at_a_node_where_jobs_of_its_owner_end_well_is_its_own(
     north = [house.pilot() for _ in range(11)]
     for pilot, jobs in [(pilot, fetch(house, pilot, node="node")) for pilot in north]:
         fail(house, pilot, jobs)
-    assert house.take("stop") == 0, "it is in doubt, with jobs in the south"
     end_well(house, well, good)
-    assert house.take("stop") > 0
+    assert house.take("stop") == 0, "it has jobs in the south, which will tell"
+    assert is_closed(house, task)
+    assert not is_closed(house, house.task(jobs=1))
+    south = house.pilot(queue="south-queue")
+    fail(house, south, fetch(house, south))
+    assert house.take("stop") > 0, "it fails wherever it has jobs"
 
 
 @pytest.mark.parametrize("owner", [BOB, replace(ALICE, vo="virgo")], ids=["bob", "alice of another VO"])
@@ -437,18 +452,20 @@ def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_othe
     assert house.store.queries.task(task).state is TaskState.FAILED  # type: ignore[union-attr]
 
 
-def test_f2_a_try_of_a_task_that_never_ran_elsewhere_counts_where_the_place_has_rested(house: House) -> None:
+def test_f2_any_task_s_try_counts_where_a_place_was_closed_to_everybody(house: House) -> None:
+    """It need not have run elsewhere: the place is likelier to blame."""
     two_queues(house)
-    black_hole(house)
+    black_hole(house, owner=ALICE)
+    black_hole(house, owner=BOB)
     house.take("watch")
-    house.take("broker")
     house.now += 1800
-    only_there = house.task(jobs=5, queues=("north-queue",))
+    only_there = house.task(owner=CAROL, jobs=5, queues=("north-queue",))
     house.take("broker")
     assert house.states(only_there) == {J.ACTIVATED: 5}
     pilot = house.pilot()
-    fail(house, pilot, fetch(house, pilot, most=8))
-    assert house.states(only_there) == {J.ACTIVATED: 4, J.DEFINED: 1}
+    tried = fetch(house, pilot, most=8)
+    assert len(tried) == 1
+    fail(house, pilot, tried)
     house.now += 3599
     assert fetch(house, house.pilot(), most=8) == [], "it rests twice as long"
     house.now += 1
@@ -473,18 +490,20 @@ def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
     assert len(fetch(house, other, most=8)) == 1
 
 
-def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
-    rested_for_half_an_hour(house)
-    alices = house.task(jobs=1, queues=("north-queue",))
+def test_f2_a_task_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
+    two_queues(house)
+    task, _ = black_hole(house)
+    house.take("watch")
+    house.now += 1800
     bobs = house.task(owner=BOB, jobs=1, queues=("north-queue",))
     house.take("broker")
     jobs = house.store.snapshots.whole(house.now, 1).jobs
-    of_alice, of_bob = ([job for job in jobs if job.task == task] for task in (alices, bobs))
+    of_alice, of_bob = ([job for job in jobs if job.task == one] for one in (task, bobs))
     resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
     assert pilot is not None
     asked = [job.requirements for job in (*of_alice, *of_bob)]
-    for given, still_trying in ((of_bob, {("ligo", "alice")}), (of_alice, set())):
-        assert resting.admission(pilot, house.now).trying == {("ligo", "alice")}
+    for given, still_trying in ((of_bob, {("ligo", "alice", task)}), (of_alice, set())):
+        assert resting.admission(pilot, house.now).trying == {("ligo", "alice", task)}
         resting.take_back(resting.begin(pilot, asked, house.now), given)
         assert resting.admission(pilot, house.now).trying == still_trying
 
@@ -525,3 +544,76 @@ def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) 
     with pytest.raises(ConnectionError):
         resting.tried(pilot, [job.requirements], house.now, fails)
     assert resting.admission(pilot, house.now) == before
+
+
+def tell_each(house: House, pilot: int, jobs: Iterable[tuple[int, int]], bad: set[int]) -> None:
+    """Jobs of bad inputs fail, the others end well."""
+    for job, attempt in jobs:
+        if job in bad:
+            fail(house, pilot, [(job, attempt)], error=f"payload exited with code 1\nbad sample_{job}")
+        else:
+            end_well(house, pilot, [(job, attempt)])
+
+
+def test_f2_bad_inputs_close_no_queue_and_their_task_goes_on(house: House) -> None:
+    """Ten of forty samples are bad, and come first: both queues stay open, to the task and to others."""
+    two_queues(house)
+    task = house.task(jobs=40, max_attempts=3)
+    jobs = [job.id for job in house.store.queries.jobs(task, None, 100)]
+    bad = set(jobs[1:12])
+    pilots = {name: house.pilot(queue=name) for name in ("north-queue", "south-queue")}
+    other = 0
+    for turn in range(30):
+        house.take("broker")
+        for pilot in pilots.values():
+            tell_each(house, pilot, fetch(house, pilot, most=2), bad)
+        if turn == 3:
+            other = house.task(jobs=4)
+    assert house.states(other) == {J.FINISHED: 4}
+    assert house.states(task) == {J.FINISHED: 29, J.FAILED: 11}
+
+
+def closed_at_a_node(house: House) -> tuple[int, int, int]:
+    """A task that is kept from a node by itself, another of the same owner, and a pilot there."""
+    two_queues(house)
+    task = house.task(jobs=60, max_attempts=9)
+    house.take("broker")
+    for number in range(7):
+        good = house.pilot()
+        end_well(house, good, fetch(house, good, node=f"good{number}"))
+    bad = house.pilot()
+    for _ in range(5):
+        fail(house, bad, fetch(house, bad, node="bad"))
+    assert fetch(house, bad, node="bad") == []
+    other = house.task(jobs=3)
+    house.take("broker")
+    return task, other, bad
+
+
+def test_f2_jobs_of_a_closed_task_are_passed_over_in_the_task_queue_of_another(house: House) -> None:
+    """Both tasks ask for the same, so that their jobs stand in one task queue, the closed ones first."""
+    _, other, bad = closed_at_a_node(house)
+    waiting = sum(job.queue == "north-queue" for job in house.store.queries.jobs(other, None, 9))
+    found = fetch(house, bad, most=20, node="bad")
+    assert [house.store.queries.job(job).task for job, _ in found] == [other] * waiting  # type: ignore[union-attr]
+    assert fetch(house, bad, node="bad") == []
+
+
+def test_f2_of_several_pilots_together_only_those_at_the_node_pass_over_a_closed_task(house: House) -> None:
+    task, other, bad = closed_at_a_node(house)
+    good = house.pilot()
+    given = match_all(house, [bad, good])
+    of = {one: [house.store.queries.job(job).task for job in jobs] for one, jobs in given.items()}  # type: ignore[union-attr]
+    assert set(of[bad]) <= {other}
+    assert of[good] == [task] * len(of[good]) != []
+
+
+def test_f2_a_task_without_waiting_jobs_keeps_nobody_waiting_for_its_try(house: House) -> None:
+    two_queues(house)
+    task, north = black_hole(house)
+    house.take("watch")
+    cancel(house.runtime, task, "for a test", "test")
+    house.now += 1800
+    house.task(jobs=5, queues=("north-queue",))
+    house.take("broker")
+    assert len(fetch(house, north, most=5)) == 5

@@ -241,7 +241,7 @@ def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed
             pilots=5,
             lasted=5,
             time=NOW - 1900,
-            proven=True,
+            at_queue="place",
         )
         for number in range(5)
     ]
@@ -279,7 +279,7 @@ def test_a_pilot_takes_what_fits_it_and_what_its_owner_may_run() -> None:
     found = offers(waiting(*jobs), "TAKER")
     asking, at = request(memory=2000, max_jobs=5, cores=5), queue("TAKER")
     assert [one.job.id for one in chosen(found, asking, pilot(), at, OPEN, Readers())] == [2]
-    closed = Admission(closed=frozenset([(BOB.vo, BOB.name)]))
+    closed = Admission(closed=frozenset([(BOB.vo, BOB.name, 0)]))
     assert chosen(found, asking, pilot(), at, closed, Readers()) == []
 
 

@@ -189,7 +189,7 @@ def test_a_failed_job_is_tried_again_from_the_start_while_attempts_remain() -> N
 def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
     """Attempts of job 1 that failed within seconds, by their place's fault unless changes say otherwise."""
     whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "q", "node": "n", "pilot": 1}
-    fault: dict[str, Any] = {"pilots": 1, "time": NOW, "lasted": 2, "proven": True, **whose, **changes}
+    fault: dict[str, Any] = {"pilots": 1, "time": NOW, "lasted": 2, "at_queue": "place", **whose, **changes}
     return tuple(Failure(job=1, attempt=number, **fault) for number in range(1, count + 1))
 
 
@@ -199,7 +199,7 @@ def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
         (3, failed_before(2), S.DEFINED),
         (5, failed_before(4), S.DEFINED),
         (6, failed_before(5), S.FAILED),
-        (3, failed_before(2, proven=False), S.FAILED),
+        (3, failed_before(2, at_queue="task"), S.FAILED),
         (3, failed_before(2, against="task"), S.FAILED),
         (3, failed_before(2, lasted=1000), S.FAILED),
         (3, failed_before(0), S.FAILED),

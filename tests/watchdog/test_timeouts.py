@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision
 from pilotage.model.documents import to_json
-from pilotage.model.failures import Failure
+from pilotage.model.failures import Failure, Verdict
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage, TimeoutConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
@@ -141,13 +141,13 @@ def test_the_next_attempt_waits_where_a_pilot_that_was_cut_off_may_run_the_old_o
 
 
 @pytest.mark.parametrize("state", [S.SENT, S.RUNNING])
-@pytest.mark.parametrize(("proven", "target"), [(True, (S.DEFINED, 4)), (False, (S.FAILED, 3))])
+@pytest.mark.parametrize(("verdict", "target"), [("place", (S.DEFINED, 4)), ("task", (S.FAILED, 3))])
 def test_f2_attempts_that_failed_by_their_place_s_fault_do_not_count(
-    state: JobState, proven: bool, target: tuple[JobState, int]
+    state: JobState, verdict: Verdict, target: tuple[JobState, int]
 ) -> None:
     whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "hole", "node": "n"}
     before = tuple(
-        Failure(job=1, attempt=one, pilot=1, pilots=1, time=NOW, lasted=2, proven=proven, **whose)
+        Failure(job=1, attempt=one, pilot=1, pilots=1, time=NOW, lasted=2, at_queue=verdict, **whose)
         for one in (1, 2)
     )
     where = world(job(1, state, LIMITS[state], attempt=3), attempts=2)

@@ -112,7 +112,7 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
         yield f"  nothing starts: {told}"
     for rest in seen.rests:
         where = f"its node {rest.node}" if rest.node else "it"
-        whose = f" for {rest.whose[1]}" if rest.whose[1] else ""
+        whose = f" for {rest.whom}"
         if seen.time < rest.until:
             yield f"  {where} {rest.text}{whose} (F2)"
         else:

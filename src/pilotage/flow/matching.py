@@ -100,7 +100,7 @@ class Matching:
                     return _matched(known, parts)
                 pilot, known = self._looked_up(request, time, seed, True, True)
                 continue
-            given = self._give(known, pilot, draws, time, seed)
+            given = self._give(known, pilot, draws, admission, time, seed)
             parts.append(given)
             missing = _missing(draws, given)
             self._shares.take_back(missing)
@@ -197,7 +197,7 @@ class Matching:
             for draw in draws:
                 known.lines.left(draw, 1)
         tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
-        return pilot, _wanted(known, pilot, draws, time), known, tries
+        return pilot, _wanted(known, pilot, draws, admission, time), known, tries
 
     def _completed(
         self, request: MatchRequest, pilot: Pilot, known: Known, given: Given | None, time: float, seed: int
@@ -252,8 +252,10 @@ class Matching:
         self._remember(described)
         return described
 
-    def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
-        wanted, asked = _wanted(known, pilot, draws, time), {draw.requirements for draw in draws}
+    def _give(
+        self, known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float, seed: int
+    ) -> Given:
+        wanted, asked = _wanted(known, pilot, draws, admission, time), {one.requirements for one in draws}
         given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.give(wanted))
         with self._lock:
             for draw, jobs in Counter(map(_drawn, given.jobs)).items():
@@ -337,7 +339,7 @@ def _admitted(request: MatchRequest, admission: Admission) -> MatchRequest:
     return request if most == request.max_jobs else replace(request, max_jobs=most)
 
 
-def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], time: float) -> Wanted:
+def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float) -> Wanted:
     return Wanted(
         pilot=pilot.id,
         queue=pilot.queue,
@@ -348,6 +350,7 @@ def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], time: float) -> W
         containment=pilot.containment,
         node=pilot.node,
         time=time,
+        closed=tuple(sorted(admission.closed_tasks)),
     )
 
 

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from pilotage.model.black_holes import EVERYBODY, Rest, rests
+from pilotage.model.black_holes import EVERYBODY, Rest, Scope, rests, scopes
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.failures import Failure
 from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey, Whose
+from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey
 from pilotage.store import Store
 from pilotage.store.match_requests import Given
 
@@ -40,12 +41,25 @@ class Resting:
                 self._tries.fast = guard.fast
             if not self._rests:
                 return OPEN
-            return self._tries.admission(self._rests, pilot.queue, pilot.place, time)
+            admission = self._tries.admission(self._rests, pilot.queue, pilot.place, time)
+        return self._with_held(pilot.queue, admission)
+
+    def _with_held(self, queue: str, admission: Admission) -> Admission:
+        """Complete an admission by the jobs that wait of the tasks that it names."""
+        tasks = admission.closed_tasks | admission.trying_tasks
+        if not tasks:
+            return admission
+        waiting = self._store.matches.waiting(queue, sorted(tasks))
+        closed, present = admission.closed_tasks, {task for task, *_ in waiting}
+        # A task without a waiting job tries nothing, and others need not wait for it.
+        trying = frozenset(one for one in admission.trying if not one[-1] or one[-1] in present)
+        held = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
+        return replace(admission, trying=trying, held=held)
 
     def tried(
         self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], Given]
     ) -> Given:
-        """Give a pilot jobs of task queues; of owners of whom it is given none, nothing counts as a try."""
+        """Give a pilot jobs of task queues; a try counts only for those of whom it is given one."""
         tries = self.begin(pilot, requirements, time)
         jobs: Sequence[Job] = ()
         try:
@@ -56,22 +70,28 @@ class Resting:
         return given
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
-        """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""
+        """Note that a pilot is about to be given jobs of task queues; returns the tries that these may be."""
         if not self._rests:
             return []
+        wanted = (Requirements.from_text(text) for text in set(requirements))
+        owners = {(one.vo, one.owner) for one in wanted}
+        if not owners:
+            return []
+
+        def may_concern(rest: Rest) -> bool:
+            return rest.whose == EVERYBODY or rest.whose[:2] in owners
+
         with self._lock:
-            return [
-                key
-                for whose in sorted(_owners(requirements))
-                for key in self._tries.begin(self._rests, pilot.queue, pilot.place, whose, time)
-            ]
+            return self._tries.begin(self._rests, pilot.queue, pilot.place, may_concern, time)
 
     def take_back(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
-        """Forget the tries of owners of whom no job was given: others took them, or they were spares."""
+        """Forget the tries of those of whom no job was given: others took them, or they were spares."""
         if not tries:
             return
-        owners = _owners(job.requirements for job in given)
-        served = {*owners, EVERYBODY} if owners else owners
+        served: set[Scope] = set()
+        for job in given:
+            wanted = Requirements.from_text(job.requirements)
+            served.update(scopes(wanted.vo, wanted.owner, job.task))
         with self._lock:
             self._tries.take_back(key for key in tries if key[-1] not in served)
 
@@ -82,8 +102,3 @@ class Resting:
             ):
                 self._read_at = None
                 return
-
-
-def _owners(requirements: Iterable[str]) -> set[Whose]:
-    wanted = (Requirements.from_text(text) for text in set(requirements))
-    return {(one.vo, one.owner) for one in wanted}

@@ -1,7 +1,7 @@
-"""Places that rest because job after job failed fast there: a guard against black holes (F2)."""
+"""Places that get no jobs of a task because job after job of it failed fast there: the guard F2."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,26 +9,26 @@ from .constants import GuardConstants
 from .failing_places import followed
 from .failures import Failure
 
-EVERYBODY = ("", "")
-"""Whose jobs a place takes none of where two owners or more have seen it fail."""
+Scope = tuple[str, str, int]
+"""Whose jobs a place takes none of: VO, owner and task; a task of 0 is all tasks of the owner."""
+
+EVERYBODY: Scope = ("", "", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """A queue, or one ``node`` of it, that gets no jobs of an owner until a time, in s since 1970.
+    """A queue, or one ``node`` of it, that gets no jobs of a scope until a time, in s since 1970.
 
-    ``whose`` is VO and name of the owner. ``failures`` counts what failed fast in a row, ``last`` the newest.
-    It is ``certain`` where as many failed as make it rest whose tasks are not to blame without a doubt.
+    ``failures`` counts the fast failures in a row, ``last`` is the newest.
     """
 
     queue: str
     node: str
-    whose: tuple[str, str]
+    whose: Scope
     since: float
     until: float
     failures: int
     last: Failure
-    certain: bool
 
     @property
     def text(self) -> str:
@@ -36,27 +36,35 @@ class Rest:
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return f"rests until {until}: {self.failures} failed fast in a row, the last with: {self.last.ending}"
 
-    def holds_for(self, whose: tuple[str, str]) -> bool:
-        """Tell whether it concerns the jobs of an owner."""
-        return self.whose in (whose, EVERYBODY)
+    @property
+    def whom(self) -> str:
+        """Whose jobs it concerns, in words."""
+        _, owner, task = self.whose
+        return f"task {task}" if task else (owner or "everybody")
+
+    def holds_for(self, vo: str, owner: str, task: int) -> bool:
+        """Tell whether it concerns the jobs of a task."""
+        return self.whose in scopes(vo, owner, task)
+
+
+def scopes(vo: str, owner: str, task: int) -> tuple[Scope, Scope, Scope]:
+    """The scopes that a task is in."""
+    return (vo, owner, task), (vo, owner, 0), EVERYBODY
 
 
 def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest, ...]:
-    """Places where jobs failed fast in a row. Where the rest is over, one job tries.
+    """Places where jobs failed fast in a row, and whose jobs they get no more. Afterwards, one job tries.
 
-    A row counts for its owner alone, so that nobody's broken tasks close a queue to others; where two owners'
-    rests overlap, and neither is in doubt, it is closed to everybody. Failures that may be their task's fault
-    count nothing until the place has rested: then it is likelier to blame, as long as no job does well there.
+    A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
+    where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
+    What follows the task closes nothing.
     """
-    rows: dict[tuple[str, str, tuple[str, str]], list[Failure]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
-        if failure.against == "task" or failure.lasted > constants.fast:
-            continue
-        rows[failure.queue, failure.node, failure.whose].append(failure)
-        if failure.against == "queue":
-            rows[failure.queue, "", failure.whose].append(failure)
-    found = [rest for place, row in sorted(rows.items()) if (rest := _rest(*place, row, constants))]
-    return (*found, *_of_everybody(found))
+        if failure.lasted <= constants.fast:
+            rows[failure.queue, failure.node].append(failure)
+            rows[failure.queue, ""].append(failure)
+    return tuple(rest for place, row in sorted(rows.items()) for rest in _of_place(*place, row, constants))
 
 
 def resting_now(failures: Iterable[Failure], constants: GuardConstants, time: float) -> tuple[Rest, ...]:
@@ -64,57 +72,57 @@ def resting_now(failures: Iterable[Failure], constants: GuardConstants, time: fl
     return tuple(rest for rest in rests(failures, constants) if not rest.node and time < rest.until)
 
 
-def _rest(
-    queue: str, node: str, whose: tuple[str, str], row: list[Failure], constants: GuardConstants
-) -> Rest | None:
+def _of_place(queue: str, node: str, row: list[Failure], constants: GuardConstants) -> Iterator[Rest]:
+    """The rests of one place, for each scope by its own row of failures."""
+    by_scope: dict[Scope, list[Failure]] = defaultdict(list)
+    for failure in row:
+        if failure.verdict(bool(node)) != "task":
+            for scope in scopes(failure.vo, failure.owner, failure.task):
+                by_scope[scope].append(failure)
+    for scope, failures in sorted(by_scope.items()):
+        if rest := _rest(queue, node, scope, failures, constants):
+            yield rest
+
+
+def _rest(queue: str, node: str, scope: Scope, row: list[Failure], constants: GuardConstants) -> Rest | None:
     pilots: set[int] = set()
+    seen: list[Failure] = []
     has_rested = False
 
-    def enough(count: int, failure: Failure) -> bool:
+    def enough(_: int, failure: Failure) -> bool:
         nonlocal has_rested
+        seen.append(failure)
         pilots.add(failure.pilot)
         many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
-        has_rested = has_rested or (count >= constants.in_a_row and many)
+        has_rested = has_rested or (many and _is_shown_for(scope, seen, constants.in_a_row))
         return has_rested
 
-    # One by one: whether the next counts depends on those before it.
-    counting = (failure for failure in row if failure.proven or has_rested)
-    found = followed(counting, enough, constants.rest_after)
+    def counts(failure: Failure) -> bool:
+        if scope[2]:
+            return failure.verdict(bool(node)) in ("place", "doubt")
+        return failure.shows(bool(node))
+
+    # One by one: whether the next counts depends on those before it. A place that has rested needs no proof.
+    found = followed((one for one in row if has_rested or counts(one)), enough, constants.rest_after)
     if found is None:
         return None
     return Rest(
         queue=queue,
         node=node,
-        whose=whose,
+        whose=scope,
         since=found.since,
         until=found.until,
         failures=found.failures,
         last=found.last,
-        certain=sum(one.proven and not one.doubted for one in row) >= constants.in_a_row,
     )
 
 
-def _of_everybody(found: list[Rest]) -> list[Rest]:
-    """Rests of places where those of two owners overlap, as long as both last; none of them is in doubt."""
-    by_place: dict[tuple[str, str], list[Rest]] = defaultdict(list)
-    for rest in found:
-        if rest.certain:
-            by_place[rest.queue, rest.node].append(rest)
-    closed = []
-    for (queue, node), several in by_place.items():
-        # The two that end last; None where there is one alone.
-        *_, second, first = [None, *sorted(several, key=lambda rest: rest.until)]
-        if second is not None and first is not None and first.since < second.until:
-            closed.append(
-                Rest(
-                    queue=queue,
-                    node=node,
-                    whose=EVERYBODY,
-                    since=first.since,
-                    until=second.until,
-                    failures=first.failures + second.failures,
-                    last=first.last,
-                    certain=True,
-                )
-            )
-    return closed
+def _is_shown_for(scope: Scope, seen: list[Failure], in_a_row: int) -> bool:
+    """Tell whether failures close their place to a scope."""
+    _, owner, task = scope
+    if task:
+        return len(seen) >= in_a_row
+    if owner:
+        return len(seen) >= in_a_row and len({one.task for one in seen}) > 1
+    by_owner = Counter(one.whose for one in seen)
+    return sum(count >= in_a_row for count in by_owner.values()) > 1

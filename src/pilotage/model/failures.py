@@ -9,6 +9,8 @@ from .constants import GuardConstants
 from .types import DESCRIBED
 
 Against = Literal["queue", "node", "task"]
+Verdict = Literal["task", "place", "doubt", "unknown"]
+"""What a failure follows: its task, its place, one of the two, or nobody can tell."""
 
 LONGEST_ENDING = 200
 """Characters that are kept of the end of an error."""
@@ -55,14 +57,28 @@ class Failure(FailedAttempt):
     pilots: int
     """Pilots that ran at the queue then."""
     against: Against = "queue"
-    """What it speaks against: its queue, until a job of the owner ends well at another node there; its node,
+    """What it speaks against: its queue, until a job of its task ends well at another node there; its node,
     until one ends well at that; then its task alone."""
-    proven: bool = False
-    """Whether its task is not to blame: its payload never ran, jobs of the task end well, or run longer,
-    elsewhere, or it is in doubt: the task fails at one queue, or two, and has jobs at others, or it fails in
-    this way at one, or two, where other owners' jobs fail alike."""
-    doubted: bool = False
-    """Whether it counts for that doubt alone: it closes nothing to others."""
+    others: Against = "queue"
+    """The same for other tasks: any job that ends well there shows that the place works for others."""
+    at_node: Verdict = "unknown"
+    """Whether it follows its node."""
+    at_queue: Verdict = "unknown"
+    """Whether it follows its queue."""
+
+    def verdict(self, node: bool) -> Verdict:
+        """What it follows, where its node or its queue is in question."""
+        return self.at_node if node else self.at_queue
+
+    def shows(self, node: bool) -> bool:
+        """Whether it shows other tasks that its node or its queue is bad (F2)."""
+        works = self.others == "task" or (not node and self.others == "node")
+        return self.verdict(node) == "place" and not works
+
+    @property
+    def excused(self) -> bool:
+        """Whether the task is not to blame, or may not be."""
+        return bool({self.at_node, self.at_queue} & {"place", "doubt"})
 
     @property
     def whose(self) -> tuple[str, str]:
@@ -76,31 +92,36 @@ def ending_of(error: str) -> str:
     return _DIGITS.sub("#", lines[-1])[-LONGEST_ENDING:] if lines else ""
 
 
-def outweighed(
-    failures: Iterable[Failure], whose: tuple[str, str], queue: str, node: str
-) -> Iterator[Failure]:
-    """The failures that speak against less once a job of this owner has ended well at a node of a queue."""
+_LESS: dict[Against, int] = {"queue": 0, "node": 1, "task": 2}
+
+
+def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) -> Iterator[Failure]:
+    """The failures that speak against less once a job of a task has ended well at a node of a queue."""
     for failure in failures:
-        if failure.whose != whose or failure.queue != queue or failure.against == "task":
+        if failure.queue != queue:
             continue
-        against: Against = "task" if failure.node == node else "node"
-        if against != failure.against:
-            yield replace(failure, against=against)
+        least: Against = "task" if failure.node == node else "node"
+        against = (
+            max(failure.against, least, key=_LESS.__getitem__) if failure.task == task else failure.against
+        )
+        others = max(failure.others, least, key=_LESS.__getitem__)
+        if (against, others) != (failure.against, failure.others):
+            yield replace(failure, against=against, others=others)
 
 
 def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
     """Count the attempts that a job may have: ``most``, and as many more at the most that do not count (F2).
 
-    These failed fast at places which jobs end well elsewhere speak against: whatever waits first is what a
-    black hole is given first, again and again, until five have failed there. Nor does a failure count at a
-    node where the job had failed fast before, if one pilot there is too few for its queue to rest: the first
-    jobs of a task have no others that speak for them.
+    These failed fast where the place may be to blame: a black hole is given the first jobs that wait, again
+    and again, until five have failed there. Nor does a failure count at a node where the job failed fast
+    before, if one pilot there is too few for its queue to rest: the first jobs of a task have no others that
+    speak for them.
     """
     nodes: set[tuple[str, str]] = set()
     excused = 0
     for one in sorted(failures, key=lambda one: one.attempt):
         if one.job == job and one.against != "task" and one.lasted <= guard.fast:
             is_one_of_many = guard.pilots * one.pilots > 1
-            excused += one.proven or (is_one_of_many and (one.queue, one.node) in nodes)
+            excused += one.excused or (is_one_of_many and (one.queue, one.node) in nodes)
             nodes.add((one.queue, one.node))
     return most + min(most, excused)

@@ -329,9 +329,14 @@ class Pilot:
     @property
     def place(self) -> str:
         """The pilot's node, or the pilot itself where its node is not known."""
-        return self.node or f"pilot {self.id}"
+        return place_of(self.node, self.id)
 
     @property
     def last_heard(self) -> float:
         """Time of its last call; before the first one, the time at which it came into its state."""
         return self.since if self.heartbeat is None else self.heartbeat
+
+
+def place_of(node: str, pilot: int) -> str:
+    """The node of a pilot, or the pilot itself where its node is not known."""
+    return node or f"pilot {pilot}"

@@ -192,7 +192,7 @@ def _is_for(
     readers: Readers,
 ) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
-    admitted = admission.takes(offer.wanted.vo, offer.wanted.owner)
+    admitted = admission.takes(offer.wanted.vo, offer.wanted.owner, offer.job.task)
     if not admitted or not fits(offer.wanted, request, pilot, queue):
         return False
     return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)

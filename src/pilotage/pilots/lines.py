@@ -1,7 +1,7 @@
 """The draw over task queues as columns: the claims of :mod:`matcher`, without reading a job (P13)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
 from typing import NamedTuple
@@ -84,6 +84,17 @@ class QueueLines:
             self.heads[at] = weight
             self.edges = None
 
+    def less(self, held: Iterable[tuple[str, int, int]]) -> "QueueLines":
+        """The task queues without some of their jobs, which are kept from a pilot."""
+        levels, heads = list(self.levels), self.heads.copy()
+        for name, priority, jobs in held:
+            at = self.places.get(name)
+            if at is not None:
+                left = [[level, count - jobs * (level == priority)] for level, count in levels[at]]
+                levels[at] = [level for level in left if level[1] > 0]
+                heads[at] = _weight(levels[at])
+        return replace(self, levels=levels, heads=heads, edges=None)
+
     def head(self, requirements: str) -> int:
         """The priority of the job at the head of a task queue; 0 if there is none."""
         at = self.places.get(requirements)
@@ -145,7 +156,7 @@ def draw(
 ) -> list[Draw]:
     """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
 
-    ``admission`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
+    ``admission`` keeps jobs from it that fail fast where it runs (F2).
     ``turns`` are those of the global shares, where there are several; what is drawn is counted there.
     """
     if admission is OPEN and _any_fits(lines.most, request, pilot):
@@ -155,6 +166,8 @@ def draw(
             lines.edges = weights(lines.heads, lines.owners).cumsum()
         order = Turns(seed, request.pilot, lines.heads, lines.owners, lines.edges, shares)
         return _several(lines, request, places, order, turns)
+    if admission.held:
+        lines = lines.less(admission.held)
     fits = _fitting(lines, request, pilot)
     if admission is not OPEN:
         fits &= np.array([admission.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[

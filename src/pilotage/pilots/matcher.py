@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -33,11 +34,28 @@ class _Line:
     wanted: Requirements
     jobs: list[Job]
     given: int = 0
+    closed: frozenset[int] = frozenset()
+    """Tasks whose jobs are kept from the pilot that asks."""
 
     @property
     def head(self) -> float:
-        """The priority of the next job, 1 at least; 0 where none is left."""
-        return max(1, self.jobs[self.given].priority) if self.given < len(self.jobs) else 0
+        """The priority of the next job that the pilot may have, 1 at least; 0 where none is left."""
+        place = self._next()
+        return max(1, self.jobs[place].priority) if place is not None else 0
+
+    def take(self) -> Job:
+        """The next job that the pilot may have; it leaves the task queue."""
+        place = self._next()
+        if place is None:
+            raise IndexError("no job of this task queue is left for the pilot")
+        # What was passed over moves behind it, and stays in its order.
+        self.jobs.insert(self.given, self.jobs.pop(place))
+        self.given += 1
+        return self.jobs[self.given - 1]
+
+    def _next(self) -> int | None:
+        places = range(self.given, len(self.jobs))
+        return next((at for at in places if self.jobs[at].task not in self.closed), None)
 
     @property
     def owner(self) -> tuple[str, str, str]:
@@ -107,7 +125,8 @@ class _Guard:
     def given(self, queue: Queue, pilot: Pilot, jobs: Iterable[Job]) -> None:
         """Note jobs that a pilot is given: one may be the try of its place."""
         for job in jobs:
-            self._tries.begin(self._rests, queue.name, pilot.place, _whose(job), self.world.time)
+            concerns = partial(_concerns, job=job)
+            self._tries.begin(self._rests, queue.name, pilot.place, concerns, self.world.time)
 
 
 def _leave_all(
@@ -200,6 +219,8 @@ def _take(
         for line in lines
         if fits(line.wanted, request, pilot, queue) and admission.takes(line.wanted.vo, line.wanted.owner)
     ]
+    for line in fitting:
+        line.closed = admission.closed_tasks
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
     taken: list[Job] = []
@@ -209,8 +230,7 @@ def _take(
         if line.wanted.cores > cores or line.wanted.memory > memory or line.wanted.gpus > gpus:
             turns.follow(index, 0)
             continue
-        taken.append(line.jobs[line.given])
-        line.given += 1
+        taken.append(line.take())
         shares.give(line.wanted.share)
         turns.follow(index, line.head)
         cores -= line.wanted.cores
@@ -229,9 +249,9 @@ def _turns(seed: int, pilot: int, lines: Sequence[_Line], shares: ShareTurns) ->
     return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64), shares=several)
 
 
-def _whose(job: Job) -> tuple[str, str]:
+def _concerns(rest: Rest, job: Job) -> bool:
     wanted = Requirements.from_text(job.requirements)
-    return wanted.vo, wanted.owner
+    return rest.holds_for(wanted.vo, wanted.owner, job.task)
 
 
 def _sent(pilot: Pilot, jobs: Sequence[Job]) -> Move:

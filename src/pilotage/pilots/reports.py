@@ -270,13 +270,11 @@ class _Hearing:
         return (failure,)
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
-        """Earlier failures of the task's owner that speak against less now that a job has ended well here."""
+        """Earlier failures that speak against less now that a job of the task has ended well here."""
         if not self._speaking:
             return ()
-        whose = task.owner.vo, task.owner.name
-        changed = tuple(
-            outweighed(self._of_queue(self._pilot.queue), whose, self._pilot.queue, self._pilot.place)
-        )
+        queue = self._pilot.queue
+        changed = tuple(outweighed(self._of_queue(queue), task.id, queue, self._pilot.place))
         if not changed:
             return ()
         news = {(one.job, one.attempt): one for one in changed}

@@ -1,8 +1,9 @@
 """Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
 
-from collections import namedtuple
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, namedtuple
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
+    and_,
     bindparam,
     delete,
     func,
@@ -21,13 +23,15 @@ from sqlalchemy import (
 )
 
 from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.failure_causes import Place, TaskOutcomes, judged
 from pilotage.model.failures import FailedAttempt, Failure
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
-from pilotage.model.work import Job
+from pilotage.model.work import Job, place_of
 
 from .columns import Id, has_state, is_state, metadata, text_column
 from .counters import counts
 from .jobs import jobs
+from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, tasks
@@ -50,6 +54,7 @@ failures = Table(
     Column("exit_code", Integer),
     text_column("ending"),
     Column("against", String, nullable=False),
+    Column("others", String, nullable=False, server_default="queue"),
     Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
     Index("failures_by_task", "task"),
 )
@@ -57,14 +62,11 @@ failures = Table(
 KEPT = 7 * 86400.0
 """Seconds for which a failure is kept: many times the longest rest."""
 
-DOUBTED = 86400.0
-"""Seconds after its first failure for which a task of which nothing ends well is in doubt: no longer."""
-
 MOST_OF_A_PLACE = 20
 """Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
 
 MOST_LOOKED_AT = 500
-"""Jobs of a task that are asked where they are."""
+"""Newest jobs of a task, by state, that are asked where they are or ended."""
 
 PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
 """States of jobs that are at a queue and may yet tell how they fare there."""
@@ -74,7 +76,7 @@ _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 _COLUMNS = [column.name for column in _f]
 _Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
 # An attempt fails once; only what it speaks against is judged again later.
-_SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against"]))
+_SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
 _other = failures.alias()
 # Null where a place has fewer: no time is below null, and nothing is deleted.
@@ -105,65 +107,38 @@ _RUNNING = (
     .where(among(_j.task, "tasks"), is_state(jobs, JobState.RUNNING), _j.started.is_not(None))
     .group_by(_j.task, _j.queue)
 )
-_ways = (
-    select(
-        *(_f.task, _f.exit_code, _f.ending, func.min(_f.vo).label("vo"), func.min(_f.owner).label("owner")),
-        *(func.min(_f.queue).label("first"), func.max(_f.queue).label("last")),
-    )
-    .where(among(_f.task, "tasks"))
-    .group_by(_f.task, _f.exit_code, _f.ending)
-    # Of two queues the first and the last by name are all: black holes are few, and a mistake is everywhere.
-    .having(
-        func.count(_f.queue.distinct()) <= 2,
-        func.max(_f.against) != "task",
-        func.min(_f.time) > bindparam("doubted_after"),
-    )
-    .subquery("ways")
+_KNOWN = (*DONE_JOBS, *PLACED)
+_COUNTED = (
+    select(_c.first, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in _KNOWN]), among(_c.first, "tasks"))
+    .group_by(_c.first)
 )
-_spreads = (
-    select(
-        *(_f.task, func.count(_f.queue.distinct()).label("queues")),
-        *(func.min(_f.queue).label("first"), func.max(_f.queue).label("last")),
-    )
-    # Whatever the way: the last lines of a mistake may differ by more than numbers, as names of files do.
-    .where(among(_f.task, "tasks"), _f.exit_code.is_not(None))
-    .group_by(_f.task)
-    .subquery("spreads")
+_WHERE = select(_j.task, _j.state, _j.queue, pilots.c.node, _j.pilot).select_from(
+    jobs.outerjoin(pilots, pilots.c.id == _j.pilot)
 )
-_looked_at = (
-    select(_j.queue)
-    .where(_j.task == _spreads.c.task, has_state(jobs, *PLACED))
+_ALL_JOBS = _WHERE.where(among(_j.task, "tasks"), _j.state.in_([str(s) for s in _KNOWN]))
+_NEWEST_JOBS = {
+    state: _WHERE.where(_j.task == bindparam("task"), is_state(jobs, state))
+    .order_by(_j.id.desc())
     .limit(MOST_LOOKED_AT)
-    .correlate(_spreads)
-    .subquery("looked_at")
-)
-_is_elsewhere = (
-    select(_looked_at.c.queue)
-    .where(_spreads.c.queues <= 2, _looked_at.c.queue.not_in([_spreads.c.first, _spreads.c.last]))
-    .correlate(_spreads)
-    .exists()
-)
-_is_shared = (
-    select(_other.c.job)
-    .where(
-        _other.c.queue.in_([_ways.c.first, _ways.c.last]),
-        _other.c.exit_code == _ways.c.exit_code,
-        _other.c.ending == _ways.c.ending,
-        or_(_other.c.vo != _ways.c.vo, _other.c.owner != _ways.c.owner),
-        _other.c.against != "task",
+    for state in _KNOWN
+}
+_SHARED = (
+    select(_f.task, _f.queue, _f.exit_code, _f.ending)
+    .distinct()
+    .join(
+        _other,
+        and_(
+            _other.c.queue == _f.queue,
+            _other.c.exit_code == _f.exit_code,
+            _other.c.ending == _f.ending,
+            or_(_other.c.vo != _f.vo, _other.c.owner != _f.owner),
+            # What a task shows at a node where its jobs end well is its own.
+            _other.c.against != "task",
+        ),
     )
-    .correlate(_ways)
-    .exists()
+    .where(among(_f.task, "tasks"), _f.against != "task")
 )
-_IN_DOUBT = (
-    select(_ways.c.task, _ways.c.exit_code, _ways.c.ending)
-    .join(_spreads, _spreads.c.task == _ways.c.task)
-    .where(or_(_is_elsewhere, _is_shared))
-)
-"""Ways to fail of a task that fails at one queue, or two, while jobs of it are at another, and those that it
-shows at one or two where other owners' jobs fail alike.
-
-One that it shows at a node where jobs of its owner end well is its own."""
 _ALIKE = (
     select(_f.task)
     .group_by(_f.task)
@@ -196,16 +171,16 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
 
 
 def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
-    """The failures that speak against queues, or nodes of them."""
-    return _proven(reader, time, reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
+    """The failures that speak against queues, or nodes of them, without verdicts."""
+    return _records(reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
 
 
 def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
     """The failures of earlier attempts of jobs that speak against places: such jobs may have more (F2)."""
     retried = [job.id for job in found if job.attempt > 1]
-    return (
-        _proven(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried)) if retried else ()
-    )
+    if not retried:
+        return ()
+    return _judged(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried))
 
 
 def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
@@ -216,12 +191,12 @@ def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """The failures that speak against queues and nodes, oldest first."""
-    return _proven(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
+    return _judged(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
 
 
 def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """All failures that are kept."""
-    return _proven(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
+    return _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
 
 
 def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
@@ -231,46 +206,68 @@ def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
         suspects = sorted({*suspects} - _ended_well(reader, suspects))
     found = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
     ids = [task.id for task in found]
-    told = _proven(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
+    told = _judged(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
     return {"tasks": found, "failures": told}
 
 
-def _proven(reader: RecordReader, time: float, found: Sequence[Any]) -> tuple[Failure, ...]:
-    """Failures, each with whether its task is not to blame."""
-    if not found:
+def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
+    return tuple(Failure(**_Row._make(row)._asdict()) for row in rows)
+
+
+def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
+    """Failures with their verdicts, from how their tasks fare (F2)."""
+    found = _records(rows)
+    suspects = sorted({one.task for one in found})
+    if not suspects:
         return ()
-    rows: list[Any] = [_Row._make(row) for row in found]
-    suspects = sorted({row.task for row in rows})
-    well = _ended_well(reader, suspects)
-    running = {
-        (task, queue): time - started
-        for task, queue, started in reader.raw_rows(
-            _RUNNING, tasks=[one for one in suspects if one not in well]
-        )
+    verdicts = {
+        (one.job, one.attempt): one
+        for outcomes in _outcomes(reader, suspects, time)
+        for one in judged(outcomes, time)
     }
-    cleared = [row.exit_code is None or row.task in well or _runs_longer(row, running) for row in rows]
-    unclear = sorted({row.task for row, clear in zip(rows, cleared, strict=True) if not clear})
-    ways = reader.raw_rows(_IN_DOUBT, tasks=unclear, doubted_after=time - DOUBTED) if unclear else ()
-    in_doubt = {tuple(way) for way in ways}
-    return tuple(
-        Failure(**row._asdict(), proven=clear or doubted, doubted=doubted)
-        for row, clear in zip(rows, cleared, strict=True)
-        for doubted in [not clear and (row.task, row.exit_code, row.ending) in in_doubt]
+    return tuple(verdicts[one.job, one.attempt] for one in found)
+
+
+def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Iterator[TaskOutcomes]:
+    """How tasks of which jobs failed fare, one after the other."""
+    failures: dict[int, list[Failure]] = defaultdict(list)
+    for one in _records(reader.raw_rows(_OF_TASKS, tasks=suspects)):
+        failures[one.task].append(one)
+    shared: dict[int, set[tuple[str, int | None, str]]] = defaultdict(set)
+    for task, queue, exit_code, ending in reader.raw_rows(_SHARED, tasks=suspects):
+        shared[task].add((queue, exit_code, ending))
+    running: dict[int, dict[str, float]] = defaultdict(dict)
+    for task, queue, started in reader.raw_rows(_RUNNING, tasks=suspects):
+        running[task][queue] = time - started
+    well: dict[int, set[Place]] = defaultdict(set)
+    placed: dict[int, set[Place]] = defaultdict(set)
+    for task, state, *place in _places(reader, suspects):
+        (well if state in DONE_JOBS else placed)[task].add((place[0], place[1]))
+    for task in suspects:
+        yield TaskOutcomes(
+            failures=failures[task],
+            well=frozenset(well[task]),
+            running=running[task],
+            placed=frozenset(placed[task]),
+            shared=frozenset(shared[task]),
+        )
+
+
+def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, str, str, str]]:
+    """Task and state of jobs, with their queue, and the node of the pilot that has or had them.
+
+    Of a large task these are the newest jobs in each state.
+    """
+    counted = reader.raw_rows(_COUNTED, tasks=[str(task) for task in tasks_])
+    large = {int(task) for task, count in counted if count > MOST_LOOKED_AT}
+    rows = chain(
+        reader.raw_rows(_ALL_JOBS, tasks=[task for task in tasks_ if task not in large]),
+        *(reader.raw_rows(_NEWEST_JOBS[state], task=task) for task in sorted(large) for state in _KNOWN),
     )
+    for task, state, queue, node, pilot in rows:
+        yield task, state, queue, "" if pilot is None else place_of(node or "", pilot)
 
 
 def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
     found = reader.raw_rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
     return {int(task) for (task,) in found}
-
-
-MARGIN = 30.0
-"""Seconds that a job must run beyond twice the time that another lasted: reports take a while."""
-
-
-def _runs_longer(row: Any, running: dict[tuple[int, str], float]) -> bool:
-    """Tell whether a job of the same task runs longer at another queue than this one did here."""
-    return any(
-        task == row.task and queue != row.queue and ran > 2 * row.lasted + MARGIN
-        for (task, queue), ran in running.items()
-    )

@@ -40,6 +40,7 @@ _HEAD = f"""
 SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
 WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
 ORDER BY id LIMIT ?"""
+_HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
 # Each once: with every job it would take as long as the job itself.
 _TASKS = f"""
 SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
@@ -124,6 +125,8 @@ def _is_held(matched: int | None, wanted: Wanted, standing: Row | None) -> tuple
 
 def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Row]]:
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
+    if any(wanted.closed for wanted in asked):
+        return _deal_one_by_one(driver, asked)
     many: Counter[tuple[str, str, int]] = Counter()
     for wanted in asked:
         for requirements, priority, count in wanted.heads:
@@ -133,6 +136,26 @@ def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Ro
         [row for name, at, count in wanted.heads for row in islice(heads[wanted.queue, name, at], count)]
         for wanted in asked
     ]
+
+
+def _deal_one_by_one(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Row]]:
+    """The same where jobs of some tasks are kept from some pilots (F2)."""
+    many: Counter[tuple[str, str, int]] = Counter()
+    for wanted in asked:
+        for requirements, priority, count in wanted.heads:
+            many[wanted.queue, requirements, priority] += count
+    dealt: set[int] = set()
+    found: list[list[Row]] = []
+    for wanted in asked:
+        rows: list[Row] = []
+        for requirements, priority, count in wanted.heads:
+            head = wanted.queue, requirements, priority
+            values = (*head, json.dumps(wanted.closed), many[head])
+            left = (row for row in driver.execute(_HEAD_WITHOUT, values) if row[_ID] not in dealt)
+            rows += islice(left, count)
+            dealt.update(row[_ID] for row in rows)
+        found.append(rows)
+    return found
 
 
 def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]:

@@ -22,7 +22,8 @@ class Wanted:
     """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
 
     They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``). What the
-    pilot tells of its ``containment`` and ``node`` is noted with them.
+    pilot tells of its ``containment`` and ``node`` is noted with them. Jobs of ``closed`` tasks are passed
+    over (F2).
     """
 
     pilot: int
@@ -34,6 +35,7 @@ class Wanted:
     containment: str
     node: str
     time: float
+    closed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

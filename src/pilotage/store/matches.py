@@ -12,7 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.borrowing import CAUSES
 from pilotage.model.states import JobState
@@ -22,11 +22,13 @@ from pilotage.model.world import JobCount
 from . import borrowed_matches, bulk
 from . import tasks as task_rows
 from .borrowed_matches import WantedElsewhere
+from .columns import is_state
 from .counters import Deltas
 from .direct_statements import driver
 from .engine import Database
 from .history import Meaning, Meanings, entry
 from .jobs import JOB_COLUMNS, job
+from .jobs import jobs as job_table
 from .last_seen import REPORTED_AFTER
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
 from .match_requests import Given, Standing, Wanted
@@ -39,6 +41,13 @@ from .tasks import SpecCache
 CAUSE = "matched to a pilot (P13)"
 
 _LEVELS_OF = select(LEVELS.where(among(lines.c.queue, "queues")).subquery("levels"))
+
+_j = job_table.c
+_WAITING = (
+    select(_j.task, _j.requirements, _j.priority, func.count())
+    .where(among(_j.task, "tasks"), is_state(job_table, JobState.ACTIVATED), _j.queue == bindparam("queue"))
+    .group_by(_j.task, _j.requirements, _j.priority)
+)
 
 _THESE = among(pilots.c.id, "ids")
 
@@ -53,7 +62,7 @@ SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)
   {TASK.format(size="pg_column_size")}
 FROM give_jobs(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
-  %(containment)s, %(node)s, %(time)s, %(entry)s
+  %(containment)s, %(node)s, %(time)s, %(entry)s, %(closed)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
 """The function stands in ``migrations/functions.py``."""
 
@@ -104,6 +113,13 @@ class Matches:
             return {name: Standing(numbers.get(name, 0), version, tuple(found[name])) for name in names}
 
         return self._database.read(read) if names else {}
+
+    def waiting(self, queue: str, tasks: Sequence[int]) -> list[tuple[int, str, int, int]]:
+        """Count the activated jobs of tasks at a queue, by task, requirements and priority."""
+        asked = {"queue": queue, "tasks": tasks}
+        return self._database.read(
+            lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
+        )
 
     def give(self, wanted: Wanted) -> Given:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
@@ -279,6 +295,7 @@ def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
         "requirements": bulk.array(requirements),
         "priorities": bulk.array(priorities),
         "counts": bulk.array(counts),
+        "closed": bulk.array(wanted.closed),
     }
 
 

@@ -36,7 +36,8 @@ def read(reader: RecordReader, world: World, told: Sequence[Heartbeat], quiet: b
         "heartbeats": tuple(heard),
         "jobs": found,
         "tasks": reader.tasks_of(found),
-        "failures": tuple(dict.fromkeys((*of_queues, *elsewhere))),
+        # Those of retried jobs have verdicts: they replace the same ones without.
+        "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),
         "failed_deliveries": reader.failed_deliveries() if storages else (),
     }

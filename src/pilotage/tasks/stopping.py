@@ -15,9 +15,8 @@ from pilotage.model.world import World
 def stop(world: World) -> Decision:
     """Fail every task whose attempts so far all failed alike, and close its live jobs.
 
-    Exit code and end of stderr were the same ``guard.same`` times, or once for each scout; no job ended well,
-    and none runs longer elsewhere, which would speak against the place and not the task (F2). While it failed
-    at one queue, or two, and has jobs at others, it is in doubt: those places rest, and the others will tell.
+    Exit code and end of stderr were the same ``guard.same`` times, or once for each scout, and no job ended
+    well. A task whose place may be to blame is not stopped: its jobs elsewhere will tell (F2).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -52,7 +51,7 @@ def _is_hopeless(
         # A task with few scouts never comes to as many failures as others do.
         least = min(least, max(constants.fewest, sum(counts.values())))
     same = {(failure.exit_code, failure.ending) for failure in failures}
-    return len(failures) >= least and len(same) == 1 and not any(failure.proven for failure in failures)
+    return len(failures) >= least and len(same) == 1 and not any(failure.excused for failure in failures)
 
 
 def _error(failures: list[Failure]) -> str:

@@ -150,7 +150,7 @@ class _Watchdog:
             return "its queue is not in the federation any more"
         owner = self._tasks[job.task].owner
         rests = self._black_holes.get(job.queue, ())
-        rest = any(rest.holds_for((owner.vo, owner.name)) for rest in rests)
+        rest = any(rest.holds_for(owner.vo, owner.name, job.task) for rest in rests)
         return "its queue rests: job after job failed fast there (F2)" if rest else ""
 
     def _limit(self, job: Job, rule: Rule) -> float:

@@ -27,17 +27,19 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its rest is over; then one job tries it again",
 )
 def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Job after job of the owner failed fast at the queue, which rests; or those of two owners."""
+    """Job after job of the task failed fast at the queue, or those of two tasks of the owner, or of two
+    owners, and nothing shows that the tasks are to blame."""
     rests = queues.live.rests
     if not rests:
         return NEVER
     refused = np.zeros((len(tasks), len(queues)), dtype=bool)
-    have = np.full(len(queues), "", dtype=object)
+    have = np.full(refused.shape, "", dtype=object)
     owners = [tasks.tables.owners[code] for code in tasks.owner[:, 0]]
     for rest in rests:
         place = queues.index[rest.queue]
-        refused[:, place] |= [rest.holds_for(owner) for owner in owners]
-        have[place] = rest.text
+        closed = np.array([rest.holds_for(*owner) for owner in owners], dtype=bool)
+        refused[closed, place] = True
+        have[closed, place] = rest.text
     return Verdict(refused, "a queue where jobs do not fail at once", have)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pilotage.model.black_holes import Scope
 from pilotage.model.fairshare import FairshareWork
 from pilotage.model.priorities import HIGH_PRIORITY
 
@@ -89,7 +90,7 @@ class Tables:
     releases: tuple[Release, ...]
     containers: tuple[Container, ...]
     machines: tuple[Machine, ...]
-    owners: tuple[tuple[str, str], ...]
+    owners: tuple[Scope, ...]
 
 
 class TaskColumns:
@@ -97,7 +98,7 @@ class TaskColumns:
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
     (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` codes into the tables of these, ``owner`` into VOs and names.
+    ``machine`` codes into the tables of these, ``owner`` into scopes (F2).
     ``together`` is the row of ``input_table`` for all jobs that are brokered together (B33), ``to_move`` the
     same for I/O-intensive work, and a row without files for other work (B11). ``named`` is whether the task
     names its queues.
@@ -177,8 +178,13 @@ class TaskColumns:
         rows = (specs or SpecTable()).rows([group.spec for group in groups])
         policy = Coded.of(group.policy for group in groups)
         caps = Coded(tuple(one.constants.nqueued_sat_cap for one in policy.values), policy.codes)
-        owner = Coded.of((group.task.owner.vo, group.task.owner.name) for group in groups)
-        vos = Coded(tuple(vo for vo, _ in owner.values), owner.codes)
+        # Tasks of one owner are alike but for those that a queue is closed to by themselves (F2).
+        known = {rest.whose[-1] for rest in queues.live.rests}
+        owner = Coded.of(
+            (one.owner.vo, one.owner.name, one.id if one.id in known else 0)
+            for one in (group.task for group in groups)
+        )
+        vos = Coded(tuple(vo for vo, *_ in owner.values), owner.codes)
         coded = {
             **{name: rows.coded[name] for name in ("release", "container", "machine")},
             "policy": policy,

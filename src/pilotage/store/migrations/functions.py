@@ -35,7 +35,7 @@ GIVE_JOBS = f"""
 CREATE FUNCTION give_jobs(
   asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
   asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
-  told_containment text, told_node text, at_time double precision, entry text,
+  told_containment text, told_node text, at_time double precision, entry text, closed_tasks bigint[],
 {_ROWS}DECLARE
   wanted_jobs bigint := (SELECT coalesce(sum(jobs), 0) FROM unnest(asked_jobs) AS jobs);
   given_jobs bigint := 0;
@@ -55,6 +55,7 @@ BEGIN
           SELECT jobs.id FROM jobs
           WHERE jobs.queue = asked_queue AND jobs.requirements = wanted.requirements
             AND jobs.priority = wanted.priority AND jobs.state = 'activated'
+            AND jobs.task <> ALL (closed_tasks)
           ORDER BY jobs.id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
         ) AS job
       ), sent AS (
