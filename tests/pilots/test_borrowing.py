@@ -232,7 +232,7 @@ def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed
         Failure(
             job=90 + number,
             attempt=1,
-            task=9,
+            task=8 + number % 2,
             owner=ALICE.name,
             vo=ALICE.vo,
             queue="TAKER",

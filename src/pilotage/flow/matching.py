@@ -30,7 +30,7 @@ from .known_shares import KnownShares
 from .resting import Resting
 
 TRIES = 30
-"""How often a pilot is drawn for anew because others took what it was drawn."""
+"""Most redraws for a pilot that lost races for what it was drawn."""
 
 KNOWN_PILOTS = 10_000
 """Pilots that are remembered: those read or changed last."""
@@ -355,9 +355,6 @@ def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admiss
 
 
 def _matched(known: Known, parts: Sequence[Given]) -> Matched:
-    if len(parts) == 1:
-        (one,) = parts
-        return Matched(known.federation, known.queue, one.jobs, one.tasks, one.files, one.replicas)
     return Matched(
         federation=known.federation,
         queue=known.queue,
