@@ -5,8 +5,8 @@ from alembic import op
 
 from pilotage.store.migrations import functions
 
-revision = "0040"
-down_revision = "0039"
+revision = "0043"
+down_revision = "0042"
 
 
 def upgrade() -> None:
