@@ -5,8 +5,8 @@ from alembic import op
 
 from pilotage.store.migrations import functions
 
-revision = "0043"
-down_revision = "0042"
+revision = "0044"
+down_revision = "0043"
 
 
 def upgrade() -> None:
