@@ -372,12 +372,66 @@ def test_up_runs_the_server_with_what_was_asked(
 def test_up_at_a_port_in_use_changes_nothing_and_says_what_to_do(pilotage: Pilotage) -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        result = pilotage("up", "--port", port)
+        result = pilotage("up", "--port", port, PILOTAGE_URL=f"http://127.0.0.1:{port}")
     assert (result.exit_code, result.stdout, list(pilotage.home.iterdir())) == (1, "", [])
     assert result.stderr == (
         f"port {port} of 127.0.0.1 cannot be listened on: Address already in use; "
         "give another with --port and in PILOTAGE_URL, or end what listens there\n"
     )
+
+
+def test_up_is_refused_where_its_port_is_not_that_of_the_url(pilotage: Pilotage) -> None:
+    url = "http://localhost:9001"
+    result = pilotage("up", "--port", 9000, PILOTAGE_URL=url)
+    assert (result.exit_code, result.stdout, list(pilotage.home.iterdir())) == (2, "", [])
+    assert result.stderr == (
+        f"PILOTAGE_URL is {url}: there commands and pilots look for the server, which would listen on port "
+        "9000; set PILOTAGE_URL to that port, or leave one of the two out\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://broker.example.org", "at https://broker.example.org, listening on port {} of 127.0.0.1,"),
+        ("http://127.0.0.1:{}", "at http://127.0.0.1:{},"),
+    ],
+)
+def test_up_says_where_it_is_reached_and_where_it_listens(
+    pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch, url: str, told: str
+) -> None:
+    monkeypatch.setattr("pilotage.server.run", lambda *_, **__: None)
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    words = ("up", "--port", port, "--host", "127.0.0.1")
+    result = pilotage(*words, PILOTAGE_URL=url.format(port))
+    assert result.exit_code == 0, result.stderr
+    assert f"Pilotage {told.format(port)} store" in result.stderr
+
+
+def test_a_home_has_one_server_and_loops_join_it_by_name(
+    pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second server on a home is refused, whatever its port; loops without an API say whom they join."""
+    hold = "import sys, time; from pathlib import Path; from pilotage.home_lock import serving\n"
+    hold += f"with serving(Path({str(pilotage.home)!r}), 'http://127.0.0.1:8470'):\n"
+    hold += " print(flush=True)\n time.sleep(60)"
+    monkeypatch.setattr("pilotage.server.run", lambda *_, **__: None)
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        other.stdout.readline()
+        refused = pilotage("up", "--port", port, PILOTAGE_URL=url)
+        joined = pilotage("up", "--no-api", "--only", "stage")
+        other.kill()
+    by = f"process {other.pid} at http://127.0.0.1:8470"
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(f"the home {pilotage.home} is served already by {by}: ")
+    assert joined.exit_code == 0
+    assert joined.stderr.startswith(f"Pilotage without the API, beside {by}, store ")
+    assert pilotage("up", "--port", port, PILOTAGE_URL=url).exit_code == 0
 
 
 def test_up_refuses_a_loop_that_is_not_there(pilotage: Pilotage) -> None:

@@ -13,6 +13,7 @@ from pilotage.federation.faults import BadFile
 from pilotage.flow.calls import acceptance
 from pilotage.model.catalogues import ExternalCatalogue, MappedStorage
 from pilotage.model.federation import ComputingElement, Federation, Server, TransferService
+from pilotage.movers.loader import InstalledMovers
 
 from .house import federation
 
@@ -220,6 +221,34 @@ def test_a_storage_whose_bytes_go_through_the_server_is_said_where_pilots_would_
     made = of(tmp_path, "memory://x")
     idle = replace(made, queues=(replace(made.queues[0], computing_element=None),))
     assert acceptance.lacking(idle) == []
+
+
+def test_what_will_surely_wait_is_foreseen(tmp_path: Path) -> None:
+    """B18 and B20 by what is declared: too little free space, and queues that run less than a day."""
+    made = of(tmp_path)
+    assert acceptance.waiting(made) == []
+    queue = made.queues[0]
+    home = next(at for at, one in enumerate(made.storages) if one.name == queue.storage)
+    storages = tuple(replace(one, free=5) for one in made.storages)
+    poor = replace(made, storages=storages, queues=(replace(queue, max_walltime=3600),))
+    told = {fault.path: fault.text for fault in acceptance.waiting(poor)}
+    assert told.keys() == {("storages", home, "free"), ("queues", 0, "max_walltime")}
+    assert "jobs only above 200 GB (B18)" in told["storages", home, "free"]
+    assert "no queue runs 24 h" in told["queues", 0, "max_walltime"]
+    own = replace(poor, brokerage=replace(poor.brokerage, storage_min_free=1))
+    assert [fault.path[0] for fault in acceptance.waiting(own)] == ["queues"]
+
+
+def test_a_storage_that_can_be_read_but_not_written_here_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = of(tmp_path)
+    home = next(at for at, one in enumerate(made.storages) if one.name == made.queues[0].storage)
+    assert acceptance.lacking(made) == []
+    monkeypatch.setattr(InstalledMovers, "writable", frozenset({"s3"}))
+    (fault,) = acceptance.lacking(made)
+    assert fault.path == ("storages", home, "url")
+    assert "no mover that is installed here writes file://" in fault.text
 
 
 SEVERAL = """\

@@ -28,7 +28,8 @@ File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 def check(file: File, json_output: Json = False) -> None:
     """Check a file without a server: every fault with its line.
 
-    What is not installed on this machine is said on standard error, and is no fault.
+    What is not installed on this machine, and what would keep jobs waiting, is said on standard error, and is
+    no fault.
     """
     from dataclasses import asdict
 
@@ -46,6 +47,8 @@ def check(file: File, json_output: Json = False) -> None:
         raise typer.Exit(2) from None
     for missing in acceptance.lacking(federation):
         echo(f"{field_name(missing.path)}: {missing.text}", err=True)
+    for warning in acceptance.waiting(federation):
+        echo(f"{field_name(warning.path)}: {warning.text}", err=True)
     if json_output:
         show_json({"valid": True, "faults": []})
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from . import serving
 from .configuration import settings, store_name, using_store
 from .errors import BadInput, CommandFailure
 from .output import Json, echo
@@ -49,6 +50,8 @@ def up(
     # server collects once it runs.
     gc.disable()
     loops, known = _loops(only), settings().at(host, port)
+    if not no_api:
+        known = serving.reachable(known)
     _run(known, file or federation, loops, with_api=not no_api, force=force)
 
 
@@ -67,7 +70,9 @@ def _run(
     with ExitStack() as held:
         # Listened first: a port in use is told before the store is touched.
         listener = held.enter_context(_listener(known)) if with_api else None
-        where = f"at {known.url}" if with_api else "without the API"
+        if with_api:
+            held.enter_context(serving.home_of(known))
+        where = serving.place(known) if with_api else serving.beside(known)
         echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         held.enter_context(using_store(known.store))
         path = str(declared.resolve()) if declared else ""

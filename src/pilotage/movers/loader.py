@@ -47,6 +47,11 @@ class InstalledMovers:
         """URL schemes of the storages that can be read here."""
         return frozenset().union(*(mover.abilities.reads for mover in self._movers))
 
+    @property
+    def writable(self) -> frozenset[str]:
+        """URL schemes of the storages that can be written here."""
+        return frozenset().union(*(mover.abilities.writes for mover in self._movers))
+
     def for_delivery(self, source: str, destination: str) -> Mover:
         """The mover for a delivery between two URLs. Raises LookupError where there is none."""
         here, there = _scheme(source), _scheme(destination)

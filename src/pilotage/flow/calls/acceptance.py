@@ -14,6 +14,7 @@ from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.federation.url_checks import url_faults
 from pilotage.model.federation import ComputingElement, Federation, Storage, TransferService
+from pilotage.model.storage_spaces import LEAST_FREE
 from pilotage.model.urls import url_fault
 from pilotage.movers import carriers
 from pilotage.movers.backend import StorageOptionError
@@ -23,6 +24,9 @@ from pilotage.ports.adapters import AdapterError, installed
 from pilotage.ports.computing import ListMatching
 
 from .pilot_files import through_server
+
+LONG_ENOUGH = 24 * 3600.0
+"""Seconds that a queue must run for scouts, merge jobs, and jobs of unknown walltime (B20)."""
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -55,6 +59,8 @@ def lacking(federation: Federation) -> list[Fault]:
                 "server, eight at a time"
             )
             first.setdefault(f"pilots {scheme}", Fault(("storages", at, "url"), message))
+    for fault in _unwritable(federation):
+        first.setdefault(fault.message, fault)
     for path, element in _elements(federation):
         if element.kind not in _kinds():
             message = f"no adapter for {element.kind!r} is installed here, where it would start no pilots"
@@ -62,6 +68,47 @@ def lacking(federation: Federation) -> list[Fault]:
         elif message := _unusable(element):
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
     return [*first.values(), *_catalogues_lacking(federation)]
+
+
+def waiting(federation: Federation) -> list[Fault]:
+    """Find what will surely keep jobs waiting, though it is no fault: each once, where it stands first."""
+    return [*_low_on_space(federation), *_short(federation)]
+
+
+def _low_on_space(federation: Federation) -> Iterator[Fault]:
+    homes = {queue.storage for queue in federation.queues}
+    own = federation.brokerage.storage_min_free
+    least = LEAST_FREE if own is None else own
+    declared = {at: one.free for at, one in enumerate(federation.storages) if one.name in homes}
+    low = [at for at, free in declared.items() if free is not None and free <= least]
+    for at in low[:1]:
+        more = f" ({len(low)} storages declare so little)" if len(low) > 1 else ""
+        message = (
+            f"{declared[at]:g} GB are declared free{more}, and queues there take jobs only above "
+            f"{least:g} GB (B18): unless the storage itself tells more, jobs wait"
+        )
+        remedy = "declare what is free, or give a smaller brokerage.storage_min_free"
+        yield Fault(("storages", at, "free"), message, remedy)
+
+
+def _short(federation: Federation) -> Iterator[Fault]:
+    short = [at for at, queue in enumerate(federation.queues) if 0 < queue.max_walltime < LONG_ENOUGH]
+    for at in short[:1]:
+        every = len(short) == len(federation.queues)
+        which = "no queue runs" if every else f"{len(short)} of {len(federation.queues)} queues do not run"
+        message = f"{which} 24 h: there neither scouts, nor merge jobs, nor jobs without a walltime go (B20)"
+        remedy = "tasks need a walltime or cpu_time, and scouts: 0 where no queue is longer"
+        yield Fault(("queues", at, "max_walltime"), message, remedy)
+
+
+def _unwritable(federation: Federation) -> Iterator[Fault]:
+    """Find homes of queues that can be read here, but not written: outputs would stay in their scratch."""
+    there, homes = InstalledMovers(lambda: None), {queue.storage for queue in federation.queues}
+    for at, storage in enumerate(federation.storages):
+        scheme = storage.url.partition("://")[0]
+        if storage.name in homes and scheme in there.schemes and scheme not in there.writable:
+            message = f"no mover that is installed here writes {scheme}://, so outputs would not be delivered"
+            yield Fault(("storages", at, "url"), f"{message}{hint(scheme)}")
 
 
 def _catalogues_lacking(federation: Federation) -> Iterator[Fault]:

@@ -1,0 +1,54 @@
+"""One API for each home: a second server there would start its tunnels and relays a second time."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NAME = "server.lock"
+_LOCKLESS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+"""Answers of file systems that know no locks."""
+
+
+class HomeTaken(Exception):
+    """Another process serves this home; the message says which, and where."""
+
+
+@contextmanager
+def serving(home: Path, url: str) -> Iterator[None]:
+    """Be the one process that serves a home, until the block or the process ends. Raises HomeTaken."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = os.open(home / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            # Of a process and not of a file: workers that it forks do not hold the lock after its end.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _LOCKLESS:
+                raise HomeTaken(_said(file)) from error
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"process {os.getpid()} at {url}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def server_of(home: Path) -> str:
+    """Name the process that serves a home now; empty where none does."""
+    try:
+        file = os.open(home / NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return "" if error.errno in _LOCKLESS else _said(file)
+    finally:
+        os.close(file)
+    return ""
+
+
+def _said(file: int) -> str:
+    return os.pread(file, 1000, 0).decode(errors="replace").strip() or "another process"
