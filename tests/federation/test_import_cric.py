@@ -458,3 +458,69 @@ def test_the_summary_begins_with_what_may_change_where_jobs_go() -> None:
     converted = [place for place, (action, _) in enumerate(actions) if action == "converted"]
     assert lost < guess < cosmetic
     assert all(guess < place < cosmetic for place in converted)
+
+
+def one(**changes: Any) -> Imported:
+    """The import of a single queue, written without a dictionary around it."""
+    record = {**QUEUE, "name": "AGLT2", **changes}
+    return IMPORTERS["cric"]([ImportSource("queue.json", json.dumps(record))], "one")
+
+
+def test_one_queue_that_names_itself_is_taken() -> None:
+    house = one().federation
+    assert house is not None
+    assert house.queues[0].name == "AGLT2"
+    assert not one().refusals
+    (bad,) = one(corecount="many").refusals
+    assert (bad.field, bad.line) == ("corecount", 1)
+
+
+SHUT = [
+    {"ce_state": "DISABLED"},
+    {"ce_status": "closed"},
+    {"ce_queue_status": "Closed"},
+    {"ce_status": "Draining"},
+]
+
+
+@pytest.mark.parametrize("shut", SHUT)
+def test_entrances_that_take_no_jobs_are_no_servers(shut: dict[str, str]) -> None:
+    open_, other = (
+        {"ce_endpoint": f"gate0{n}.aglt2.org:9619", "ce_flavour": "HTCONDOR-CE", "ce_state": "ACTIVE"}
+        for n in (1, 2)
+    )
+    found = one(queues=[other | shut, open_])
+    assert found.federation is not None
+    element = found.federation.queues[0].computing_element
+    assert element is not None
+    assert element.options["collector"] == "gate01.aglt2.org:9619"
+    assert not element.servers
+    (note,) = (note for note in found.notes if note.field == "queues[].ce_status")
+    assert note.value == "gate02.aglt2.org:9619"
+    none = one(queues=[other | shut])
+    assert none.federation is not None
+    assert none.federation.queues[0].computing_element is None
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [([0], 258_000), ([2880], 172_800), ([2880, 4000], 240_000), ([2880, 0], 258_000)],
+)
+def test_a_walltime_beyond_that_of_every_entrance_is_clipped(minutes: list[int], expected: float) -> None:
+    entrances = [
+        {"ce_endpoint": f"gate{n}:9619", "ce_flavour": "HTCONDOR-CE", "ce_queue_maxwctime": most}
+        for n, most in enumerate(minutes)
+    ]
+    found = one(queues=entrances)
+    assert found.federation is not None
+    assert found.federation.queues[0].max_walltime == expected
+    clipped = [note for note in found.notes if (note.action, note.field) == ("clipped", "maxtime")]
+    assert bool(clipped) == (expected != 258_000)
+
+
+def test_nothing_of_an_entrance_is_left_out_silently() -> None:
+    entrance = {"ce_endpoint": "gate:9619", "ce_flavour": "HTCONDOR-CE", "ce_jobmanager": "slurm"}
+    found = one(queues=[entrance, {"ce_endpoint": "x"}])
+    told = {(note.field, note.value or note.text) for note in found.notes if note.action == "dropped"}
+    assert ("queues[]", "ce_jobmanager") in told
+    assert any("1 entrances without" in note.text for note in found.notes)

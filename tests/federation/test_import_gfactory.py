@@ -389,3 +389,71 @@ def test_the_system_that_a_glidein_requires_is_an_option_of_its_element() -> Non
         element = queue(made).computing_element
         assert element is not None
         assert element.options.get("required_os") == required
+
+
+def test_each_gatekeeper_of_an_entry_is_a_server() -> None:
+    head = {"gatekeeper": "ce1.a.org ce1.a.org:9619 ce2.a.org ce2.a.org:9620"}
+    element = queue(entry(head=head)).computing_element  # type: ignore[arg-type]
+    assert element is not None
+    assert [(server.name, server.options) for server in element.servers] == [
+        ("ce1.a.org", {"schedd": "ce1.a.org", "collector": "ce1.a.org:9619"}),
+        ("ce2.a.org", {"schedd": "ce2.a.org", "collector": "ce2.a.org:9620"}),
+    ]
+    odd = imported(entry(head={"gatekeeper": "ce1.a.org ce1.a.org:9619 ce2.a.org"}))
+    (note,) = notes(odd, "dropped", "gatekeeper")
+    assert note.text.startswith("ce2.a.org: is no pair")
+    arc = imported(
+        entry(head={"gridtype": "nordugrid", "gatekeeper": "https://a.org/arex https://b.org/arex"})
+    )
+    (note,) = notes(arc, "dropped", "gatekeeper")
+    assert "https://b.org/arex" in note.text
+
+
+@pytest.mark.parametrize(
+    ("said", "minutes", "expected", "action"),
+    [
+        ("199800", "540", 32_400, "clipped"),
+        ("32400", "540", 32_400, ""),
+        ("3600", "540", 3600, ""),
+        (None, "540", 32_400, "guessed"),
+        ("199800", None, 199_800, ""),
+    ],
+)
+def test_the_shorter_of_two_walltimes_counts_and_is_told(
+    said: str | None, minutes: str | None, expected: float, action: str
+) -> None:
+    text = entry(attrs={"GLIDEIN_Max_Walltime": said}, submit={"+maxWallTime": minutes} if minutes else None)
+    assert queue(text).max_walltime == expected
+    assert {note.action for note in imported(text).notes if note.field == "GLIDEIN_Max_Walltime"} == (
+        {action} if action else set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("submit", "memory"),
+    [
+        ({"+maxMemory": "16000"}, 16_000),
+        ({"+maxMemory": "16000", "+xcount": "40"}, 16_000),
+        ({"+maxMemory": "16000", "+xcount": "8"}, 0),
+        ({"+maxMemory": "16000", "+WantWholeNode": "True"}, 0),
+    ],
+)
+def test_memory_of_a_part_is_not_that_of_a_whole_node(submit: dict[str, str], memory: float) -> None:
+    attrs = {"GLIDEIN_CPUS": "auto", "GLIDEIN_ESTIMATED_CPUS": "40", "GLIDEIN_MaxMemMBs": None}
+    text = entry(attrs=attrs, submit=submit)
+    assert queue(text).max_memory == memory
+    assert notes(imported(text), "guessed", "GLIDEIN_MaxMemMBs")
+
+
+@pytest.mark.parametrize(
+    ("attrs", "arch"),
+    [
+        ({"GLIDEIN_ARCH": "aarch64"}, ["aarch64"]),
+        ({"CONDOR_ARCH": "aarch64"}, ["aarch64"]),
+        ({"GLIDEIN_ARCH": "aarch64", "CONDOR_ARCH": "x86_64"}, ["aarch64"]),
+    ],
+)
+def test_architectures_are_taken_by_either_name(attrs: dict[str, str], arch: list[str]) -> None:
+    text = entry(attrs=attrs)  # type: ignore[arg-type]
+    assert [list(one.arch) for one in queue(text).architectures] == [arch]
+    assert len(notes(imported(text), "dropped", "CONDOR_ARCH")) == (len(attrs) > 1)

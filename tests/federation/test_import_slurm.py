@@ -85,3 +85,35 @@ def test_b18_a_storage_too_small_for_any_job_is_told() -> None:
 def test_what_is_no_cluster_is_refused(answer: str) -> None:
     with pytest.raises(ValueError, match="names no partition"):
         describe(answer, {})
+
+
+def answer_of(size: str, *places: str) -> str:
+    """A cluster's answer with its MaxArraySize and places."""
+    return "\n".join(
+        [
+            f"{SECTION}partitions",
+            "batch*|up|2-00:00:00|10|64|256000|(null)",
+            f"{SECTION}configuration",
+            f"MaxArraySize            = {size}",
+            f"{SECTION}places",
+            *places,
+            f"{SECTION}python",
+            "Python 3.11.2",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "array"), [("0", 1), ("1", 1), ("2", 1), ("3", 2), ("200", 199), ("201", None), ("1001", None)]
+)
+def test_the_highest_index_of_an_array_is_below_its_limit(size: str, array: int | None) -> None:
+    cluster = describe(answer_of(size), {})
+    options = cluster.records["queues"][0]["computing_element"]["options"]
+    assert options.get("array") == array
+    assert any(note.field == "array" for note in cluster.notes) == (array is not None)
+
+
+def test_an_account_without_places_is_told_what_is_guessed() -> None:
+    cluster = describe(answer_of("1001"), {})
+    assert cluster.records["storages"][0]["url"] == "file:///scratch/pilotage-data"
+    assert any("no place was found" in note.text for note in cluster.notes)

@@ -32,6 +32,7 @@ class FtsServer:
     requests: list[str] = field(default_factory=list)
     authorizations: set[str] = field(default_factory=set)
     proxies: list[str] = field(default_factory=list)
+    proxy_end: str = ""
     hold: threading.Event = field(default_factory=threading.Event)
     """Set: files are copied; else they stay SUBMITTED."""
     lose_answers: int = 0
@@ -139,7 +140,10 @@ class FtsServer:
         simple: dict[str, Callable[[], tuple[int, Any]]] = {
             "GET whoami": lambda: (200, {"delegation_id": "d1", "user_dn": "/CN=me", "vos": ["atlas"]}),
             "GET jobs": lambda: (200, self.listed(query)),
-            "GET delegation/d1": lambda: (200, "null"),
+            "GET delegation/d1": lambda: (
+                200,
+                {"termination_time": self.proxy_end} if self.proxy_end else None,
+            ),
             "GET delegation/d1/request": lambda: (200, self.certificate_request()),
         }
         if made := simple.get(f"{method} {path}"):
@@ -155,6 +159,7 @@ class FtsServer:
                 return 200, self.cancel(job_id, [int(one) for one in ids.split(",")])
             case "PUT", "delegation", "d1", "credential":
                 self.proxies.append(body.decode())
+                self.proxy_end = "2100-01-01T00:00:00"
                 return 201, ""
         return 404, {"message": f"no {address}"}
 

@@ -4,8 +4,11 @@ from io import BytesIO
 
 import pytest
 
+from pilotage.model.documents import from_document
+from pilotage.model.spec import InputFile
 from pilotage.movers import checksums
-from pilotage.movers.checksums import CHUNK, SMALLEST_CHUNK, in_time
+from pilotage.movers.checksums import CHUNK, SMALLEST_CHUNK, checksum_of, in_time
+from pilotage.movers.digests import DIGESTS, digest
 
 
 class Stream(BytesIO):
@@ -42,3 +45,31 @@ def test_one_that_gets_fast_again_is_read_by_large_chunks_again(monkeypatch: pyt
     assert min(len(next(chunks)) for _ in range(6)) == SMALLEST_CHUNK
     stream.rate = 1e9
     assert max(len(chunk) for chunk in chunks) == CHUNK
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits", "checksum"),
+    [
+        ("adler32", "9600001", "adler32:09600001"),
+        ("adler32", "0960ABCD", "adler32:0960abcd"),
+        ("adler32", "1", "adler32:00000001"),
+        ("adler32", "00000000", ""),
+        ("adler32", "0", ""),
+        ("adler32", "", ""),
+        ("adler32", "123456789", ""),
+        ("adler32", "xyz", ""),
+        ("md5", "A" * 32, "md5:" + "a" * 32),
+        ("md5", "a" * 31, ""),
+        ("md5", "0" * 32, ""),
+    ],
+)
+def test_what_storages_tell_as_a_checksum_is_read_in_one_way(kind: str, digits: str, checksum: str) -> None:
+    assert checksum_of(kind, digits) == checksum
+    if len(digits) == len(checksum.partition(":")[2]) or kind == "adler32":
+        assert digest(f"{DIGESTS[kind]}={digits}", kind) == checksum
+
+
+@pytest.mark.parametrize("given", ["adler32:9600001", "ADLER32:09600001", " adler32:09600001"])
+def test_checksums_that_people_give_are_kept_in_one_form(given: str) -> None:
+    made = from_document(InputFile, {"name": "a", "size": 1, "checksum": given})
+    assert made.checksum == "adler32:09600001"

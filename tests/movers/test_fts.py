@@ -427,6 +427,11 @@ def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
             house.put(f"x{number}")
             house.deliver(house.delivery(f"x{number}", transfer=number, service=service))
         assert len(fts.proxies) == 1
+        # What it has lost it is given again, at once.
+        fts.proxy_end = ""
+        house.put("x3")
+        house.deliver(house.delivery("x3", transfer=3, service=service))
+        assert len(fts.proxies) == 2
     leaf = authority / "proxy.pem"
     leaf.write_text(fts.proxies[0])
     command = [

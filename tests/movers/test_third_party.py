@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.movers.blame import blamed
 from pilotage.movers.contract import violations
 from pilotage.movers.copying import THIRD_PARTY
 from pilotage.movers.digests import digest
@@ -226,3 +227,28 @@ def test_a_missing_file_is_no_trouble_of_the_storages(
 )
 def test_checksums_of_web_servers_are_read(header: str, kind: str, found: str) -> None:
     assert digest(header, kind) == found
+
+
+class Told(LocalBackend):
+    """A storage that fetches by itself, and says of what came what it is told to."""
+
+    content, told = CONTENT, Delivered(size=0, checksum="adler32:00000001")
+
+    def fetch(self, source: object, path: str, draft: str, size: int, progress: object) -> None:
+        self.store(draft, ".part", iter([self.content]), len(self.content))
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        return self.told
+
+
+def test_a_size_of_0_right_after_a_write_is_no_fact(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/file").write_bytes(CONTENT)
+    source, target = LocalBackend(f"file://{tmp_path}/a", {}), Told(f"file://{tmp_path}/b", {})
+    found = fetched(source, target, delivery("file:///a", "file:///b"), ignored)
+    assert isinstance(found, Delivered)
+    assert (found.size, found.checksum) == (len(CONTENT), CHECKSUM)
+    target.content = b""
+    with pytest.raises(DeliveryFailed, match="its storage lost what was written") as failed:
+        fetched(source, target, delivery("file:///a", "file:///b"), ignored)
+    assert blamed(failed.value) == "destination"

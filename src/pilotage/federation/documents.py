@@ -206,6 +206,19 @@ def _read_plain(path: FilePath) -> str:
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
     """The text of a file of at most so many bytes. Raises :class:`BadFile` where there is none."""
+    data = read_bytes(path, most)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        fault = FileFault(
+            str(path), line, "", f"byte {data[error.start]:#04x} is not UTF-8", "save it as UTF-8"
+        )
+        raise BadFile([fault]) from error
+
+
+def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a file, at most so many. Raises :class:`BadFile` where there is none."""
 
     def bad(message: str, remedy: str) -> BadFile:
         return BadFile([FileFault(str(path), None, "", message, remedy)])
@@ -224,14 +237,7 @@ def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
         raise bad(f"is not a path: {error}", "give one without that character") from error
     if len(data) > most:
         raise bad(f"is larger than {most} bytes", "give a smaller file")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        fault = FileFault(
-            str(path), line, "", f"byte {data[error.start]:#04x} is not UTF-8", "save it as UTF-8"
-        )
-        raise BadFile([fault]) from error
+    return data
 
 
 def _located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadFile:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from annotated_types import GroupedMetadata
-from pydantic import AfterValidator, AllowInfNan, ConfigDict, Field, Strict
+from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
 from .docstrings import describe_fields
@@ -59,7 +59,21 @@ OutputPattern = Annotated[
     ),
 ]
 """A path, one with wildcards, or a folder, which ends in ``/``."""
-Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$")]
+
+
+def plain_checksum(value: object) -> object:
+    """A checksum as it is kept: in lower case, and an adler32 with the zeros at its beginning."""
+    if not isinstance(value, str):
+        return value
+    kind, mark, digits = value.strip().lower().partition(":")
+    return f"{kind}{mark}{digits.zfill(8) if kind == 'adler32' and digits else digits}"
+
+
+Checksum = Annotated[
+    str,
+    Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$"),
+    BeforeValidator(plain_checksum),
+]
 
 SMALLEST = 1e-9
 """No number that people and programs send is nearer to 0 than this, but 0 itself: what is divided by one

@@ -6,6 +6,7 @@ from time import monotonic
 
 from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
+from pilotage.model.types import plain_checksum
 from pilotage.ports.moving import AlteredFileError, Delivered, Progress, Readable, WrongFileError
 
 CHUNK = 1 << 20
@@ -15,6 +16,17 @@ SLOW, FAST = 1.0, 0.05
 
 DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
 """Kinds of checksums, each with its number of hexadecimal digits."""
+
+
+def checksum_of(kind: str, digits: str) -> str:
+    """A checksum as ``md5:...`` of the digits that a storage tells; empty where they are none.
+
+    They may be in upper case, and an adler32 may lack zeros at its beginning. Nothing but zeros stands for a
+    checksum that the storage did not compute.
+    """
+    text = str(plain_checksum(f"{kind}:{digits.strip()}")).partition(":")[2]
+    whole = len(text) == DIGITS[kind] and set(text) <= set("0123456789abcdef")
+    return f"{kind}:{text}" if whole and text.strip("0") else ""
 
 
 def adler32(stream: Readable, most: int) -> tuple[int, str]:
@@ -68,7 +80,7 @@ def in_time(stream: Readable) -> Iterator[bytes]:
 class CheckedChunks:
     """The bytes of a file in chunks, which end with WrongFileError unless size and checksum are right.
 
-    Never more bytes are given than there must be. ``found`` is what was read, once that is all. What stands
+    Never more bytes are given than there must be. ``found`` is what was read, once that ended. What stands
     in ``begun`` is the file's beginning: it is read first, and not given again.
     """
 
@@ -99,10 +111,9 @@ class CheckedChunks:
             checksum.add(chunk)
             self._progress(size)
             yield chunk
-        found = Delivered(size=size, checksum=str(checksum))
-        check(self._where, found, self._expected, self.wrong)
+        self.found = Delivered(size=size, checksum=str(checksum))
+        check(self._where, self.found, self._expected, self.wrong)
         self._progress(size)
-        self.found = found
 
     def all(self) -> Delivered:
         """Read to the end."""

@@ -120,7 +120,12 @@ def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
     # What was checked was read before it was renamed: a payload that still lives may have exchanged it.
-    if storage.entry(path) != PathEntry("file", found.size):
+    entry = storage.entry(path)
+    if entry.kind == "file" and not entry.size:
+        # A size that the storage has not worked out yet is none.
+        with suppress(DeliveryFailed), storage.read(path) as stream:
+            entry = PathEntry("file", CheckedChunks(stream, path, found, progress).all().size)
+    if entry != PathEntry("file", found.size):
         _delete(storage, path)
         raise WrongFileError(f"{delivery.source} was exchanged while it was delivered")
     return found

@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from .checksums import DIGITS
+from .checksums import DIGITS, checksum_of
 
 DIGESTS = {"adler32": "adler32", "md5": "md5", "sha256": "sha-256"}
 """Kinds of checksums by the names that HTTP gives them."""
@@ -18,10 +18,9 @@ def digest(header: str, kind: str) -> str:
         name, _, value = part.strip().partition("=")
         if name.lower() != DIGESTS[kind]:
             continue
-        digits = value.lower() if kind == "adler32" or len(value) == DIGITS[kind] else _hexadecimal(value)
-        digits = digits.zfill(DIGITS["adler32"]) if kind == "adler32" else digits
-        if len(digits) == DIGITS[kind] and set(digits) <= set("0123456789abcdef"):
-            return f"{kind}:{digits}"
+        hexadecimal = kind == "adler32" or len(value) == DIGITS[kind]
+        if found := checksum_of(kind, value if hexadecimal else _hexadecimal(value)):
+            return found
     return ""
 
 

@@ -16,7 +16,7 @@ from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
 from .downloads import Download
 from .folder_calls import beside, empty
-from .http_bodies import Body, as_body, whole_text, without_body
+from .http_bodies import Body, as_body, check_answer, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
 from .http_quota import quota
 from .listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
@@ -24,6 +24,7 @@ from .ranged import MOST, RangedStream, sample_end
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
+from .upload_doors import UploadDoor
 
 if TYPE_CHECKING:
     import requests
@@ -50,10 +51,6 @@ KNOWN_SERVERS = 1000
 
 KNOWN_FOLDERS = 10_000
 """Folders of a server that are remembered as made."""
-
-GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
-REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
-"""Answers that refuse one file; the other 4xx are about whoever asks, or about the time."""
 
 
 class HttpBackend:
@@ -90,6 +87,7 @@ class HttpBackend:
         self._settings: dict[tuple[str, ...], Any] = {}
         self._folders: set[str] = set()
         self._plain = False
+        self._door = UploadDoor(self._put_nothing, self.delete)
         self._copies = HttpCopies(self)
 
     @property
@@ -158,6 +156,8 @@ class HttpBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         draft = beside(path, part)
         self._make(path.rpartition("/")[0])
+        if size:
+            self._door.learn(beside(path, f"{part.removesuffix('.part')}-ask.part"))
         with nothing_left(draft, lambda: self._discard(draft)), self._remembered(path):
             with self.request("PUT", draft, body=as_body(chunks, size)):
                 pass
@@ -235,9 +235,11 @@ class HttpBackend:
     ) -> Iterator["requests.Response"]:
         """Make a request and follow its redirections.
 
-        Raises FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
+        A server that sends uploads on is asked first where to, as the chunks of a file come but once. Raises
+        FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
         """
         url = origin = self.url(path)
+        asks = isinstance(body, Body) and self._door.sends_on
         for _ in range(MOST_REDIRECTS):
             # Scheme and host: other servers are not given our tokens.
             home = url is origin or urlsplit(url)[:2] == urlsplit(origin)[:2]
@@ -245,14 +247,19 @@ class HttpBackend:
             if not home:
                 given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
             # A body that is compressed on the way would have another size than the file.
-            with self._sent(method, url, {"Accept-Encoding": "identity", **given}, body) as answer:
+            sent, asks = (b"" if asks else body), False
+            with self._sent(method, url, {"Accept-Encoding": "identity", **given}, sent) as answer:
+                if not answer.is_redirect and sent is not body:
+                    continue  # it sends this one on to nobody
                 if not answer.is_redirect:
-                    _check(answer, f"{method} {url}", allowed)
+                    check_answer(answer, f"{method} {url}", allowed)
                     yield answer
                     return
                 url = urljoin(url, answer.headers["Location"])
             # A body that was begun cannot be sent again: its chunks come from the source.
-            if urlsplit(url).scheme not in ("http", "https") or (isinstance(body, Body) and body.started):
+            if late := isinstance(body, Body) and body.started:
+                self._door.forget()
+            if urlsplit(url).scheme not in ("http", "https") or late:
                 raise StorageError(f"{method} {origin}: sent on to {shown(url)}, which is not followed")
             with explained(StorageError, f"{method} {origin}"):
                 self._redirects.check(url)
@@ -292,6 +299,9 @@ class HttpBackend:
                 return list(from_multistatus(whole_text(answer), urlsplit(answer.url).path))
             self._plain = answer.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
             return None
+
+    def _put_nothing(self, path: str) -> "requests.Response":
+        return self._sent("PUT", self.url(path), {"Accept-Encoding": "identity", **self.own_headers()}, b"")
 
     def _discard(self, draft: str) -> None:
         """Delete what a broken PUT left: before the server notices, the file is locked or not there."""
@@ -387,11 +397,3 @@ def _plain(download: Download, path: str) -> Download:
     if urlsplit(download.url).path.endswith("/"):
         raise WrongFileError(f"{path} is not a plain file but a folder")
     return download
-
-
-def _check(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
-    if answer.status_code in GONE:
-        raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
-    if not answer.ok and answer.status_code not in allowed:
-        refused = answer.status_code in REFUSED
-        raise (WrongFileError if refused else StorageError)(f"{what}: {answer.status_code} {answer.reason}")

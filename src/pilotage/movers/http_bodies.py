@@ -1,12 +1,17 @@
 """Bodies of requests and answers of web servers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import StorageError, WrongFileError
 
 if TYPE_CHECKING:
     import requests
+
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
+"""Answers that refuse one file; the other 4xx are about whoever asks, or about the time."""
 
 LARGEST_LISTING = 64 << 20
 """Bytes of a folder's listing; a longer one is refused."""
@@ -49,3 +54,12 @@ def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests
     made.headers = requests.structures.CaseInsensitiveDict(headers)
     made.hooks = {"response": []}
     return made
+
+
+def check_answer(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
+    """Raise what an answer says that is neither good nor ``allowed``: StorageError, or of one file alone."""
+    if answer.status_code in GONE:
+        raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
+    if not answer.ok and answer.status_code not in allowed:
+        refused = answer.status_code in REFUSED
+        raise (WrongFileError if refused else StorageError)(f"{what}: {answer.status_code} {answer.reason}")

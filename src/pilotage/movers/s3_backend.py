@@ -22,7 +22,7 @@ from pilotage.ports.moving import (
 )
 
 from .backend import Backend, PathEntry, StorageOptionError
-from .checksums import DIGITS
+from .checksums import checksum_of
 from .ranged import FEW, LARGE, RangedStream, sample_end, spare
 from .third_party import CannotFetch
 
@@ -160,8 +160,8 @@ class S3Backend:
             digits = etag
         elif kind == "sha256" and found.get("ChecksumType") == "FULL_OBJECT":
             digits = b64decode(found.get("ChecksumSHA256", "")).hex()
-        whole = len(digits) == DIGITS[kind] and set(digits) <= set("0123456789abcdef")
-        return Delivered(size=found["ContentLength"], checksum=f"{kind}:{digits}") if whole else None
+        checksum = checksum_of(kind, digits)
+        return Delivered(size=found["ContentLength"], checksum=checksum) if checksum else None
 
     def grant(self, path: str, size: int | None) -> Grant | None:
         """See :class:`~pilotage.movers.backend.GrantingBackend`: an address that is signed."""

@@ -5,7 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
-from pilotage.ports.moving import Delivered, Delivery, Progress, StorageError
+from pilotage.ports.moving import (
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Progress,
+    StorageError,
+    WrongFileError,
+)
 
 from .backend import Backend, offers
 from .carriers import CarrierError
@@ -89,18 +96,31 @@ def carried(
     return found
 
 
+def _described(storage: Backend, path: str, kind: str, size: int) -> Delivered | None:
+    """What a storage tells of a file; None where it has not worked that out, as right after a write."""
+    found = storage.describe(path, kind) if offers(storage, FetchingBackend) else None
+    return None if found is None or (found.size == 0 and size > 0) else found
+
+
 def _checked(
     source: Backend, target: Backend, draft: str, delivery: Delivery, progress: Progress
 ) -> Delivered:
     """Compare the copy with what must be there, or with its source; read it if its storage tells nothing."""
     kind = delivery.checksum.partition(":")[0] or "adler32"
-    found = target.describe(draft, kind) if offers(target, FetchingBackend) else None
+    found = _described(target, draft, kind, delivery.size)
     expected = Delivered(size=delivery.size, checksum=delivery.checksum)
-    if not expected.checksum and offers(source, FetchingBackend):
-        expected = source.describe(delivery.source.path, kind) or expected
+    if not expected.checksum:
+        expected = _described(source, delivery.source.path, kind, delivery.size) or expected
     if found is None:
         with target.read(draft) as stream:
-            return CheckedChunks(stream, draft, expected, progress).all()
+            chunks = CheckedChunks(stream, draft, expected, progress)
+            try:
+                return chunks.all()
+            except WrongFileError as wrong:
+                if chunks.found.size or not expected.size:
+                    raise
+                # It took all bytes, and has none: neither the file nor its source is to blame.
+                raise DeliveryFailed(f"{wrong}: its storage lost what was written") from None
     check(str(delivery.source), found, expected)
     progress(found.size)
     return found

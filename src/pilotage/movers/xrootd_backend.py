@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
-from .checksums import DIGITS
+from .checksums import checksum_of
 from .folder_calls import beside, empty
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
@@ -168,10 +168,11 @@ class XRootDBackend:
 
         status, answer = self._filesystem().query(QueryCode.CHECKSUM, self._path(path, f"cks.type={kind}"))
         told, _, digits = (answer or b"").decode(errors="replace").strip("\0\n ").partition(" ")
-        if not status.ok or told != kind or len(digits) != DIGITS[kind]:
+        checksum = checksum_of(kind, digits)
+        if not status.ok or told.lower() != kind or not checksum:
             return None
         size = self.entry(path).size
-        return Delivered(size=size, checksum=f"{kind}:{digits.lower()}") if size is not None else None
+        return Delivered(size=size, checksum=checksum) if size is not None else None
 
     def space(self) -> Space | None:
         """See :class:`~pilotage.movers.backend.SpaceBackend`: the server's space, or what its quota leaves.

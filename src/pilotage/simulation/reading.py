@@ -1,6 +1,6 @@
 """Scenarios read from files, with the federation and the log that they name."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path as FilePath
@@ -15,7 +15,7 @@ from pilotage.model.work import InputFile
 from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
 from .scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
-from .swf import BadLog, LoggedJob, arrivals, jobs, taken
+from .swf import BadLog, LoggedJob, arrivals, jobs, taken, text_of
 from .usable_queues import open_queues
 
 
@@ -45,7 +45,7 @@ def read(path: FilePath) -> Case:
         found.append(documents.read(Federation, declared))
         yield from _contradictions(scenario, found[0])
         if scenario.swf and not faults:
-            file = yield from _named(("swf", "path"), path.parent / scenario.swf.path)
+            file = yield from _named(("swf", "path"), path.parent / scenario.swf.path, _log_file)
             log.extend(_log(file, scenario.swf) if file else ())
         yield from _late(scenario, log)
 
@@ -53,10 +53,23 @@ def read(path: FilePath) -> Case:
     return Case(scenario, virtual(found[0], scenario), tuple(log))
 
 
-def _named(field: Path, path: FilePath) -> Generator[Fault, None, SourceFile | None]:
+def _log_file(path: FilePath) -> SourceFile:
+    """A log's file, compressed or not. Raises BadFile."""
+    data = documents.read_bytes(path)
+    try:
+        return SourceFile(str(path), text_of(data, documents.MAX_BYTES))
+    except ValueError as error:
+        raise BadFile(
+            [FileFault(str(path), None, "", str(error), "give a log as text, or as .gz")]
+        ) from error
+
+
+def _named(
+    field: Path, path: FilePath, read: Callable[[FilePath], SourceFile] = SourceFile.of
+) -> Generator[Fault, None, SourceFile | None]:
     """The file that a field of the scenario names; of one that cannot be read, the fault of that field."""
     try:
-        return SourceFile.of(path)
+        return read(path)
     except BadFile as bad:
         for fault in bad.faults:
             place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"

@@ -1,6 +1,9 @@
 """Logs in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known."""
 
+import gzip
+import io
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,8 +42,10 @@ class BadLog(ValueError):
 def jobs(text: str) -> list[LoggedJob]:
     """The jobs of a log that ran, in its order. Raises :class:`BadLog` for the first bad line."""
     found = []
+    # Only these end a line: comments may hold what Python takes for an end as well.
+    lines = text.split("\n" if "\n" in text else "\r")
     # Some programs begin a text with a mark that says it is UTF-8.
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate((line.removeprefix("\ufeff") for line in lines), 1):
         if not line.strip() or line.lstrip().startswith(";"):
             continue
         job = _job(number, line.split())
@@ -51,6 +56,26 @@ def jobs(text: str) -> list[LoggedJob]:
                 )
             found.append(job)
     return found
+
+
+def text_of(data: bytes, most: int) -> str:
+    """The text of a log, which may be compressed by gzip; comments may be in any character set.
+
+    Raises ValueError where it is no gzip, or longer than ``most`` bytes.
+    """
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(most + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"is no whole gzip file: {error}") from error
+    if len(data) > most:
+        raise ValueError(f"is larger than {most} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        # Every byte is a character of Latin-1; jobs are of digits alone.
+        return data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
 
 
 def taken(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:

@@ -86,8 +86,20 @@ def documents(source: ImportSource) -> Iterator[Document]:
     if isinstance(content, Mapped) and content and _SECTIONS.keys() >= {key.lower() for key in content}:
         for name, part in content.items():
             yield Document(_SECTIONS[name.lower()], source, part, _below(lines, name))
+    elif name := _own_name(content):
+        # One record, that is not below its name but says it.
+        alone = Mapped({name: content})
+        yield Document(_kind(alone), source, alone, lambda *path: lines.of(*path[1:]))
     else:
         yield Document(_kind(content), source, content, lines.of)
+
+
+def _own_name(content: Any) -> str:
+    """The name that a single record gives itself; empty where the content is none."""
+    if not isinstance(content, Mapped) or not any(marks & set(content) for marks in _MARKS.values()):
+        return ""
+    names = (content.get(key) for key in ("name", "nickname", "panda_queue"))
+    return next((name for name in names if isinstance(name, str) and name.strip()), "")
 
 
 def _below(lines: "KeyLines", section: str) -> Callable[..., int | None]:

@@ -7,14 +7,25 @@ from typing import Any, NamedTuple
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 
-from . import element_options
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
+from .cric_entrances import element_of
 from .import_result import RefusedEntry, shown
-from .values import CORE_POWER, CORES, COUNT, DISK, MEMORY, RATE, SECONDS, Measure, number, truth, whole
+from .values import (
+    CORE_POWER,
+    CORES,
+    COUNT,
+    DISK,
+    MEMORY,
+    RATE,
+    SECONDS,
+    Measure,
+    number,
+    truth,
+    whole,
+)
 
 STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
-KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
 _SOFTWARE = ("cmtconfigs", "containers", "cvmfs", "architectures", "tags")
 _CONNECTIVITY = re.compile(r"(full|http|none)(#.*)?")
 _SAME = ("name", "nickname", "panda_resource", "panda_queue", "siteid", "site_name")
@@ -151,7 +162,8 @@ def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | No
     for other in _SAME:
         if queue.peek(other) == name:
             queue.get(other)
-    document["computing_element"] = _element(queue, document["max_walltime"])
+    document["computing_element"] = found = element_of(queue, document["max_walltime"])
+    document["max_walltime"] = (found or {}).get("pilot_walltime", document["max_walltime"])
     return replace(record(Queue, document), storage=_storage(queue, around))
 
 
@@ -326,39 +338,3 @@ def _storage(queue: Record, around: Around) -> str:
             "dropped", queue.name_of("astorages", "ddm"), "no document describes any of these storages"
         )
     return ""
-
-
-def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
-    """The computing element: the first kind among its entrances, with all entrances of that kind."""
-    said = queue.get("queues")
-    entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
-    usable = [
-        item
-        for item in entrances
-        if all(isinstance(item.get(key), str) for key in ("ce_endpoint", "ce_flavour"))
-    ]
-    if not usable:
-        queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others (B26)")
-        return None
-    flavour = usable[0]["ce_flavour"]
-    same = [item for item in usable if item["ce_flavour"] == flavour]
-    kind = (
-        KINDS.get(flavour.upper()) or re.sub(r"[^A-Za-z0-9]+", "-", flavour).strip("-").lower() or "unknown"
-    )
-    queue.note("converted", "queues", f"a computing element of kind {kind} with {len(same)} endpoints")
-    if len(same) < len(entrances):
-        queue.note(
-            "dropped",
-            "queues",
-            f"{len(entrances) - len(same)} entrances of other kinds than {shown(flavour)}",
-        )
-    endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
-    options = element_options.options_of(kind, endpoints[0], queue.note) if endpoints else None
-    element: dict[str, Any] = {
-        "kind": kind,
-        "options": {"endpoints": endpoints} if options is None else options,
-        "servers": [] if options is None else element_options.servers_of(kind, endpoints),
-    }
-    if walltime:
-        element["pilot_walltime"] = walltime
-    return element

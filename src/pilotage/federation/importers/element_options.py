@@ -41,7 +41,10 @@ def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dic
         (f"submit_attr {name}", _ARC.get(name, name.lower()), value.strip().strip('"'))
         for name, value in submit.items()
     ]
-    options: dict[str, Any] = {"endpoint": gatekeeper.split(maxsplit=1)[0]}
+    address, *others = gatekeeper.split()
+    if others:
+        note("dropped", "gatekeeper", f"{' '.join(others)}: a service has one address")
+    options: dict[str, Any] = {"endpoint": address}
     environments: list[str] = []
     for field, name, value in said:
         if name == "queue":
@@ -57,8 +60,13 @@ def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dic
 
 
 def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
-    """Options of kind ``htcondor`` from ``SCHEDD COLLECTOR``, or a schedd's address alone, and attributes."""
+    """Options of kind ``htcondor`` from ``SCHEDD COLLECTOR``, or a schedd's address alone, and attributes.
+
+    Of several such pairs the first counts; :func:`pairs` has them all.
+    """
     schedd, *pool = gatekeeper.split()
+    if len(pool) > 1 and len(pool) % 2 == 0:
+        note("dropped", "gatekeeper", f"{pool[-1]}: is no pair of a schedd and its collector")
     host, _, port = schedd.partition(":")
     options: dict[str, Any] = {"schedd": host}
     if pool or port:
@@ -83,11 +91,19 @@ def options_of(
     return htcondor(gatekeeper, submit or {}, note)
 
 
+def pairs(kind: str, gatekeeper: str) -> list[str]:
+    """The addresses in a gatekeeper: pairs of schedd and collector for HTCondor, else the one address."""
+    words = gatekeeper.split()
+    whole = len(words) - len(words) % 2
+    return [" ".join(words[at : at + 2]) for at in range(0, whole, 2)] if kind == "htcondor" else words[:1]
+
+
 def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
     """Servers of one batch system, each with its own options (P6); none where there is only one."""
     made: dict[str, dict[str, Any]] = {}
     for address in addresses if len(addresses) > 1 else ():
-        name = re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", address).lstrip("_.:@+-")[:200]
+        host = address.split(maxsplit=1)[0]
+        name = re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", host).lstrip("_.:@+-")[:200]
         options = arc(address, "", {}, _unsaid) if kind == "arc" else htcondor(address, {}, _unsaid)
         made[name or f"server-{len(made)}"] = options
     return [{"name": name, "options": options} for name, options in made.items()]

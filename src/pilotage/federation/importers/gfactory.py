@@ -13,7 +13,7 @@ from pilotage.model.federation import ComputingElement, Queue
 from . import element_options, xml
 from .assembly import Draft, record
 from .import_result import Entry, Imported, ImportSource, RefusedEntry
-from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
+from .values import CORES, COUNT, MEMORY, MINUTES, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
 _DETECTED = ("auto", "slot", "node", "0", "-1")
@@ -186,8 +186,12 @@ def _queue(fields: Fields) -> dict[str, Any]:
 def _hardware(fields: Fields) -> list[dict[str, Any]]:
     """Processors and accelerators of the nodes (B14), as far as the entry names them."""
     found: list[dict[str, Any]] = []
-    arch, vendor = fields.text("CONDOR_ARCH").lower(), fields.text("GLIDEIN_PROVIDED_ARCH").lower()
-    arch = "" if arch in ("default", "auto") else arch
+    vendor = fields.text("GLIDEIN_PROVIDED_ARCH").lower()
+    told = [fields.text(name).lower() for name in ("GLIDEIN_ARCH", "CONDOR_ARCH")]
+    said = [arch for arch in told if arch not in ("", "default", "auto", "any")]
+    arch = said[0] if said else ""
+    if len(set(said)) > 1:
+        fields.note("dropped", "CONDOR_ARCH", f"{said[1]}: GLIDEIN_ARCH says {arch}, which counts")
     if arch or vendor:
         found.append({"type": "cpu", "arch": [arch or "any"], "vendor": [vendor or "any"], "instr": ["any"]})
     slots = fields.text("GLIDEIN_Resource_Slots")
@@ -243,9 +247,21 @@ def _memory(fields: Fields, cores: int) -> float:
         return memory
     said = "is left to the glidein, which measures the node" if estimate else "says nothing"
     asked, where = _memory_asked(fields, max(1, cores))
+    if asked and (partial := _partial(fields, cores)):
+        text = f"{said}: no limit is known; {asked:g} MB, by {where}, are for {partial}"
+        fields.note("guessed", "GLIDEIN_MaxMemMBs", text)
+        return 0
     how = f"{asked:g} MB, by {where}" if asked else "no limit is known"
     fields.note("guessed", "GLIDEIN_MaxMemMBs", f"{said}: {how}")
     return asked
+
+
+def _partial(fields: Fields, cores: int) -> str:
+    """What the batch system is asked for where that is not the queue's slot; empty where it is."""
+    count = whole("submit_attr +xcount", fields.submit.get("+xcount"), CORES)
+    if truth("submit_attr +WantWholeNode", fields.submit.get("+WantWholeNode")):
+        return "a request that is given a whole node"
+    return f"{count} cores, and not {cores}" if count and cores and count != cores else ""
 
 
 def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
@@ -265,9 +281,13 @@ def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
 
 def _walltime(fields: Fields) -> float:
     walltime = number("GLIDEIN_Max_Walltime", fields.text("GLIDEIN_Max_Walltime"), SECONDS)
+    minutes = number("submit_attr +maxWallTime", fields.submit.get("+maxWallTime"), MINUTES)
+    if walltime and minutes and minutes * 60 < walltime:
+        text = f"its batch slot is shorter: {minutes * 60:g} s, by +maxWallTime in minutes"
+        fields.note("clipped", "GLIDEIN_Max_Walltime", text)
+        return minutes * 60
     if walltime:
         return walltime
-    minutes = number("submit_attr +maxWallTime", fields.submit.get("+maxWallTime"), SECONDS)
     how = f"{minutes * 60:g} s, by +maxWallTime in minutes" if minutes else "no limit is known"
     fields.note("guessed", "GLIDEIN_Max_Walltime", f"says nothing: {how}")
     return (minutes or 0) * 60
@@ -292,6 +312,10 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
         most_pilots = ComputingElement().max_pilots
         fields.note("guessed", f"{_LIMITS}glideins", f"says nothing: max_pilots is {most_pilots}")
     element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
+    addresses = element_options.pairs(kind, fields.text("gatekeeper"))
+    if servers := element_options.servers_of(kind, addresses):
+        fields.note("converted", "gatekeeper", f"{len(servers)} servers of one queue (P6)")
+        element["servers"] = servers
     if walltime:
         element["pilot_walltime"] = walltime
     return element

@@ -127,9 +127,12 @@ def _asked_of_all(
         entry.note("guessed", "account", accounts[0], text)
     largest = configured.get("MaxArraySize", "")
     # 200 is the adapter's default: the cluster's own end counts where it is below.
-    if largest.isdecimal() and 1 <= int(largest) - 1 < 200:
+    if largest.isdecimal() and int(largest) - 1 < 200:
         options["array"] = max(1, int(largest) - 1)
-        entry.note("clipped", "array", largest, "Slurm's MaxArraySize is the end of an array's indexes")
+        text = "the highest index of an array is Slurm's MaxArraySize - 1"
+        if int(largest) < 3:
+            text = "pilots are single jobs: Slurm's MaxArraySize leaves no index above 1"
+        entry.note("clipped", "array", largest, text)
     version = re.search(r"Python (\d+)\.(\d+)", " ".join(told.get("python", [])))
     if version is None or (int(version[1]), int(version[2])) < (3, 9):
         seen = version[0] if version else "none"
@@ -141,11 +144,14 @@ def _asked_of_all(
 def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
     """The first place with most room: $SCRATCH, $WORK, or the home directory."""
     places: list[tuple[str, float]] = []
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
         values = line.split()
         if following.startswith("path|") and len(values) >= 6 and values[3].isdecimal():
             places.append((following.removeprefix("path|"), int(values[3]) / 1e6))
     path, free = places[0] if places else ("/scratch", 1000.0)
+    if not places:
+        text = "no place was found, neither $SCRATCH, $WORK nor a home: put the path right"
+        entry.note("guessed", "storage", path, text)
     text = (
         f"a directory of the cluster, {free:.0f} GB free on its whole file system; this server stages files "
         "there only where it has the same directory mounted: else give a storage that both reach"

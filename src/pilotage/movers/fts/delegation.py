@@ -3,7 +3,9 @@
 import json
 import secrets
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from pilotage.ports.moving import StorageError
@@ -30,25 +32,27 @@ class Delegation:
 
     def __init__(self, client: FtsClient) -> None:
         self._client = client
-        self._end = datetime.min.replace(tzinfo=UTC)
+        self._asked = -inf
 
-    def renew(self) -> None:
-        """Delegate, unless the server has a proxy that lasts. Raises StorageError."""
+    def renew(self, after: float = 0.0) -> None:
+        """Delegate, unless the server has a proxy that lasts; not within ``after`` s of the last time.
+
+        The server is asked, and nothing remembered: it may have lost the proxy since. Raises StorageError.
+        """
         certificate, now = self._client.certificate, datetime.now(UTC)
-        if certificate is None or self._end - now > RENEW_BEFORE:
+        if certificate is None or monotonic() - self._asked < after:
             return
+        self._asked = monotonic()
         name = self._client.whoami()
-        self._end = _end(self._client.text("GET", f"/delegation/{name}"))
-        if self._end - now > RENEW_BEFORE:
+        if _end(self._client.text("GET", f"/delegation/{name}")) - now > RENEW_BEFORE:
             return
         try:
-            proxy, end = signed(self._client.text("GET", f"/delegation/{name}/request"), certificate, now)
+            proxy, _ = signed(self._client.text("GET", f"/delegation/{name}/request"), certificate, now)
         except ImportError:
             raise StorageError("cryptography is not installed: pip install pilotage[fts]") from None
         except ValueError as error:
             raise StorageError(f"{certificate} cannot be delegated: {error}") from error
         self._client.text("PUT", f"/delegation/{name}/credential", proxy)
-        self._end = end
 
 
 def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetime]:

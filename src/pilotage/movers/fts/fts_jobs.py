@@ -29,6 +29,9 @@ GATHER = 1.0
 LOOK = 0.5
 """Seconds between two looks of a delivery at what is known of its file."""
 
+LOOK_AFTER = 600.0
+"""Seconds after which the server is asked whether it has our proxy still, while it carries files."""
+
 OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "NOT_USED"})
 """States of files for which the server does nothing any more."""
 
@@ -146,7 +149,8 @@ class FtsJobs:
         """Submit files, those apart that the server still has from former attempts. Ends those that fail."""
         try:
             self._take_up([one for one in new if one.attempt > 1])
-            self._delegation.renew()
+            # While files are carried it is looked after now and then; before a job, always.
+            self._delegation.renew(after=0.0 if new else LOOK_AFTER)
         except Exception as error:
             for one in new:
                 one.end(f"{error}")

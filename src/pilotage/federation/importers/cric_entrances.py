@@ -1,0 +1,91 @@
+"""Entrances of queues of the CRIC kind: the computing element, with a server for each that is open (P6)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import element_options
+from .cric_documents import Record
+from .import_result import shown
+from .values import MINUTES, number
+
+KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
+
+_ENTRANCE = ("ce_endpoint", "ce_flavour", "ce_state", "ce_status", "ce_queue_status", "ce_queue_maxwctime")
+"""Fields of an entrance that are read."""
+
+
+def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
+    """The computing element: the first kind among its entrances, with all entrances of that kind."""
+    said = queue.get("queues")
+    usable = _usable(queue, said)
+    if not usable:
+        queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others (B26)")
+        return None
+    flavour = usable[0]["ce_flavour"]
+    same = [item for item in usable if item["ce_flavour"] == flavour]
+    kind = (
+        KINDS.get(flavour.upper()) or re.sub(r"[^A-Za-z0-9]+", "-", flavour).strip("-").lower() or "unknown"
+    )
+    queue.note("converted", "queues", f"a computing element of kind {kind} with {len(same)} endpoints")
+    if len(same) < len(usable):
+        others = ", ".join(item["ce_endpoint"] for item in usable if item not in same)
+        text = f"{len(usable) - len(same)} entrances of other kinds than {shown(flavour)}: {shown(others)}"
+        queue.note("dropped", "queues", text)
+    walltime = _slot_walltime(queue, same, walltime)
+    endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
+    options = element_options.options_of(kind, endpoints[0], queue.note) if endpoints else None
+    element: dict[str, Any] = {
+        "kind": kind,
+        "options": {"endpoints": endpoints} if options is None else options,
+        "servers": [] if options is None else element_options.servers_of(kind, endpoints),
+    }
+    if walltime:
+        element["pilot_walltime"] = walltime
+    return element
+
+
+def _is_shut(entrance: Mapping[str, Any]) -> bool:
+    """Tell whether an entrance takes no new jobs."""
+    statuses = {str(entrance.get(key) or "").lower() for key in ("ce_status", "ce_queue_status")}
+    state = str(entrance.get("ce_state") or "ACTIVE").upper()
+    return state != "ACTIVE" or not statuses.isdisjoint(("closed", "draining"))
+
+
+def _slot_walltime(queue: Record, entrances: Sequence[Mapping[str, Any]], walltime: float) -> float:
+    """The walltime in s, less where all entrances give less: theirs are in minutes."""
+    limits = [number("ce_queue_maxwctime", one.get("ce_queue_maxwctime"), MINUTES) for one in entrances]
+    longest = max((limit or 0 for limit in limits), default=0) * 60
+    if all(limits) and (not walltime or longest < walltime):
+        queue.note("clipped", "maxtime", f"its batch slots end earlier: {longest:g} s, by ce_queue_maxwctime")
+        return longest
+    return walltime
+
+
+def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
+    """Note the fields of entrances that say something and are not read."""
+    unread = {key for one in entrances for key, value in one.items() if value and key not in _ENTRANCE}
+    if unread:
+        queue.entry.note(
+            "dropped", "queues[]", ", ".join(sorted(unread)), "has no place in the model", matters=False
+        )
+
+
+def _usable(queue: Record, said: object) -> list[dict[str, Any]]:
+    """The entrances that take new jobs; what is left out is noted."""
+    entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
+    usable = [
+        item
+        for item in entrances
+        if all(isinstance(item.get(key), str) for key in ("ce_endpoint", "ce_flavour"))
+    ]
+    unnamed = len(said if isinstance(said, list) else ()) - len(usable)
+    if unnamed:
+        queue.note("dropped", "queues", f"{unnamed} entrances without ce_endpoint or ce_flavour")
+    if shut := [item for item in usable if _is_shut(item)]:
+        names = shown(", ".join(item["ce_endpoint"] for item in shut))
+        text = "closed, draining or disabled: pilots are not sent there"
+        queue.entry.note("dropped", "queues[].ce_status", names, text)
+        usable = [item for item in usable if not _is_shut(item)]
+    _note_unused(queue, usable)
+    return usable
