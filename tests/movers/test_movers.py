@@ -350,6 +350,35 @@ def test_scan_finds_plain_files_by_name_with_size_and_checksum(tmp_path: Path) -
     assert scan(storage(root), "none*") == []
 
 
+@pytest.mark.parametrize(
+    ("glob", "met"),
+    [
+        ("runs/*", "runs/link"),
+        ("runs/link", "runs/link"),
+        ("runs/**", "runs/"),
+        ("**/a", "runs/"),
+        ("*/*/secret", "runs/"),
+        ("runs/away/*", "runs/away"),
+        ("runs/away/secret", "runs/away"),
+    ],
+)
+def test_a_link_that_a_pattern_meets_is_refused_by_its_name(tmp_path: Path, glob: str, met: str) -> None:
+    """Inputs that would be missing without a word are none: what a task reads is what its pattern says."""
+    root = tmp_path / "root"
+    (root / "runs").mkdir(parents=True)
+    for name in ("a", "b"):
+        (root / "runs" / name).write_bytes(b"x")
+    (root / "runs/link").symlink_to(root / "runs/a")
+    (root / "runs/.hidden").symlink_to(root / "runs/a")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_bytes(b"s")
+    (root / "runs/away").symlink_to(tmp_path / "outside")
+    limits = ScanLimits(refuse_links=True)
+    with pytest.raises(StorageError, match=f"{met}.*a link, or lies behind one, which is never followed"):
+        scan(storage(root), glob, limits)
+    assert [file.name for file in scan(storage(root), "runs/[ab]", limits)] == ["runs/a", "runs/b"]
+
+
 @pytest.mark.parametrize("glob", ["../outside/*", "/etc/*", "a/../../b"])
 def test_scan_does_not_leave_the_storage(tmp_path: Path, glob: str) -> None:
     with pytest.raises(StorageError, match="not a pattern below storage here"):

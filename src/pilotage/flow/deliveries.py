@@ -121,11 +121,13 @@ class Deliveries:
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """List all files of a storage that match. Raises StorageError, LookupError or OSError.
 
-        With ``any_name`` those are found, too, whose names no input may have.
+        With ``any_name`` those are found, too, whose names no input may have, and links are left out. Inputs
+        are refused where either is met: none is missing without a word.
 
         A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
         """
-        mover, limits = self._movers.for_storage(storage), ScanLimits(seconds=seconds, any_name=any_name)
+        mover = self._movers.for_storage(storage)
+        limits = ScanLimits(seconds=seconds, any_name=any_name, refuse_links=not any_name)
         scan = partial(mover.scan, storage, glob, limits)
         return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
 

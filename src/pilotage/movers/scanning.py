@@ -29,7 +29,7 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> l
         raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
     deadline = _Deadline(limits.seconds)
     found: dict[str, PathEntry] = {}
-    for path, entry in _matches(backend, glob, deadline):
+    for path, entry in _matches(backend, glob, limits, deadline):
         found[path] = entry
         if len(found) > limits.files:
             raise WrongPatternError(f"more than {limits.files} files match: narrow the pattern")
@@ -51,7 +51,9 @@ class _Deadline:
             raise StorageError(f"not listed within {self._seconds:g} s: narrow the pattern")
 
 
-def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tuple[str, PathEntry]]:
+def _matches(
+    backend: Backend, pattern: str, limits: ScanLimits, deadline: _Deadline
+) -> Iterator[tuple[str, PathEntry]]:
     """Files that match, some twice where ``**`` stands more than once.
 
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
@@ -68,7 +70,7 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
         # Two stars stand for no folder, too.
         if head == "**" and rest:
             todo.append((folder, tuple(rest)))
-        for name, entry in _entries(backend, folder, head, last=not rest):
+        for name, entry in _found(backend, folder, head, limits, last=not rest):
             deadline.check()
             path = f"{folder}/{name}".lstrip("/")
             if name.startswith(".") or (path == OUTPUTS and head != OUTPUTS):
@@ -82,6 +84,26 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
                     yield path, entry
 
 
+def _met(path: str) -> WrongPatternError:
+    remedy = "narrow the pattern, or put what it leads to in its place"
+    return WrongPatternError(f"{path} is a link, or lies behind one, which is never followed: {remedy}")
+
+
+def _found(
+    backend: Backend, folder: str, part: str, limits: ScanLimits, *, last: bool
+) -> Iterator[tuple[str, PathEntry]]:
+    """List as :func:`_entries`. Raises WrongPatternError at a link that matches, where they are refused."""
+    try:
+        for name, entry in _entries(backend, folder, part, last=last):
+            matches = not name.startswith(".") and fnmatchcase(name, part)
+            if entry.kind == "link" and limits.refuse_links and matches:
+                raise _met(f"{folder}/{name}".lstrip("/"))
+            yield name, entry
+    except LinkError as error:
+        if limits.refuse_links:
+            raise _met(folder or part) from error
+
+
 def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:
     """List what one part of a pattern may match; without wildcards no folder is listed, it may be large."""
     try:
@@ -91,7 +113,7 @@ def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterato
             yield part, backend.entry(f"{folder}/{part}".lstrip("/"))
         else:
             yield part, PathEntry("folder")
-    except (FileNotFoundError, NotADirectoryError, LinkError):
+    except (FileNotFoundError, NotADirectoryError):
         return
 
 

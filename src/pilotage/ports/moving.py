@@ -167,13 +167,15 @@ class ScanLimits:
     """Limits of a scan: ``files`` that match, ``seconds`` for all of it.
 
     Checksums are read of files up to ``checksum_size`` bytes, while there is time; others stay empty. With
-    ``any_name`` files are found whose names no input may have; otherwise such a one is refused.
+    ``any_name`` files are found whose names no input may have; otherwise such a one is refused. Links are
+    left out, or with ``refuse_links`` refused where a pattern meets one.
     """
 
     files: int = 100_000
     seconds: float = 60.0
     checksum_size: int = 16 << 20
     any_name: bool = False
+    refuse_links: bool = False
 
 
 SCAN_LIMITS = ScanLimits()
