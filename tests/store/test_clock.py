@@ -6,9 +6,10 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from pilotage.model.step_names import PROVISION
 from pilotage.server import runtime_of
-from pilotage.store import Store
-from pilotage.store.clock import DatabaseClock
+from pilotage.store import Store, iterations
+from pilotage.store.clock import DatabaseClock, MonotoneClock
 
 
 class Times:
@@ -95,3 +96,71 @@ def test_a_store_tells_the_time_of_its_database(postgresql_url: str, monkeypatch
         runtime.close()
     finally:
         store.close()
+
+
+def test_a_reading_that_hung_is_discarded() -> None:
+    times = Times()
+    hang = 0.0
+
+    def read() -> float:
+        times.pass_by(hang)
+        return times.database
+
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60)
+    times.pass_by(61)
+    hang = 60.0
+    assert clock() == times.database
+    hang = 0.0
+    times.pass_by(59)
+    assert clock() == times.database
+
+
+def test_of_slow_first_readings_the_quickest_counts() -> None:
+    times = Times()
+    hangs = [40.0, 2.0, 30.0, 20.0]
+
+    def read() -> float:
+        times.pass_by(hangs.pop(0) if hangs else 0.0)
+        return times.database
+
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60)
+    assert abs(clock() - times.database) <= 1.0
+
+
+def test_a_clock_that_is_set_back_does_not_go_back_and_meets_the_right_time_again() -> None:
+    times = Times()
+    clock = MonotoneClock(lambda: times.local, lambda: times.steady)
+    before = clock()
+    times.local -= 3600
+    assert clock() >= before
+    times.pass_by(60)
+    assert clock() == pytest.approx(before + 54), "time goes on: nothing waits for an hour"
+    for _ in range(600):
+        times.pass_by(60)
+        told = clock()
+        assert told >= times.local
+    assert told == times.local
+
+
+def test_a_clock_that_is_right_is_told_as_it_is_also_when_it_was_set_ahead() -> None:
+    times = Times()
+    clock = MonotoneClock(lambda: times.local, lambda: times.steady)
+    assert clock() == times.local
+    times.local += 3600
+    assert clock() == times.local
+
+
+def test_the_time_of_a_store_does_not_go_back_behind_what_it_knows(
+    store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pilots are made all the same where a server starts again an hour earlier."""
+    ahead = time.time() + 3600
+    store = Store.open(store_url, clock=lambda: ahead)
+    store.database.write(lambda connection: iterations.note(connection, PROVISION, ahead))
+    store.close()
+    again = Store.open(store_url)
+    try:
+        assert again.clock() >= ahead
+        assert "was set back" in caplog.text
+    finally:
+        again.close()

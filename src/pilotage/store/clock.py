@@ -4,11 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from operator import itemgetter
 
-from sqlalchemy import text
+from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from .engine import Database
+from .federations import federations
+from .iterations import iterations
+from .pilots import pilots
+from .tasks import tasks
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +21,12 @@ Clock = Callable[[], float]
 
 READ_EVERY = 60.0
 """Seconds between two readings; this machine's steady clock counts in between."""
+
+LONGEST_READING = 1.0
+"""Seconds that a reading may take: it may be wrong by half of that. A slower one is discarded."""
+
+FIRST_READINGS = 3
+"""Further readings at the start, as long as all were slow."""
 
 SKEW_TOLD = 5.0
 """Seconds by which this machine's clock may differ, or may drift on, before that is said."""
@@ -25,7 +36,13 @@ _NOW = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 
 def clock_of(database: Database) -> Clock:
     """Return the clock that counts for a store: of SQLite it is this machine's, as the file is here."""
-    return DatabaseClock(lambda: _read(database)) if database.is_postgresql else time.time
+    kept = DatabaseClock(lambda: _read(database)) if database.is_postgresql else time.time
+    return MonotoneClock(kept, newest=database.read(_newest))
+
+
+def _newest(connection: Connection) -> float:
+    """The newest of some times that the store knows: its time does not go back behind what was written."""
+    return max(connection.execute(query).scalar() or 0.0 for query in _TIMES)
 
 
 def _read(database: Database) -> float:
@@ -33,9 +50,56 @@ def _read(database: Database) -> float:
         return float(connection.execute(_NOW).scalar_one())
 
 
+_TIMES = (
+    select(func.max(iterations.c.time)),
+    select(func.max(federations.c.time)),
+    select(tasks.c.created).order_by(tasks.c.id.desc()).limit(1),
+    select(func.coalesce(pilots.c.heartbeat, pilots.c.created)).order_by(pilots.c.id.desc()).limit(1),
+)
+
+
 def _steady() -> float:
     """Seconds that also count while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+FARTHEST_AHEAD = 86_400.0
+"""Seconds by which times that were written may be ahead of the clock, for it to follow them."""
+
+SLOWER = 0.9
+"""Rate of a clock that is ahead, until the right time has caught up with it."""
+
+
+class MonotoneClock:
+    """A clock that never goes back, whatever is done to the one that it reads; nor behind ``newest``.
+
+    Where that was set back, this one goes on at nine tenths of its rate until both agree. What waits for a
+    time, or counts from one that was written, would else stand still for as long. A newest time of more than
+    a day ahead is not followed.
+    """
+
+    def __init__(self, read: Clock, steady: Clock = _steady, newest: float = 0.0) -> None:
+        self._read, self._steady = read, steady
+        self._lock = threading.Lock()
+        self._at, self._last = steady(), newest if newest < read() + FARTHEST_AHEAD else 0.0
+        self._told = 0.0
+
+    def __call__(self) -> float:
+        right, at = self._read(), self._steady()
+        with self._lock:
+            passed = max(0.0, at - self._at)
+            ahead = self._last + SLOWER * passed - right
+            self._at = max(at, self._at)
+            self._last = max(right, self._last + SLOWER * passed)
+            now, tell = self._last, ahead - self._told > SKEW_TOLD
+            self._told = max(0.0, ahead) if tell or ahead < self._told else self._told
+        if tell:
+            log.warning(
+                "the clock stands %.0f s behind times that were written before: it was set back, or had been "
+                "ahead; time goes on more slowly until they meet",
+                ahead,
+            )
+        return now
 
 
 class DatabaseClock:
@@ -51,13 +115,23 @@ class DatabaseClock:
         self._read, self._local, self._steady, self._every = read, local, steady, every
         self._reading = threading.Lock()
         self._told = 0.0
-        self._offset, self._next = self._measured()
+        # There is none to keep yet: of slow ones the quickest tells best.
+        self._offset, self._next, took = self._measured()
+        for _ in range(FIRST_READINGS):
+            if took > LONGEST_READING:
+                self._offset, self._next, took = min(
+                    (self._offset, self._next, took), self._measured(), key=itemgetter(2)
+                )
 
     def __call__(self) -> float:
         # One thread reads anew; the others go on with the offset of before, and wait for nobody.
         if self._steady() >= self._next and self._reading.acquire(blocking=False):
             try:
-                self._offset, self._next = self._measured()
+                offset, self._next, took = self._measured()
+                if took > LONGEST_READING:
+                    log.warning("a reading of the database's clock took %.1f s, and is discarded", took)
+                else:
+                    self._offset = offset
             except SQLAlchemyError as error:
                 # The steady clock is right for much longer than a database is away.
                 log.warning("the database's clock could not be read: %s", error)
@@ -66,14 +140,15 @@ class DatabaseClock:
                 self._reading.release()
         return self._offset + self._steady()
 
-    def _measured(self) -> tuple[float, float]:
-        """Read the offset to the steady clock, as of the middle of the reading, and when to read again."""
+    def _measured(self) -> tuple[float, float, float]:
+        """Read the offset to the steady clock, when to read again, and how long the reading took."""
         before = self._steady()
         now = self._read()
         after = self._steady()
         # The answer is taken to be of the middle between question and answer.
-        self._tell(self._local() - now - (after - before) / 2)
-        return now - (before + after) / 2, after + self._every
+        if after - before <= LONGEST_READING:
+            self._tell(self._local() - now - (after - before) / 2)
+        return now - (before + after) / 2, after + self._every, after - before
 
     def _tell(self, skew: float) -> None:
         if abs(skew - self._told) < SKEW_TOLD:

@@ -41,13 +41,25 @@ RETRY_FOR = 60.0
 BUSY_TIMEOUT = 30.0
 """How long SQLite waits for another process's lock, in s, before the retry takes over."""
 
+WRITER_SILENCE = 10.0
+"""How long the only writer of PostgreSQL may send nothing, in s, before its transaction is ended.
+
+A server that was frozen, or lost its power or network, holds the others up no longer than that."""
+
+READER_SILENCE = 300.0
+"""The same for any other transaction, in s: it holds nobody up, but keeps old rows."""
+
+LOCK_TIMEOUT = 30.0
+"""How long a statement waits for a lock of PostgreSQL, in s, before it is tried again."""
+
 _LOCK = text(
-    "SELECT pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
+    "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
+    " pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
 )
 _NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
-_PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
-"""SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
+_PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
+"""SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
 _OF_RECORDS = ("DataError", "IntegrityError")
 """What drivers raise where a value cannot be stored, or would contradict others."""
 _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
@@ -179,7 +191,10 @@ class Database:
         """Wait to be the only writer, where ``alone``; returns the transaction's number on PostgreSQL."""
         if connection.dialect.name == "sqlite":
             return ""
-        return str(connection.execute(_LOCK if alone else _NUMBER).one()[-1])
+        if not alone:
+            return str(connection.execute(_NUMBER).one()[-1])
+        silence = f"{WRITER_SILENCE * 1000:.0f}ms"
+        return str(connection.execute(_LOCK, {"silence": silence}).one()[-1])
 
 
 def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
@@ -313,10 +328,30 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
         pool_size=16,
         max_overflow=32,
         # Compiling takes longer than any of these statements.
-        connect_args={"options": "-c jit=off", "application_name": "pilotage"},
+        connect_args=_connection("-c jit=off"),
     )
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine, readers, engine
+
+
+def _connection(options: str) -> dict[str, Any]:
+    """Arguments of every connection: both ends notice within half a minute that the other has vanished."""
+    bounds = {
+        "idle_in_transaction_session_timeout": f"{READER_SILENCE * 1000:.0f}",
+        "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+        "tcp_user_timeout": "25000",
+    }
+    return {
+        "options": " ".join([options, *(f"-c {name}={value}" for name, value in bounds.items())]),
+        "application_name": "pilotage",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 25_000,
+    }
 
 
 def _without_waiting(url: URL) -> Engine:
@@ -330,7 +365,7 @@ def _without_waiting(url: URL) -> Engine:
         isolation_level="AUTOCOMMIT",
         pool_size=16,
         max_overflow=32,
-        connect_args={"options": options, "application_name": "pilotage"},
+        connect_args=_connection(options),
     )
 
 

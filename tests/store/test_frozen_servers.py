@@ -1,0 +1,63 @@
+"""A server that is frozen while it is the only writer holds the others up for seconds, and recovers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pilotage.store import Store, iterations
+from tests.waiting import PATIENCE
+
+FROZEN = """
+import sys, time
+from pilotage.store import Store, engine, iterations
+engine.WRITER_SILENCE = 2.0
+store = Store.open(sys.argv[1])
+tries = []
+def work(connection):
+    tries.append(1)
+    iterations.note(connection, "frozen", 1.0 * len(tries))
+    if len(tries) == 1:
+        print("holding", flush=True)
+        time.sleep(5)
+store.database.write(work)
+print("done", len(tries), flush=True)
+store.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_the_others_go_on_and_the_frozen_one_recovers_when_it_is_woken(postgresql_url: str) -> None:
+    store = Store.open(postgresql_url)
+    command = [sys.executable, "-c", FROZEN, postgresql_url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
+        try:
+            assert frozen.stdout
+            assert frozen.stdout.readline() == "holding\n"
+            os.kill(frozen.pid, signal.SIGSTOP)
+            begun = time.monotonic()
+            store.database.write(lambda connection: iterations.note(connection, "other", 1.0))
+            assert time.monotonic() - begun < 20, "not for as long as the other one sleeps"
+            os.kill(frozen.pid, signal.SIGCONT)
+            assert frozen.stdout.readline() == "done 2\n", "it did its work once more, by itself"
+            frozen.wait(PATIENCE)
+        finally:
+            frozen.kill()
+            store.close()
+
+
+@pytest.mark.postgresql
+def test_every_connection_notices_that_the_other_end_has_vanished(postgresql_url: str) -> None:
+    store = Store.open(postgresql_url)
+    try:
+        ((lock, idle),) = store.database.run(
+            "SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')",
+            {},
+        )
+        assert (lock, idle) == ("30s", "5min")
+    finally:
+        store.close()
