@@ -18,7 +18,8 @@ from pilotage.model.states import JobState
 from pilotage.model.states import JobState as J
 from pilotage.model.work import NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.engine import Database, _is_committed, passes
+from pilotage.store.driver_errors import passes
+from pilotage.store.engine import Database, _is_committed
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 from tests.waiting import PATIENCE
 

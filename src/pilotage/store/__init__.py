@@ -1,7 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .archive import Slice
-from .engine import concerns_records
+from .driver_errors import concerns_records
 from .errors import (
     ArchivedElsewhere,
     DatasetTaken,

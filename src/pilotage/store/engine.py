@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from .direct_statements import driver
-from .errors import StoreError
+from .driver_errors import passes
 from .kept_connections import BEGIN, KeptConnections
 
 if TYPE_CHECKING:
@@ -58,11 +56,6 @@ _LOCK = text(
 )
 _NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
-_PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
-"""SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
-_OF_RECORDS = ("DataError", "IntegrityError")
-"""What drivers raise where a value cannot be stored, or would contradict others."""
-_PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 class Database:
@@ -279,45 +272,6 @@ def _tell(attempt: tenacity.RetryCallState) -> None:
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     pause = attempt.next_action.sleep if attempt.next_action else 0
     log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)
-
-
-def passes(error: BaseException) -> bool:
-    """Tell whether the same transaction may succeed if it is tried again."""
-    # Work done by the driver's own connection raises its errors, without SQLAlchemy's around them.
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if _is_of_driver(cause, "OperationalError", "sqlite3"):
-        # Names of extended codes begin with that of the plain one.
-        return str(getattr(cause, "sqlite_errorname", "")).startswith(_PASSING_SQLITE)
-    if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
-        return False
-    state = getattr(cause, "sqlstate", None)
-    if state is None:
-        return getattr(error, "connection_invalidated", False) or _is_unreachable(cause)
-    return str(state).startswith(_PASSING)
-
-
-def concerns_records(error: BaseException) -> bool:
-    """Tell whether it is the records that were to be written which a database, or the commit, refuses."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, (StoreError, ValueError, TypeError, LookupError, ArithmeticError)):
-        return True
-    drivers = ("sqlite3", "psycopg")
-    if any(_is_of_driver(cause, name, driver) for name in _OF_RECORDS for driver in drivers):
-        return True
-    return "binding parameter" in str(cause)  # SQLite has no better word for a value of a strange type
-
-
-def _is_unreachable(error: BaseException | None) -> bool:
-    """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
-    # A server that starts or stops is FATAL too, to this connection.
-    refused = "FATAL" in str(error) and "the database system is" not in str(error)
-    return _is_of_driver(error, "OperationalError") and not refused
-
-
-def _is_of_driver(error: BaseException | None, name: str, module: str = "psycopg") -> bool:
-    """Tell whether a database's driver raised it, which SQLAlchemy imports only for such a store."""
-    driver = sys.modules.get(module)
-    return driver is not None and isinstance(error, getattr(driver, name))
 
 
 def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:

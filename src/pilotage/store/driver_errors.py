@@ -1,0 +1,52 @@
+"""What the errors of databases mean: that they pass by themselves, or that a record is at fault."""
+
+import sys
+
+from sqlalchemy.exc import DBAPIError
+
+from .errors import StoreError
+
+_PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
+"""SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
+_OF_RECORDS = ("DataError", "IntegrityError")
+"""What drivers raise where a value cannot be stored, or would contradict others."""
+_PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
+
+
+def passes(error: BaseException) -> bool:
+    """Tell whether the same transaction may succeed if it is tried again."""
+    # Work done by the driver's own connection raises its errors, without SQLAlchemy's around them.
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if _is_of_driver(cause, "OperationalError", "sqlite3"):
+        # Names of extended codes begin with that of the plain one.
+        return str(getattr(cause, "sqlite_errorname", "")).startswith(_PASSING_SQLITE)
+    if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
+        return False
+    state = getattr(cause, "sqlstate", None)
+    if state is None:
+        return getattr(error, "connection_invalidated", False) or _is_unreachable(cause)
+    return str(state).startswith(_PASSING)
+
+
+def concerns_records(error: BaseException) -> bool:
+    """Tell whether it is the records that were to be written which a database, or the commit, refuses."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, (StoreError, ValueError, TypeError, LookupError, ArithmeticError)):
+        return True
+    drivers = ("sqlite3", "psycopg")
+    if any(_is_of_driver(cause, name, driver) for name in _OF_RECORDS for driver in drivers):
+        return True
+    return "binding parameter" in str(cause)  # SQLite has no better word for a value of a strange type
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
+    # A server that starts or stops is FATAL too, to this connection.
+    refused = "FATAL" in str(error) and "the database system is" not in str(error)
+    return _is_of_driver(error, "OperationalError") and not refused
+
+
+def _is_of_driver(error: BaseException | None, name: str, module: str = "psycopg") -> bool:
+    """Tell whether a database's driver raised it, which SQLAlchemy imports only for such a store."""
+    driver = sys.modules.get(module)
+    return driver is not None and isinstance(error, getattr(driver, name))
