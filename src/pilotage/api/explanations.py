@@ -38,6 +38,7 @@ from pilotage.model.states import (
     JobState,
     PilotState,
     TaskState,
+    TransferState,
 )
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, Requirements, TaskSpec, Transfer
@@ -103,9 +104,13 @@ MOST_FAILED = 2000
 
 
 def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one."""
+    """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
+
+    And which of its files wait for a server that can move them.
+    """
     seen = conditions.where_it_waits(runtime, task)
-    return [told for condition in seen if (told := queues.trouble(condition))]
+    found = [told for condition in seen if (told := queues.trouble(condition))]
+    return [*found, *conditions.waits_for_others(runtime, task)]
 
 
 def set_aside_lines(runtime: Runtime, subject: str, name: int | str) -> list[str]:
@@ -171,7 +176,10 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     queue = queue_of(transfer.state)
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None
     events = store.queries.events("transfer", transfer.id)
-    told = transfers.of_transfer(transfer, events, store.federation().staging, now, waiting)
+    told = list(transfers.of_transfer(transfer, events, store.federation().staging, now, waiting))
+    why = conditions.unable_to_move(runtime, transfer.source, transfer.destination)
+    if why and transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
+        told.append(f"  it waits for a server that can move it; this one cannot: {why}")
     # Not validated: made here a moment ago, and large ones would take longer to check than to make.
     lines = folded([*told, *set_aside_lines(runtime, "transfer", transfer.id)], width)
     return TransferExplanation.model_construct(transfer=transfer, lines=lines)

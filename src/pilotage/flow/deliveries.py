@@ -2,15 +2,19 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
-from pilotage.model.federation import Storage
+from pilotage.model.entry_point_groups import TRANSFER_SERVICES
+from pilotage.model.federation import Federation, Storage
 from pilotage.model.observations import DeliverySighting
+from pilotage.model.unable_ways import UnableWay, way_of
 from pilotage.model.work import InputFile, Transfer
+from pilotage.ports import adapters
 from pilotage.ports.moving import (
     Delivered,
     Delivery,
@@ -58,7 +62,25 @@ class Deliveries:
         self._moving: dict[TransferAttempt, _Moving] = {}
         self._news: dict[TransferAttempt, DeliverySighting] = {}
         self._polling: set[int] = set()
+        self._unable: tuple[Federation, tuple[UnableWay, ...]] | None = None
         self._collecting = 0
+
+    def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
+        """The kinds of storages of a federation between which this process can move nothing, and why."""
+        known = self._unable
+        if known is None or known[0] is not federation:
+            known = self._unable = federation, tuple(self._lacking(federation.storages))
+        return known[1]
+
+    def _lacking(self, storages: Sequence[Storage]) -> Iterator[UnableWay]:
+        kinds = {way_of(one, one)[1:]: one for one in storages}.values()
+        for way, (source, destination) in {way_of(*pair): pair for pair in product(kinds, kinds)}.items():
+            try:
+                self._movers.for_delivery(source.url, destination.url)
+                if way[2]:
+                    adapters.factory(TRANSFER_SERVICES, way[2])
+            except LookupError as error:  # an AdapterError, too
+                yield UnableWay(source=way[0], destination=way[1], service=way[2], reason=str(error))
 
     def start(self, orders: Sequence[Delivery]) -> None:
         """Begin deliveries, those of one mover together."""

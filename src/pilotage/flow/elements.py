@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from pilotage.model.federation import ComputingElement, Queue
+from pilotage.model.federation import ComputingElement, Federation, Queue
 from pilotage.model.observations import PilotSighting, PilotSubmission
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
 from pilotage.model.world import QueueReport, World
 from pilotage.pilots import submissions
+from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.ports.pool_logs import pool_log, submitting
 
@@ -21,6 +22,9 @@ from .submit_pools import SubmitPools
 from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
+
+SERVED_LATELY = 3 * 3600.0
+"""Seconds for which a pilot that called shows that its queue has some (B26)."""
 
 Load = Callable[[ComputingElement], ComputingElementPort]
 
@@ -48,7 +52,7 @@ class Elements:
         self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
         self._lost: set[str] = set()
-        self._problems: dict[str, tuple[ComputingElement, str]] = {}
+        self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
 
     def asked(self, world: World) -> World:
         """The world with what servers answered to list-match, and who was silent (P8)."""
@@ -136,15 +140,28 @@ class Elements:
         """The world with a report for each queue whose adapter cannot be made here (B26).
 
         Where this process submits no pilots the world stays as it is: another machine may have the adapter.
+        So it may where this one lacks a package, and pilots are there or called within three hours.
         """
         if not self._submits:
             return world
         known = {report.queue: report for report in world.queue_reports}
+        lacking = self.lacking(world.federation)
         for queue in world.federation.queues:
             if queue.computing_element is not None and (problem := self.problem(queue)):
                 report = known.get(queue.name) or QueueReport(queue=queue.name)
+                if queue.name in lacking and _is_served(report, world.time):
+                    continue
                 known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
         return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
+
+    def lacking(self, federation: Federation) -> dict[str, str]:
+        """The queues for which this process lacks the adapter of any server, and why: others may have it."""
+        for queue in federation.queues:
+            self.problem(queue)
+        names = {queue.name for queue in federation.queues}
+        return {
+            name: why for name, (_, why, lacks) in self._problems.items() if why and lacks and name in names
+        }
 
     def problem(self, queue: Queue) -> str:
         """The reason why a queue's adapter cannot be made; asked once for each declaration of its element.
@@ -157,18 +174,19 @@ class Elements:
         found = self._problems.get(queue.name)
         if element is None or (found and found[0] == element):
             return found[1] if found and element is not None else ""
-        problems = [self._load_problem(queue, element.at(server)) for server in servers_of(element)]
-        problem = "" if "" in problems else problems[0]
-        self._problems[queue.name] = (element, problem)
+        faults = [self._fault(queue, element.at(server)) for server in servers_of(element)]
+        worst = None if None in faults else faults[0]
+        problem = _reason(worst) if worst else ""
+        self._problems[queue.name] = (element, problem, all(isinstance(one, AdapterError) for one in faults))
         return problem
 
-    def _load_problem(self, queue: Queue, element: ComputingElement) -> str:
+    def _fault(self, queue: Queue, element: ComputingElement) -> Exception | None:
         try:
             self._load(element)
         except Exception as error:
             log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error))
-            return _reason(error)
-        return ""
+            return error
+        return None
 
     def submissions(self) -> tuple[PilotSubmission, ...]:
         """Answers to submissions, by pilot."""
@@ -209,6 +227,12 @@ class Elements:
             if known is None or known[0] != element:
                 known = self._adapters[place] = (element, self._load(element))
             return known[1]
+
+
+def _is_served(report: QueueReport, time: float) -> bool:
+    """Tell whether some process submits pilots to a queue, as far as its pilots show."""
+    called = report.last_pilot is not None and time - report.last_pilot < SERVED_LATELY
+    return called or report.batch_workers > 0
 
 
 def place_of(queue: Queue, server: str) -> str:

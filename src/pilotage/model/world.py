@@ -42,6 +42,7 @@ from .types import (
     Seconds,
     Whole,
 )
+from .unable_ways import UnableWay
 from .work import File, Job, Pilot, PilotKind, Replica, Requirements, Task, Transfer
 
 
@@ -376,6 +377,10 @@ class World:
     """Outputs to be registered in catalogues that others keep, and those of the same tasks that failed."""
     published: tuple[PublicationSighting, ...] = ()
     """What became of those whose catalogues were asked."""
+    unable: tuple[UnableWay, ...] = ()
+    """Kinds of storages between which the process that decides can move nothing: it leaves that to others."""
+    unable_queues: Mapping[str, str] = field(default_factory=dict)
+    """Queues for which the process that decides can submit no pilots, lacking a package, and why."""
     server: str = ""
     """The process that decides, by the name that transfers which it delivers bear; empty: it has none."""
     servers_gone: tuple[str, ...] = ()

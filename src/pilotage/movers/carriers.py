@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from pilotage.model.entry_point_groups import TRANSFER_SERVICES
 from pilotage.model.federation import TransferService
 from pilotage.model.observations import Fault
 from pilotage.ports import adapters
 from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
 
 from .backend import StorageOptionError
-
-GROUP = "pilotage.transfer_services"
-"""The entry point group of adapters, by kind."""
 
 Sign = Callable[[], None]
 """Told whenever the service answered for a file, also where no bytes moved."""
@@ -39,7 +37,7 @@ class Carrier(Protocol):
 
 def load(service: TransferService) -> Carrier:
     """Make the adapter of a service. Raises AdapterError where there is none, ValueError as it does."""
-    carrier: Carrier = adapters.factory(GROUP, service.kind)(service.url, service.options)
+    carrier: Carrier = adapters.factory(TRANSFER_SERVICES, service.kind)(service.url, service.options)
     return carrier
 
 
@@ -49,6 +47,6 @@ def check(service: TransferService) -> None:
     if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
         raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
     own: dict[str, Any] = {name: value for name, value in service.options.items() if name != PER_VO}
-    made = adapters.factory(GROUP, service.kind)
+    made = adapters.factory(TRANSFER_SERVICES, service.kind)
     for more in ({}, *per_vo.values()):
         made(service.url, {**own, **more})

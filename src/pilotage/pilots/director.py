@@ -1,6 +1,7 @@
 """The director: how many pilots are made in an iteration, of what kind and size (P1 to P10, P12)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -31,10 +32,16 @@ POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
 
 
 def due_in(world: World) -> float:
-    """Seconds until the next iteration; 0 where it is due (P2)."""
+    """Seconds until the next iteration; 0 where it is due (P2).
+
+    A server that lacks what some queues with waiting jobs need comes half a period late: one that has it all
+    goes first.
+    """
     if world.iterated is None:
         return 0.0
-    return max(0.0, world.iterated + world.federation.director.period - world.time)
+    period = world.federation.director.period
+    late = period / 2 if any(entry.queue in world.unable_queues for entry in world.task_queues) else 0.0
+    return max(0.0, world.iterated + period + late - world.time)
 
 
 def provision(world: World) -> Decision:
@@ -44,7 +51,7 @@ def provision(world: World) -> Decision:
     queues that are open and have a computing element; where nothing waits, no iteration begins. ``notes``
     tells how each number came about.
     """
-    made = list(_iteration(without_unanswered(world))) if due_in(world) <= 0 else []
+    made = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
     begin = (Begin(step=PROVISION, last=world.iterated),) if made else ()
     return Decision(
         step=PROVISION,
@@ -53,6 +60,17 @@ def provision(world: World) -> Decision:
         changes=(*begin, *_creates([(place, records) for place, records, _ in made])),
         notes={"task_queues": [note for _, _, note in made]},
     )
+
+
+def _submitted_here(world: World) -> World:
+    """The same as if no pilots were started at queues to which the deciding server can submit none."""
+    if not world.unable_queues:
+        return world
+    queues = tuple(
+        replace(one, computing_element=None) if one.name in world.unable_queues else one
+        for one in world.federation.queues
+    )
+    return replace(world, federation=replace(world.federation, queues=queues))
 
 
 def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:

@@ -8,10 +8,12 @@ from pilotage.model.constants import StagingConstants
 from pilotage.model.slot_parts import BUNDLE, parts_of, whole
 from pilotage.model.states import TRANSFERS_AHEAD
 from pilotage.model.transfer_limits import Room
-from pilotage.model.transfer_queues import PREPARING, TransferQueue
+from pilotage.model.transfer_queues import FINISHING, PREPARING, TransferQueue
 from pilotage.model.transfers import base_priority
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
+
+from .sources_now import SourcesNow
 
 
 @dataclass(slots=True)
@@ -75,7 +77,8 @@ def active_shares(
 ) -> list[ActiveShare]:
     """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
 
-    What waits for a storage or link that is full needs no slot now, and what nobody waits for never.
+    What waits for a storage or link that is full needs no slot now, and what nobody waits for never. What
+    this server cannot move is left to servers that can.
     ``leaving`` are those which give their slot back in the same decision.
     """
     holding: Counter[str] = Counter()
@@ -85,12 +88,15 @@ def active_shares(
     unawaited = frozenset(world.unawaited)
     constants = world.federation.staging
     bundle = constants.files_per_slot
+    now = SourcesNow(world) if world.unable else None
     for transfer in world.transfers:
         if transfer.state is queue.holding and transfer.id not in leaving:
             holding[transfer.share] += parts_of(transfer.size_class, bundle)
         elif queue is PREPARING and transfer.state in TRANSFERS_AHEAD:
             prepared[transfer.share] += parts_of(transfer.size_class, bundle)
         elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
+            if now and queue is not FINISHING and now.is_unable(transfer):
+                continue
             if room.full(transfer):
                 blocked[transfer.share] += 1
             else:

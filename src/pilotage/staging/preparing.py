@@ -13,6 +13,9 @@ from .groups import move
 from .slots import Slots
 from .sources_now import SourcesNow
 
+TAKEN_WITHIN = 60.0
+"""Seconds within which a server that can move what is prepared takes it, if it has a slot."""
+
 
 def prepare(world: World) -> Decision:
     """Settle the sources of those that have a slot of preparing, and give the slots to others (D8).
@@ -21,7 +24,7 @@ def prepare(world: World) -> Decision:
     the highest DTR priority of all shares that wait (D11) and, as in an emergency, one of a share that has
     nothing prepared (D5): else what is delivered slowly would keep others from their slots.
     """
-    settled = (*_settled(world), *_put_back(world))
+    settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
     gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
     ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers) - gone
@@ -66,6 +69,25 @@ def _put_back(world: World) -> tuple[Move, ...]:
         and any(rest.concerns(one.source, one.destination) for rest in rests)
     ]
     return move(waiting, TransferState.QUEUED, "put back: its storage rests (F4)")
+
+
+def _left_to_others(world: World) -> tuple[Move, ...]:
+    """PREPARED->QUEUED of what this server cannot move and no other has taken, where it fills the bound.
+
+    What can be moved here would wait behind it for a server that may not come back.
+    """
+    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers)
+    if not world.unable or ahead < world.federation.staging.max_prepared:
+        return ()
+    now = SourcesNow(world)
+    left = [
+        one
+        for one in world.transfers
+        if one.state is TransferState.PREPARED
+        and world.time - one.since > TAKEN_WITHIN
+        and now.is_unable(one)
+    ]
+    return move(left, TransferState.QUEUED, "put back: no server that can move it has taken it")
 
 
 def _highest(slots: Slots, beyond: int) -> list[Transfer]:

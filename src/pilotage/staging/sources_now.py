@@ -6,6 +6,7 @@ from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue
+from pilotage.model.unable_ways import UnableWays
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
@@ -19,10 +20,24 @@ class SourcesNow:
         self._holders: dict[str, set[str]] = defaultdict(set)
         for replica in world.replicas:
             self._holders[replica.file].add(replica.storage)
+        self._unable = UnableWays.of(world.federation.storages, world.unable)
 
     def ranked(self, transfer: Transfer) -> tuple[str, ...]:
-        """Return the storages from which a transfer may be brought, best first."""
-        return self._sources.ranked(self._holders[transfer.file], transfer.destination)
+        """Return the storages from which a transfer may be brought, best first.
+
+        Where this server can bring it from some of them only, these are all.
+        """
+        ranked = self._sources.ranked(self._holders[transfer.file], transfer.destination)
+        able = tuple(one for one in ranked if not self._unable.reason(one, transfer.destination))
+        return able or ranked
+
+    def is_unable(self, transfer: Transfer) -> bool:
+        """Tell whether this server could not bring a waiting transfer from its source."""
+        if not self._unable.ways:
+            return False
+        is_settled = transfer.state is not TransferState.QUEUED
+        source = transfer.source if is_settled else self.settled(transfer) or transfer.source
+        return bool(self._unable.reason(source, transfer.destination))
 
     def settled(self, transfer: Transfer) -> str:
         """Return the source of a transfer that is prepared now; empty where none may be read.

@@ -5,7 +5,7 @@ from sqlalchemy import Connection, func, or_, select
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.job_files import FileOfJob
 from pilotage.model.slot_parts import parts_of
-from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
+from pilotage.model.states import TRANSFERS_AHEAD, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.transfer_counts import TransferCount
@@ -17,6 +17,7 @@ from .columns import is_state
 from .counters import counts
 from .engine import Database
 from .files import files
+from .jobs import job_inputs, jobs
 from .transfers import TRANSFER_COLUMNS, transfers
 
 
@@ -52,6 +53,26 @@ class TransferQueries:
         found = self._database.read(lambda connection: connection.execute(query).all())
         slots = sum(number * parts_of(size_class, bundle) for size_class, number in found) / bundle
         return sum(number for _, number in found), slots
+
+    def waiting_of(self, task: int) -> list[tuple[str, str, int]]:
+        """Count the transfers that a task's jobs wait for and no server moves yet, by their storages."""
+        x = transfers.c
+        read = select(job_inputs.c.file).join(jobs, jobs.c.id == job_inputs.c.job).where(jobs.c.task == task)
+        made = select(files.c.name).where(files.c.task == task)
+        query = (
+            select(x.source, x.destination, func.count())
+            .where(
+                is_state(transfers, TransferState.QUEUED, *TRANSFERS_AHEAD),
+                or_(
+                    (x.direction == "download") & x.file.in_(read),
+                    (x.direction == "upload") & x.file.in_(made),
+                ),
+            )
+            .group_by(x.source, x.destination)
+            .order_by(x.source, x.destination)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        return [(source, destination, int(number)) for source, destination, number in found]
 
     def live(self) -> list[TransferCount]:
         """Count the live transfers by share, way, state and class of size."""

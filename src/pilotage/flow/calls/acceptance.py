@@ -13,6 +13,7 @@ from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.federation.url_checks import url_faults
+from pilotage.model.entry_point_groups import TRANSFER_SERVICES
 from pilotage.model.federation import ComputingElement, Federation, Storage, TransferService
 from pilotage.model.storage_spaces import LEAST_FREE
 from pilotage.model.urls import url_fault
@@ -174,7 +175,7 @@ def _service_faults(path: Path, service: TransferService) -> Iterator[Fault]:
     try:
         carriers.check(service)
     except AdapterError:
-        yield from _misspelt((*path, "kind"), service.kind, installed(carriers.GROUP).keys())
+        yield from _misspelt((*path, "kind"), service.kind, installed(TRANSFER_SERVICES).keys())
     except StorageOptionError as error:
         yield Fault((*path, "options"), str(error))
     except ValueError as error:

@@ -6,7 +6,11 @@ from dataclasses import replace
 from pilotage.flow.runtime import Runtime
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import AT_A_PILOT, JobState
+from pilotage.model.unable_ways import UnableWays
 from pilotage.store import TaskDetails
+
+MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
+"""States of jobs whose files are moved, or wait for it."""
 
 
 def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
@@ -20,3 +24,23 @@ def where_it_waits(runtime: Runtime, task: TaskDetails) -> tuple[QueueCondition,
     if not task.jobs.get(JobState.ACTIVATED) or any(task.jobs.get(state) for state in AT_A_PILOT):
         return ()
     return of_queues(runtime, runtime.store.queries.where_jobs_wait(task.id))
+
+
+def unable_to_move(runtime: Runtime, source: str, destination: str) -> str:
+    """Tell what this server lacks to move files between two storages; empty where it lacks nothing."""
+    federation = runtime.store.federation()
+    unable = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
+    return unable.reason(source, destination)
+
+
+def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Tell which transfers of a task's files wait for a server that can move them, as this one cannot."""
+    if not any(task.jobs.get(state) for state in MOVING):
+        return []
+    told = []
+    for source, destination, number in runtime.store.transfer_queries.waiting_of(task.id):
+        if why := unable_to_move(runtime, source, destination):
+            many = f"{number} transfers" if number > 1 else "1 transfer"
+            what = f"{many} from {source} to {destination}"
+            told.append(f"{what} wait for a server that can move them; this one cannot: {why}")
+    return told

@@ -40,6 +40,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
         sightings=seen,
         server_reports=elements.inquiries.server_reports(),
         pool_reports=elements.pools.reports(),
+        unable_queues=elements.lacking(world.federation),
     )
 
 
@@ -51,7 +52,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
         if pilot.state in PILOTS_AT_A_SITE and pilot.reference:
             at_site[pilot.queue].append(pilot)
     for queue in world.federation.queues:
-        if queue.computing_element and queue.name in at_site:
+        if queue.computing_element and queue.name in at_site and queue.name not in world.unable_queues:
             runtime.elements.look(queue, at_site[queue.name])
     _ask(runtime, world)
     _resubmit(runtime, world)
@@ -132,7 +133,12 @@ def _submit(runtime: Runtime, world: World, decision: Decision, committed: Commi
 
 def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPilot | Pilot]]) -> None:
     """One submission for all pilots of a submit pool and a server."""
-    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    queues = {
+        queue.name: queue
+        for queue in world.federation.queues
+        # What this process cannot submit is left to one that can.
+        if queue.computing_element and queue.name not in world.unable_queues
+    }
     known = [(id_, pilot) for id_, pilot in pilots if pilot.queue in queues]
     if not known:
         return
@@ -177,6 +183,8 @@ def _idle(world: World) -> Iterator[str]:
     without = sorted({entry.queue for entry in world.task_queues if entry.jobs} - served)
     if without:
         yield f"no pilots are started from here at {', '.join(without)}"
+    for name, why in sorted(world.unable_queues.items()):
+        yield f"no pilots are submitted to {name} from this server: {why}"
     if asked := list_match.to_ask(world):
         yield f"{counted(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
     yield from list_match.problems(world)

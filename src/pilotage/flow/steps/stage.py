@@ -14,7 +14,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move, Touch
-from pilotage.model.states import JobState, TransferState
+from pilotage.model.states import TRANSFERS_AHEAD, JobState, TransferState
 from pilotage.model.step_names import STAGE
 from pilotage.model.subjects import SITE, TASK, TRANSFER
 from pilotage.model.world import World
@@ -31,7 +31,15 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     presence = runtime.presence
     delivering = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
     gone = presence.gone(delivering - {"", presence.name})
-    return replace(world, deliveries=news, server=presence.name, servers_gone=tuple(sorted(gone)))
+    # What waits only: a server that has nothing to move need not know what it could.
+    waits = any(one.state in (TransferState.QUEUED, *TRANSFERS_AHEAD) for one in world.transfers)
+    return replace(
+        world,
+        deliveries=news,
+        server=presence.name,
+        servers_gone=tuple(sorted(gone)),
+        unable=runtime.deliveries.unable(world.federation) if waits else (),
+    )
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:

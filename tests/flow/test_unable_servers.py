@@ -1,0 +1,193 @@
+"""Of several servers only those that can do a piece of work take it; the others spend nobody's attempts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from pilotage.api.explanations import explained_transfer, troubles
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import take
+from pilotage.flow.steps import STEPS, step
+from pilotage.flow.workers import Inline
+from pilotage.model.constants import StagingConstants
+from pilotage.model.federation import ComputingElement
+from pilotage.model.states import JobState, PilotState, TransferState
+from pilotage.model.work import InputFile
+from pilotage.movers.loader import InstalledMovers
+from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import ComputingElementPort
+from pilotage.ports.moving import Mover
+from pilotage.staging import preparing
+from tests.waiting import wait_for
+
+from .house import FakeElement, House
+
+LACKS = "no mover installed here reads memory://; boto3 is not installed"
+
+
+class Lacking(InstalledMovers):
+    """The movers of a machine that lacks what files in memory need."""
+
+    def for_delivery(self, source: str, destination: str) -> Mover:
+        if "memory" in (source.partition("://")[0], destination.partition("://")[0]):
+            raise LookupError(LACKS)
+        return super().for_delivery(source, destination)
+
+
+def server(
+    house: House, movers: Callable[..., InstalledMovers] = InstalledMovers, **ports: object
+) -> Runtime:
+    """Another server on the house's store."""
+    given: dict[str, object] = {"load": lambda _: FakeElement(), **ports}
+    return Runtime(
+        house.store,
+        STEPS,
+        movers=movers,
+        clock=lambda: house.now,
+        seeds=lambda: 1,
+        workers=Inline(),
+        server_url="http://server",
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def passes(house: House, runtime: Runtime, name: str, count: int = 5) -> None:
+    for _ in range(count):
+        take(step(name), runtime, runtime.begin(1000))
+
+
+def until(house: House, runtime: Runtime, task: int, states: dict[JobState, int]) -> None:
+    """Passes of staging until a task's jobs are in these states; movers work in threads of their own."""
+
+    def reached() -> bool:
+        passes(house, runtime, "stage", 1)
+        return house.states(task) == states
+
+    wait_for(reached, f"jobs are {states}", 60)
+
+
+@pytest.fixture
+def far(house: House) -> House:
+    """South's files lie where only some servers reach them."""
+    found = house.store.federation()
+    storages = (found.storages[0], replace(found.storages[1], url="memory://far"))
+    staging = StagingConstants(max_prepared=3, highest_pass=0)
+    house.store.save_federation(replace(found, storages=storages, staging=staging), "test")
+    return house
+
+
+def reading(house: House, place: Path, *names: str, storage: str = "south-disk") -> int:
+    """A task whose jobs read a file each at a storage, as far as its transfers are asked for."""
+    files = []
+    for name in names:
+        if storage == "south-disk":
+            fsspec.filesystem("memory").pipe_file(f"/far/{name}", b"x")
+        files.append(InputFile(name=name, size=1, checksum="", replicas=(storage,)))
+    task = house.task(command=("run",), inputs=tuple(files), files_per_job=1, walltime=60)
+    house.take("broker")
+    return task
+
+
+def transfers(house: House) -> list[tuple[TransferState, int]]:
+    found = house.store.snapshots.whole(house.now, 1).transfers
+    return [(one.state, one.attempt) for one in found]
+
+
+def test_a_server_without_a_mover_leaves_transfers_to_one_that_has_it(far: House, tmp_path: Path) -> None:
+    task = reading(far, tmp_path, "a", "b", "c", "d", "e")
+    lacking, able = server(far, Lacking), server(far)
+    passes(far, lacking, "stage")
+    assert transfers(far) == [(TransferState.QUEUED, 1)] * 5, "no attempt is spent"
+    until(far, able, task, {JobState.ACTIVATED: 5})
+    assert transfers(far) == []
+
+
+def test_what_another_server_prepared_holds_up_nothing_that_this_one_can_move(
+    far: House, tmp_path: Path
+) -> None:
+    """The bound on what is prepared is full of it when that server goes away."""
+    reading(far, tmp_path, "a", "b", "c")
+    found = far.store.federation()
+    slow = replace(found, storages=(found.storages[0], replace(found.storages[1], transfer_slots=1)))
+    far.store.save_federation(slow, "test")
+    world = far.store.snapshots.for_staging(far.now, 1, 100)
+    for _ in range(2):
+        world = far.store.snapshots.for_staging(far.now, 1, 100)
+        far.store.commit(preparing.prepare(world), "stage")
+    prepared = [state for state, _ in transfers(far)].count(TransferState.PREPARED)
+    assert prepared >= 2
+    far.store.save_federation(replace(found, staging=replace(found.staging, max_prepared=prepared)), "test")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "local").write_bytes(b"x")
+    found = far.store.federation()
+    extra = replace(found.storages[0], name="extra", url=f"file://{tmp_path}/elsewhere")
+    far.store.save_federation(replace(found, storages=(*found.storages, extra)), "test")
+    task = reading(far, tmp_path, "local", storage="extra")
+    lacking = server(far, Lacking)
+    far.now += 61
+    until(far, lacking, task, {JobState.ACTIVATED: 1})
+    assert {attempt for _, attempt in transfers(far)} == {1}
+
+
+def test_status_and_explain_say_that_nobody_can(far: House, tmp_path: Path) -> None:
+    task = reading(far, tmp_path, "a", "b")
+    lacking = server(far, Lacking)
+    passes(far, lacking, "stage")
+    details = far.store.queries.task(task)
+    assert details is not None
+    (told,) = troubles(lacking, details)
+    assert told == (
+        "2 transfers from south-disk to north-disk wait for a server that can move them; this one cannot: "
+        f"{LACKS}"
+    )
+    (transfer, _) = far.store.snapshots.whole(far.now, 1).transfers
+    lines = "\n".join(explained_transfer(lacking, transfer, 0).lines)
+    assert f"it waits for a server that can move it; this one cannot: {LACKS}" in lines
+    assert troubles(server(far), details) == []
+
+
+def no_adapter(_: ComputingElement) -> ComputingElementPort:
+    raise AdapterError("adapter 'fake' cannot be imported: htcondor2 is not installed")
+
+
+def test_a_server_without_an_adapter_makes_and_fails_no_pilots(house: House) -> None:
+    task = house.task(command=("run",), jobs=3, walltime=60)
+    house.take("broker")
+    house.take("stage")
+    assert house.states(task) == {JobState.ACTIVATED: 3}
+    lacking, element = server(house, load=no_adapter), FakeElement()
+    able = server(house, load=lambda _: element)
+    passes(house, lacking, "provision")
+    assert house.store.snapshots.whole(house.now, 1).pilots == ()
+    passes(house, able, "provision")
+    assert len(element.orders) == 3
+    house.now += 31
+    passes(house, lacking, "provision")
+    states = {pilot.state for pilot in house.store.snapshots.whole(house.now, 1).pilots}
+    assert states == {PilotState.SUBMITTED}
+
+
+def test_pilots_whose_submission_is_in_doubt_are_left_to_a_server_that_can(house: House) -> None:
+    """After 30 s any server submits them again."""
+    house.task(command=("run",), jobs=1, walltime=60)
+    house.take("broker")
+    pilot = house.pilot()
+    house.now += 31
+    passes(house, server(house, load=no_adapter), "provision")
+    (found,) = house.store.snapshots.whole(house.now, 1).pilots
+    assert (found.id, found.state) == (pilot, PilotState.CREATED)
+
+
+def test_b26_a_queue_that_other_servers_serve_takes_jobs(house: House) -> None:
+    lacking = server(house, load=no_adapter)
+    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    assert [one.pilots_possible for one in lacking.elements.reported(world).queue_reports] == [False]
+    house.task(command=("run",), jobs=1, walltime=60)
+    house.take("broker")
+    house.take("stage")
+    passes(house, server(house), "provision")
+    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    assert [one.pilots_possible for one in lacking.elements.reported(world).queue_reports] == [None]
