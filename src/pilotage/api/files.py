@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.explain import publications
 from pilotage.federation import checks
-from pilotage.flow.calls import catalogue
+from pilotage.flow.calls import catalogue, corrections
 from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.catalogues import open_to
@@ -217,6 +217,9 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
         check_scope(caller, scope)
     bound = None if caller.role == "operator" else owner
     faults = dict(checks.file_faults(files, runtime.store.federation(), bound))
+    if not body.dry_run and (body.each or not faults):
+        given = [file for at, file in enumerate(files) if at not in faults]
+        corrections.correct(runtime, given, actor(caller), trusted=caller.role == "operator")
     if body.each:
         sound = {at: file for at, file in enumerate(files) if at not in faults}
         new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)

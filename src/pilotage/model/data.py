@@ -30,6 +30,28 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedFile:
+    """Another description of a file that is known, since its bytes or an operator say so.
+
+    It counts only while the file is known as it was when that was found, and is no job's output. What was
+    known of its replicas is forgotten with the former description.
+    """
+
+    __pydantic_config__ = DESCRIBED
+
+    name: str
+    """Its identifier, ``SCOPE:NAME``."""
+    size: int
+    """Bytes."""
+    checksum: str
+    """As of a file."""
+    former_size: int
+    """Bytes that were known."""
+    former_checksum: str
+    """The checksum that was known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """A file at a storage: its original, under the file's name, or a copy that Pilotage made (``path``)."""
 

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializ
 
 from .advertisements import NewAdvertisement
 from .borrowing import Borrowing
+from .data import CorrectedFile
 from .failures import Failure
 from .publications import NewPublication
 from .quick import quickly_made
@@ -26,7 +27,7 @@ from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfe
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
-_Data = File | Replica | NewDatasetVersion
+_Data = File | CorrectedFile | Replica | NewDatasetVersion
 _Told = Failure | FailedDelivery | NewAdvertisement | Borrowing | StorageSpace
 _Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication
 Creation = _Stateful | _Data | _Told

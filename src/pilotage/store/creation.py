@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from pilotage.model.advertisements import NewAdvertisement
 from pilotage.model.borrowing import Borrowing
+from pilotage.model.data import CorrectedFile
 from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
@@ -22,7 +23,7 @@ from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTa
 from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures, storage_spaces
 from .counters import KEY_COLUMNS, Deltas
 from .errors import DatasetTaken, FileConflict
-from .files import files, replicas
+from .files import correct, files, replicas
 from .history import Entries
 from .jobs import job_inputs
 from .numbers import Numbers
@@ -39,10 +40,11 @@ _WRITE: dict[type, Any] = {
     FailedDelivery: failed_deliveries.write,
     Borrowing: borrowings.write,
     StorageSpace: storage_spaces.write,
+    CorrectedFile: correct,
 }
 _TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
-    *(NewTask, File, Replica, NewDatasetVersion),
+    *(NewTask, CorrectedFile, File, Replica, NewDatasetVersion),
     *(NewJob, NewTransfer, NewPilot, NewPublication, Failure, *_WRITE, NewAdvertisement),
 )
 """What others refer to comes first."""

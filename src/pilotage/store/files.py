@@ -1,20 +1,26 @@
 """Files and their replicas: tables, and what people see of a job's outputs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
+    Connection,
     Double,
     ForeignKey,
     Index,
     String,
     Table,
+    bindparam,
+    delete,
     func,
     literal_column,
+    update,
 )
 
+from pilotage.model.data import CorrectedFile
 from pilotage.model.paths import COPIES
 from pilotage.model.work import JobKind
 
@@ -81,3 +87,25 @@ class OutputView:
     job: int
     kind: JobKind
     replicas: tuple[ReplicaView, ...]
+
+
+_CORRECT = (
+    update(files)
+    .where(
+        _f.name == bindparam("of"),
+        _f.job.is_(None),
+        _f.size == bindparam("former_size"),
+        _f.checksum == bindparam("former_checksum"),
+    )
+    .values(size=bindparam("to_size"), checksum=bindparam("to_checksum"))
+)
+_FORGET = delete(replicas).where(_r.file == bindparam("of"))
+
+
+def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
+    """Give files their right descriptions, and forget the replicas that were known of the wrong ones."""
+    for one in found:
+        values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
+        former = {"former_size": one.former_size, "former_checksum": one.former_checksum}
+        if connection.execute(_CORRECT, values | former).rowcount:
+            connection.execute(_FORGET, {"of": one.name})

@@ -19,7 +19,7 @@ from pilotage.model.work import File, InputFile, NewTask, Replica, TaskSpec
 from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
-from . import inputs
+from . import corrections, inputs
 from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
@@ -149,6 +149,8 @@ def _record(
     submitted: SubmissionOutcome,
     terms: Terms,
     whole: bool = False,
+    *,
+    is_corrected: bool = False,
 ) -> None:
     """Record all in one commit; where one contradicts what is known, one by one, to refuse who is wrong.
 
@@ -160,12 +162,17 @@ def _record(
     try:
         ids = _commit(runtime, accepted, owner, terms)
     except (FileConflict, DatasetTaken) as conflict:
+        if not is_corrected and isinstance(conflict, FileConflict):
+            named = [file for _, one in accepted for file in one.spec.inputs if isinstance(file, InputFile)]
+            if corrections.correct(runtime, named, f"user:{owner.name}"):
+                _record(runtime, accepted, owner, submitted, terms, whole, is_corrected=True)
+                return
         if whole or len(accepted) == 1:
-            named = ((at, _field(one.spec, conflict)) for at, one in accepted)
-            submitted.refused.extend((at, [(field, str(conflict))]) for at, field in named if field)
+            fields = ((at, _field(one.spec, conflict)) for at, one in accepted)
+            submitted.refused.extend((at, [(field, str(conflict))]) for at, field in fields if field)
             return
         for one in accepted:
-            _record(runtime, [one], owner, submitted, terms)
+            _record(runtime, [one], owner, submitted, terms, is_corrected=True)
         return
     if ids:
         submitted.tasks.extend((index, ids[index]) for index, _ in accepted)

@@ -1,0 +1,118 @@
+"""Who is right where a file is described otherwise than it is known: its bytes, or an operator.
+
+A description is its author's word. As others of the VO use the same names, nobody's wrong word may keep them
+from a file: where two contradict each other, the storages are asked.
+"""
+
+import glob
+import logging
+import time
+from collections.abc import Iterator, Sequence
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.data import CorrectedFile
+from pilotage.model.decision import Create, Creation, Decision
+from pilotage.model.federation import Storage
+from pilotage.model.paths import is_copy
+from pilotage.model.scopes import split_identifier
+from pilotage.model.work import File, InputFile, Replica
+from pilotage.ports.moving import StorageError
+
+log = logging.getLogger(__name__)
+
+MOST_FILES = 20
+"""Files of a request for which storages are asked."""
+
+TIME_LIMIT = 30.0
+"""Seconds that asking may take for a request."""
+
+
+def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted: bool = False) -> int:
+    """Correct files that are known otherwise than they are given here, where that is right; count them.
+
+    It is where the bytes say so, at the storages where the file is known to lie, or else at those that are
+    given, unless Pilotage moved the file as it is known. What an operator says, who is ``trusted``, is right
+    without.
+    """
+    conflicts = runtime.store.queries.conflicts([_file(one) for one in given])
+    limit = time.monotonic() + TIME_LIMIT
+    records: list[Creation] = []
+    corrected = 0
+    for at in [*conflicts][:MOST_FILES]:
+        found = [*_correction(runtime, given[at], limit, trusted=trusted)]
+        corrected += bool(found)
+        records += found
+    if records:
+        change = Create(records=tuple(records), cause="described as its bytes, or an operator, say")
+        decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
+        runtime.store.commit(decision, actor)
+    return corrected
+
+
+def _correction(runtime: Runtime, given: InputFile, limit: float, *, trusted: bool) -> Iterator[Creation]:
+    entry = runtime.store.catalogue.entry(given.identifier)
+    if entry is None or entry.file.job is not None:
+        return
+    storages = {storage.name: storage for storage in runtime.store.federation().storages}
+    if not trusted and any(is_copy(replica.path) for replica in entry.replicas):
+        return  # it was moved, and so its bytes were found as they are known
+    own = [replica.storage for replica in entry.replicas]
+    places = [storages[name] for name in dict.fromkeys((*own, *given.replicas)) if name in storages]
+    right = [] if trusted else _right_at(runtime, given, entry.file, places, own, limit)
+    if not (trusted or right):
+        return
+    log.info("%s: %d bytes, and not %d as it was known", given.identifier, given.size, entry.file.size)
+    yield CorrectedFile(
+        name=given.identifier,
+        size=given.size,
+        checksum=given.checksum,
+        former_size=entry.file.size,
+        former_checksum=entry.file.checksum,
+    )
+    yield from (Replica(file=given.identifier, storage=name) for name in right)
+
+
+def _right_at(
+    runtime: Runtime,
+    given: InputFile,
+    known: File,
+    places: Sequence[Storage],
+    own: Sequence[str],
+    limit: float,
+) -> list[str]:
+    """The storages where the bytes are as given; none where they are as known anywhere, or cannot be seen."""
+    right = []
+    for storage in places:
+        left = limit - time.monotonic()
+        try:
+            found = _seen(runtime, storage, given.identifier, left) if left > 0 else None
+        except (StorageError, LookupError, OSError) as error:
+            log.info("%s cannot be looked at on %s: %s", given.identifier, storage.name, error)
+            if storage.name in own:
+                return []
+            continue
+        if found is None:
+            continue
+        if _agrees(known.size, known.checksum, found):
+            return []
+        if _agrees(given.size, given.checksum, found):
+            right.append(storage.name)
+    return right
+
+
+def _seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:
+    """What lies at a storage under a file's name; None where nothing does."""
+    name = split_identifier(identifier)[1]
+    found = runtime.deliveries.scan(storage, glob.escape(name), seconds, any_name=True)
+    return next((one for one in found if one.name == name), None)
+
+
+def _agrees(size: int, checksum: str, found: InputFile) -> bool:
+    """Tell whether a description may be that of what was found: checksums of two kinds say nothing."""
+    kinds = {one.partition(":")[0] for one in (checksum, found.checksum)}
+    comparable = checksum and found.checksum and len(kinds) == 1
+    return size == found.size and (not comparable or checksum == found.checksum)
+
+
+def _file(one: InputFile) -> File:
+    return File(name=one.identifier, size=one.size, checksum=one.checksum)
