@@ -77,26 +77,22 @@ def active_shares(
 ) -> list[ActiveShare]:
     """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
 
-    What waits for a storage or link that is full needs no slot now, and what nobody waits for never. What
-    this server cannot move is left to servers that can.
-    ``leaving`` are those which give their slot back in the same decision.
+    What waits for a storage or link that is full needs no slot now, and what nobody waits for never, nor what
+    this server cannot move. ``leaving`` are those which give their slot back in the same decision.
     """
     holding: Counter[str] = Counter()
     prepared: Counter[str] = Counter()
     blocked: Counter[str] = Counter()
     queued: dict[str, list[Transfer]] = defaultdict(list)
-    unawaited = frozenset(world.unawaited)
+    needless = frozenset(world.unawaited) | _unable(world, queue)
     constants = world.federation.staging
     bundle = constants.files_per_slot
-    now = SourcesNow(world) if world.unable else None
     for transfer in world.transfers:
         if transfer.state is queue.holding and transfer.id not in leaving:
             holding[transfer.share] += parts_of(transfer.size_class, bundle)
         elif queue is PREPARING and transfer.state in TRANSFERS_AHEAD:
             prepared[transfer.share] += parts_of(transfer.size_class, bundle)
-        elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
-            if now and queue is not FINISHING and now.is_unable(transfer):
-                continue
+        elif is_due(transfer, queue, world.time) and transfer.id not in needless:
             if room.full(transfer):
                 blocked[transfer.share] += 1
             else:
@@ -115,6 +111,14 @@ def active_shares(
         )
         for share, lot in zip(names, _lots(world.seed, len(names)), strict=True)
     ]
+
+
+def _unable(world: World, queue: TransferQueue) -> frozenset[int]:
+    """Transfers that wait in a queue and that this server cannot move: others may."""
+    if not world.unable or queue is FINISHING:
+        return frozenset()
+    now = SourcesNow(world)
+    return frozenset(one.id for one in world.transfers if one.state is queue.waiting and now.is_unable(one))
 
 
 def _lots(seed: int, count: int) -> list[float]:
