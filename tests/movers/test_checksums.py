@@ -1,9 +1,11 @@
 """Streams are read by large chunks where they are fast, and by small ones where they are slow."""
 
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
+from pilotage.cli.manifests import entries
 from pilotage.model.documents import from_document
 from pilotage.model.spec import InputFile
 from pilotage.movers import checksums
@@ -73,3 +75,12 @@ def test_what_storages_tell_as_a_checksum_is_read_in_one_way(kind: str, digits: 
 def test_checksums_that_people_give_are_kept_in_one_form(given: str) -> None:
     made = from_document(InputFile, {"name": "a", "size": 1, "checksum": given})
     assert made.checksum == "adler32:09600001"
+
+
+def test_checksums_of_manifests_are_kept_in_one_form(tmp_path: Path) -> None:
+    manifest = tmp_path / "files.csv"
+    left_out: dict[str, str] = {}
+    manifest.write_text("a,1,adler32:9600001\nb,1,adler32:0960ABCD\nc,1,adler32:123456789\nd,1\n")
+    found = [one["checksum"] for _, one in entries(manifest, "disk", left_out)]
+    assert found == ["adler32:09600001", "adler32:0960abcd", ""]
+    assert len(left_out) == 1

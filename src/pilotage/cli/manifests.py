@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.paths import FILE_NAMES, is_file_name
+from pilotage.model.types import plain_checksum
 from pilotage.model.work import InputFile
 
 from .errors import BadInput
@@ -39,6 +40,7 @@ def entries(manifest: Path, storage: str, left_out: dict[str, str]) -> Iterator[
                     continue
                 try:
                     found = {**_entry(text, len(line)), "replicas": [storage]}
+                    found["checksum"] = plain_checksum(found["checksum"])
                     _check(found)
                 except ValueError as error:
                     if len(left_out) >= MOST_FAULTY:
