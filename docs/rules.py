@@ -113,8 +113,8 @@ RULES: tuple[Rule, ...] = (
         "Merge jobs go to the queues where their input lies, until they have been skipped for 24 h.",
         (f"{CHECKS}.status", f"{ENGINE}.job_groups"),
         (f"{ENGINE}.job_groups:SKIPPED_AFTER",),
-        "Most bytes decide, then most files. The 24 h begin when it is first skipped; offline and test "
-        "queues of that storage are skipped too.",
+        "Most bytes decide, then most files. The 24 h begin with the first refusal, also by B36; "
+        "offline and test queues of that storage are skipped too.",
     ),
     Rule("B4", "The queue is online, unless named.", (f"{CHECKS}.status",), settled="Standby is online."),
     Rule(
@@ -341,15 +341,16 @@ RULES: tuple[Rule, ...] = (
         "No more than 2R jobs wait at a queue.",
         (f"{PRODUCTION}.placement",),
         ("brokerage.nqueue_limit_site",),
-        "2R is never below the limit, which may differ by global share. Jobs that only this holds back stay "
-        "defined and are not put off.",
+        "2R is never below the limit, which may differ by global share. Jobs that only this holds back are "
+        "pending (B37).",
     ),
     Rule(
         "B37",
         "No queue left: pending for an hour. Else the best 10 by weight.",
         (f"{PRODUCTION}.cycle", "flow.steps.broker"),
         ("brokerage.pending_time", "brokerage.max_candidates"),
-        "Ties are drawn with the world's seed. The hour ends as soon as a queue would take the job.",
+        "B36 skips, too: jobs whose queues are all full are pending. Ties are drawn with the world's seed. "
+        "The hour ends as soon as a queue would take the job; a job that starts makes room.",
     ),
     Rule(
         "B38",

@@ -116,8 +116,8 @@ def test_b3_merge_jobs_that_no_queue_with_their_input_takes_wait() -> None:
         _merging(("AWAY", 1)),
         job_counts=jobs_at("AWAY-1", activated=21) + jobs_at("AWAY-2", activated=21),
     )
-    choice = only_choice(full)
-    assert (choice.left, choice.placed) == (1, {})
+    (move,) = decide(full).moves
+    assert move.target is JobState.PENDING, "the 24 h begin with the first refusal of any kind"
 
 
 def test_b3_what_it_needs_is_told_also_where_tasks_judged_before_have_no_merge_jobs(

@@ -133,7 +133,7 @@ def test_b36_the_least_limit_is_that_of_the_global_share() -> None:
     gold, other = task(1, share="gold"), task(2, share="default")
     state = world(house, gold, other, jobs=jobs(other, 40) + jobs(gold, 40, first=41))
     decision = Production().decide(state)
-    assert [move.claims[0].limit for move in decision.moves] == [20, 30]
+    assert [move.claims[0].limit for move in decision.moves if move.claims] == [20, 30]
     assert [sum(choice.placed.values()) for choice in decision.choices] == [20, 30]
     crowded = world(house, gold, other, job_counts=jobs_at("Q", activated=21))
     assert [refusals(choice).get("B36") for choice in _choices(crowded)] == [{"Q"}, None]

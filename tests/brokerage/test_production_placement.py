@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pilotage.brokerage.production import Production
 from pilotage.brokerage.production.placement import spread
 from pilotage.model.decision import Claim
+from pilotage.model.moves import FULL
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.work import File, Replica
 from pilotage.model.world import JobCount
@@ -55,11 +56,15 @@ def test_b36_says_the_limit_and_what_waits() -> None:
     assert (found.need, found.have, found.mend) == (40.0, (41.0,), "wait")
 
 
-def test_b36_alone_leaves_jobs_defined() -> None:
-    decision = decide(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=21)))
+@pytest.mark.parametrize("waiting", [20, 21])
+def test_b37_jobs_whose_queues_are_all_full_are_pending_for_an_hour(waiting: int) -> None:
+    """B36 skips queues, too."""
+    decision = decide(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=waiting)))
     (choice,) = decision.choices
-    assert not decision.changes
-    assert (choice.left, choice.jobs, dict(choice.placed)) == (1, (), {})
+    (move,) = decision.moves
+    assert (move.source, move.target, move.ids) == (JobState.DEFINED, JobState.PENDING, (1,))
+    assert (move.changes, move.cause) == ({"wake_at": NOW + 3600}, FULL)
+    assert (choice.left, choice.jobs, dict(choice.placed)) == (0, (1,), {})
 
 
 def test_b37_no_queue_left_for_other_reasons_is_an_hour_of_waiting() -> None:
@@ -81,7 +86,7 @@ def test_b37_the_best_ten_take_jobs_and_ties_are_drawn_with_the_worlds_seed() ->
     state = world(house, asked, jobs=jobs(asked, 240))
     choice = only_choice(state)
     assert choice.placed == dict.fromkeys(choice.candidates.queues[:10], 20)
-    assert choice.left == 40
+    assert choice.left == 40, "the other two have room: these jobs go in the next pass"
     orders = {only_choice(replace(state, seed=seed)).candidates.queues for seed in range(20)}
     assert len(orders) > 10
     first = Counter(queue for order in orders for queue in order[:10])
@@ -119,13 +124,16 @@ def test_b38_jobs_placed_in_this_cycle_count_at_once() -> None:
     assert set(placed[:2]) == set(placed[2:]) == {"A", "B"}
 
 
-def test_b38_a_small_empty_federation_fills_up_and_leaves_the_rest_defined() -> None:
+def test_b38_a_small_empty_federation_fills_up_and_the_rest_is_pending() -> None:
     house = federation([queue("A"), queue("B")])
     asked = task()
     decision = decide(world(house, asked, jobs=jobs(asked, 1000)))
     assert decision.choices[0].placed == {"A": 20, "B": 20}
-    assert decision.choices[0].left == 960
-    assert sum(len(move.ids) for move in decision.moves) == 40
+    by_state = Counter[object]()
+    for move in decision.moves:
+        by_state[move.target] += len(move.ids)
+    assert by_state == {JobState.ACTIVATED: 40, JobState.PENDING: 960}
+    assert decision.moves[-1].ids == tuple(range(41, 1001)), "the oldest jobs have the room"
 
 
 def test_b38_declared_slots_take_twice_as_many_waiting_jobs() -> None:
@@ -133,7 +141,7 @@ def test_b38_declared_slots_take_twice_as_many_waiting_jobs() -> None:
     asked = task()
     choice = only_choice(world(house, asked, jobs=jobs(asked, 5000)))
     assert choice.placed == {"A": 2000, "B": 2000}
-    assert choice.left == 1000
+    assert (len(choice.jobs), choice.left) == (5000, 0), "a thousand are pending"
 
 
 def test_tasks_go_by_priority_then_age() -> None:
@@ -142,7 +150,7 @@ def test_tasks_go_by_priority_then_age() -> None:
     waiting = jobs(low, first=1) + jobs(young, first=3) + jobs(old, first=2)
     decision = decide(world(house, low, old, young, jobs=waiting))
     assert [choice.task for choice in decision.choices] == [2, 3, 1]
-    assert [choice.left for choice in decision.choices] == [0, 1, 1]
+    assert [dict(choice.placed) for choice in decision.choices] == [{"Q": 1}, {}, {}]
 
 
 def test_the_oldest_jobs_go_to_the_best_queue() -> None:

@@ -103,7 +103,7 @@ def test_what_only_waiting_lifts_names_the_event() -> None:
     assert cheapest is not None
     assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
     assert lines(explain(choice)) == [
-        "task 1: 1 job left until a queue of 1 has room",
+        "task 1, job 1: 1 job left until a queue of 1 has room",
         "  waiting jobs    1 queue  need 20 jobs, best 30   only obstacle at 1   "
         "wait: jobs of the queue start",
         "  cheapest change: B36 waiting jobs, wait: jobs of the queue start; opens 1 queue: Q",
@@ -196,7 +196,8 @@ def test_what_pre_assignment_set_aside_is_told() -> None:
 def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
     choice = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=20)))
     assert (
-        lines(explain(choice))[0] == "task 1: 1 job left, every queue that fits has its fill of waiting jobs"
+        lines(explain(choice))[0]
+        == "task 1, job 1: 1 job left, every queue that fits has its fill of waiting jobs"
     )
 
 

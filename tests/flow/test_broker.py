@@ -56,9 +56,8 @@ def test_a_saved_world_that_was_changed_shows_where_pending_jobs_would_go(house:
     assert (same.changes, [choice.placed for choice in same.choices]) == ((), [{}]), "why not is told"
     roomy = replace(saved.federation.queues[0], max_memory=4000)
     decision = plan("broker", replace(saved, federation=replace(saved.federation, queues=(roomy,))))
-    assert [(move.source, move.target, move.changes.get("queue")) for move in decision.moves] == [
-        (J.PENDING, J.DEFINED, None),
-        (J.DEFINED, J.ACTIVATED, "north-queue"),
+    assert [(move.source, move.target, move.changes) for move in decision.moves] == [
+        (J.PENDING, J.ACTIVATED, {"queue": "north-queue", "wake_at": None}),
     ]
     house.federate(max_memory=4000)
     assert house.store.commit(decision, "test").handed_back == 0

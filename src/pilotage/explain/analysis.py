@@ -84,7 +84,8 @@ class Explanation:
     were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
     ``obstacles`` that are the only ones at most queues come first. ``cheapest`` is None where no single
     change opens a queue; ``together`` is then what the user could do, if that suffices anywhere. ``ids``
-    are the jobs that were placed or made pending.
+    are the jobs that were placed or made pending. ``left`` counts jobs for which queues that fit had no room,
+    pending or still defined.
     """
 
     task: int
@@ -105,6 +106,14 @@ class Explanation:
     ids: tuple[int, ...] = ()
 
 
+def _left(choice: Choice) -> int:
+    """Jobs that only B36 stands in the way of: they are pending, or still defined."""
+    crowded = {queue for one in choice.refusals if one.rule == "B36" for queue in one.queues}
+    unfit = {queue for one in choice.refusals if one.rule != "B36" for queue in one.queues}
+    over = len(choice.jobs) - sum(choice.placed.values())
+    return choice.left + (over if choice.candidates.queues or crowded - unfit else 0)
+
+
 def explain(choice: Choice) -> Explanation:
     """Analyse a choice: all that it can say."""
     ranks = _ranks(choice)
@@ -119,7 +128,7 @@ def explain(choice: Choice) -> Explanation:
         task=choice.task,
         job_kind=choice.job_kind,
         jobs=len(choice.jobs),
-        left=choice.left,
+        left=_left(choice),
         considered=choice.considered,
         placed=dict(choice.placed),
         ranks=ranks,

@@ -1,7 +1,7 @@
 """Headway: which waiting tasks found room lately. A pass reads these, in their order, and little more."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from pilotage.model.work import Job
 from pilotage.ports import Clock
@@ -51,6 +51,20 @@ class Headway:
         self._stayed: set[int] = set()
         self._most: dict[int, int] = {}
         self._were, self._went = Counter[int](), Counter[int]()
+        self._crowded: set[int] | None = None
+
+    def crowded(self, found: Callable[[], set[int]]) -> Set[int]:
+        """Return tasks with jobs that are pending for want of room: passes read these as if defined (B37).
+
+        ``found`` finds those of before, once.
+        """
+        if self._crowded is None:
+            self._crowded = found()
+        return frozenset(self._crowded)
+
+    def wait_for_room(self, tasks: Iterable[int]) -> None:
+        """Note tasks of which jobs are now pending for want of room."""
+        self._crowded = (self._crowded or set()).union(tasks)
 
     def parts(self, waiting: Callable[[], Sequence[Waiting]], now: Pass) -> Mapping[int, int]:
         """Return the most jobs of each task that a pass is to read, about as many as its batch in all.
@@ -104,6 +118,7 @@ class Headway:
             self._listed = {one.task: one for one in waiting()}
             self._list_again = self._clock() + REST * (self._clock() - begun)
             self._is_listed = True
+            self._crowded = self._crowded and self._crowded.intersection(self._listed)
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
         """The first jobs of each share, so many times as many as may find room."""

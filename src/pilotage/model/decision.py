@@ -325,7 +325,7 @@ class Choice:
     refusals: tuple[Refusal, ...]
     """Checks that refused queues."""
     left: int = 0
-    """Jobs that stay defined for the next pass: only the number of waiting jobs stands in their way."""
+    """Jobs that stay defined for the next pass: queues that are not among the best have room for them."""
     waived: tuple[Refusal, ...] = ()
     """Refusals that were set aside; ``lifted_by`` says why: the task names its queues (B2), or none would be
     left (B8, B11)."""

@@ -9,6 +9,9 @@ from .decision import Claim, Creation, Move, Value
 from .states import LIVE_JOBS, JobState, TaskState
 from .work import Job, Task
 
+FULL = "every queue that fits has its fill of waiting jobs (B36, B37)"
+"""Cause of the move of jobs that are pending for want of room: they go on as soon as there is some."""
+
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
 FRESH: Mapping[str, Value] = {

@@ -78,7 +78,7 @@ def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: s
 
 
 RULES: tuple[Rule, ...] = (
-    _job(J.PENDING, "rebroker", "no queue fitted (B37)"),
+    _job(J.PENDING, "rebroker", "no queue took it (B37)"),
     _job(J.DEFINED, "none", "waits for the brokerage"),
     _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
     _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),

@@ -53,7 +53,11 @@ class RandomPlacement:
         downloads = Downloads(world, queues.reach.sources)
         storages = {queue.name: queue.storage for queue in world.federation.queues}
         dice = random.Random(f"placement {world.seed}")
-        moves: list[Move] = [move for move in published.moves if move.target is JobState.PENDING]
+        suspended: defaultdict[int | None, list[Move]] = defaultdict(list)
+        for move in published.moves:
+            if move.target is JobState.PENDING:
+                suspended[move.choice].append(move)
+        moves: list[Move] = []
         choices: list[Choice] = []
         for number, (group, choice) in enumerate(zip(groups, published.choices, strict=True)):
             names = choice.candidates.queues
@@ -61,6 +65,8 @@ class RandomPlacement:
                 names = tuple(dice.sample(names, min(self._racing, len(names))))
             near = _near(group, names, downloads, storages) if self._local else {}
             drawn = _drawn(group, names, near, dice)
+            if not drawn:
+                moves += suspended[number]
             for queue, ids in drawn.items():
                 moves += _placed(ids, queue, downloads, storages[queue], number, self._binding)
             choices.append(_told(choice, group, names, drawn) if drawn else choice)

@@ -14,6 +14,7 @@ from pilotage.model.world import QueueReport, World
 
 from . import failures, waiting
 from .columns import is_state
+from .history import EventView
 from .jobs import is_in, jobs
 from .pilots import pilots
 from .reader import RecordReader
@@ -109,6 +110,11 @@ def _reason(found: Sequence[Pilot]) -> str:
     return found[-1].error.partition("\n")[0] or "no reason told"
 
 
+def _is_skip(event: EventView) -> bool:
+    """Tell whether the brokerage found no queue; a job whose storage failed it waits for that alone (F4)."""
+    return event.target is JobState.PENDING and event.source is JobState.DEFINED
+
+
 def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, merge jobs with the time at which they were first skipped (B3)."""
     merging = [job.id for job in found if job.kind == "merge"]
@@ -116,7 +122,7 @@ def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, .
         return tuple(found)
     ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=merging), strict=True)
     first = {
-        id_: next((event.time for event in happened if event.target is JobState.PENDING), None)
+        id_: next((event.time for event in happened if _is_skip(event)), None)
         for id_, happened in zip(ids, reader.events(histories), strict=True)
     }
     return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)

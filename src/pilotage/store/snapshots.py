@@ -4,7 +4,7 @@ Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from math import inf
@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, func, or_, select
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
 from pilotage.model.idle_slots import idle_slots
+from pilotage.model.moves import FULL
 from pilotage.model.states import (
     JOBS_AT_WORK,
     LIVE_JOBS,
@@ -151,21 +152,30 @@ class Snapshots:
         parts: Parts | None = None,
         if_any: bool = False,
         apart: Apart = (),
+        crowded: Set[int] = frozenset(),
     ) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
         has to wait does not keep the others out (of more than ``limit`` tasks the first by priority); or as
         many of each as ``parts`` says. ``state`` PENDING
-        gives those that wait for a queue (B37). With ``if_any`` nothing else is read where none waits.
+        gives those that wait for a queue (B37). Of ``crowded`` tasks pending jobs are there, too. With
+        ``if_any`` nothing else is read where none waits.
         """
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit), apart)
+            each = parts or waiting.equally(limit)
+            found = waiting.oldest(reader, state, limit, each, apart, crowded)
             most_ahead = limit if state is JobState.DEFINED else 0
             return broker_facts.read(reader, world, found, most_ahead, apart) if found or not if_any else {}
 
         return self._world(time, seed, read)
+
+    def crowded_tasks(self) -> set[int]:
+        """Find tasks with jobs that are pending for want of room (B36, B37), by the oldest pending job."""
+        return self._database.read(
+            lambda connection: waiting.crowded_tasks(RecordReader(connection, self._specs), FULL)
+        )
 
     def for_rebinding(self, time: float, seed: int, limit: int, apart: Apart = ()) -> World:
         """Activated jobs and what they would be brokered by, where a pilot is idle elsewhere; else counts."""

@@ -1,7 +1,8 @@
 """Tasks with jobs that wait to be brokered, and the first of these jobs."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import CTE, Select, bindparam, func, literal, select
@@ -23,7 +24,9 @@ MOST_TASKS = 100_000
 """Tasks that are listed at most: all are compared, though a pass takes only the first of them by priority."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
-_ID, _PRIORITY = ([column.name for column in JOB_COLUMNS].index(name) for name in ("id", "priority"))
+_ID, _TASK, _PRIORITY = (
+    [column.name for column in JOB_COLUMNS].index(name) for name in ("id", "task", "priority")
+)
 _LIMIT: Any = bindparam("limit", type_=None)
 
 
@@ -55,7 +58,7 @@ def _tasks_with_jobs(state: JobState) -> Select[Any]:
         select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
     )
     found_any = select(heads.task, share, priority.label("priority")).where(heads.job.is_not(None))
-    return found_any.order_by(priority.desc(), heads.job)
+    return found_any.add_columns(heads.job).order_by(priority.desc(), heads.job)
 
 
 def _stepped(state: JobState) -> CTE:
@@ -91,6 +94,7 @@ _NUMBERS = (
     .where(_c.counter == JOBS_BY_TASK, _c.state == bindparam("state"), among(_c.first, "tasks"))
     .group_by(_c.first)
 )
+_HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 _INDEXED = (JobState.DEFINED, JobState.PENDING)
 """States with an index by task; what is activated is looked for in each task that has not ended."""
 _BROKERED = (*_INDEXED, JobState.ACTIVATED)
@@ -118,24 +122,76 @@ def above(priority: int, limit: int) -> Parts:
     return parts
 
 
-def _waiting(reader: RecordReader, state: JobState, apart: Apart) -> list[Waiting]:
-    found = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
-    rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])
-    numbers = {int(task): int(jobs) for task, jobs in rows}
-    return [Waiting(task, share, priority, numbers[task]) for task, share, priority in found]
+def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
+    """The tasks with jobs in a state: the task, and share, priority and number of its oldest such job."""
+    rows = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def _waiting(
+    reader: RecordReader, state: JobState, apart: Apart, crowded: Set[int] = frozenset()
+) -> list[Waiting]:
+    numbers: Counter[int] = Counter()
+    heads: dict[int, tuple[int, str, int, int]] = {}
+    found = {state: _heads(reader, state, apart)}
+    if crowded:
+        pending = _heads(reader, JobState.PENDING, apart)
+        found[JobState.PENDING] = [row for row in pending if row[0] in crowded]
+    for each, rows in found.items():
+        counted = reader.raw_rows(_NUMBERS, state=str(each), tasks=[str(row[0]) for row in rows])
+        numbers.update({int(task): int(jobs) for task, jobs in counted})
+        for row in rows:
+            heads[row[0]] = min(row, heads.get(row[0], row), key=_turn)
+    listed = heads.values() if len(found) == 1 else sorted(heads.values(), key=_turn)
+    return [Waiting(task, share, priority, numbers[task]) for task, share, priority, _ in listed]
+
+
+def _turn(head: tuple[int, str, int, int]) -> tuple[int, int]:
+    return -head[2], head[3]
 
 
 def oldest(
-    reader: RecordReader, state: JobState, limit: int, parts: Parts, apart: Apart = ()
+    reader: RecordReader,
+    state: JobState,
+    limit: int,
+    parts: Parts,
+    apart: Apart = (),
+    crowded: Set[int] = frozenset(),
 ) -> tuple[Job, ...]:
     """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
 
-    Tasks that are set ``apart`` are left out.
+    Tasks that are set ``apart`` are left out. Of ``crowded`` tasks pending jobs count as if they were in that
+    state, too.
     """
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: _waiting(reader, state, apart)).items():
+    for task, part in parts(lambda: _waiting(reader, state, apart, crowded)).items():
         together[part].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():
         rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
+        if pending := [task for task in tasks_ if task in crowded]:
+            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=part - 1, limit=limit)
+            rows = _first_of(rows, dict.fromkeys(pending, part))
     return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
+
+
+def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[tuple[Any, ...]]:
+    """The oldest jobs, as many of each task as it may have at most."""
+    left = dict(most)
+    kept = []
+    for row in sorted(rows, key=itemgetter(_ID)):
+        if left.get(row[_TASK], 1) > 0:
+            kept.append(row)
+            if row[_TASK] in left:
+                left[row[_TASK]] -= 1
+    return kept
+
+
+def crowded_tasks(reader: RecordReader, cause: str) -> set[int]:
+    """Find the tasks whose oldest pending job became that by this cause."""
+    heads = {row[3]: row[0] for row in _heads(reader, JobState.PENDING)}
+    if not heads:
+        return set()
+    ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=sorted(heads)), strict=True)
+    told = zip(ids, reader.events(histories), strict=True)
+    return {heads[job] for job, happened in told if happened and happened[-1].cause == cause}

@@ -70,7 +70,7 @@ class DecisionDraft:
                 self._moves.append(move)
 
     def suspend(self, group: Group, cause: str, until: float) -> tuple[int, ...]:
-        """Make the jobs PENDING until a time (s since 1970); returns their ids in the order of the moves.
+        """Make the group's jobs PENDING until a time (s since 1970); returns their ids in order of the moves.
 
         Jobs with an input that can be brought to no queue at all carry an error that names the file.
         """

@@ -15,6 +15,7 @@ from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mas
 from pilotage.model.borrowing import binding_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
+from pilotage.model.moves import FULL
 from pilotage.model.spec import Binding
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
@@ -40,9 +41,9 @@ class Production:
     """Groups of like jobs, by global share, priority and age, each spread over its best queues.
 
     Jobs whose input is at the queue are ACTIVATED, others ASSIGNED; each move claims its room within B36.
-    Jobs are PENDING (B37) only where every queue is refused for some other reason than B36. Where B36 alone
-    stands in the way, or the best queues took what they may, jobs stay DEFINED for the next pass, and the
-    choice says how many are ``left``: any job that starts makes room, and room is never waited for an hour.
+    Jobs are PENDING (B37) where every queue is refused, by B36 too: also those that are over once the queues
+    have their fill. Jobs stay DEFINED for the next pass only where more than the best queues have room, and
+    the choice says how many are ``left``.
 
     Its options are ``off``, the rules that are switched off, and ``by_vo``, which has for a VO the rules off
     beside these, and ``constants`` in place of the federation's. Organisations add ``checks`` and ``factors``
@@ -126,12 +127,15 @@ class _ProductionCycle:
         standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()
         if not len(standing.queues):
-            moved = self._suspend(group)
+            moved = self._suspend(group, "no queue fits (B37)")
         else:
             if self._extensions.order is not None:
                 standing.set_keys(group, self._queues, self._extensions.order)
             placed = place(group, standing, ledger, self._ties)
             moved = self._place(group, placed, standing)
+            rest = group._replace(jobs=group.jobs[len(moved) :])
+            if rest.jobs and not standing.has_room(limit):
+                moved += self._suspend(rest, FULL)
         self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
     def _place(self, group: Group, placed: Sequence[Placed], standing: Contest) -> tuple[int, ...]:
@@ -187,6 +191,6 @@ class _ProductionCycle:
             self._claims[key] = (claim,)
         return self._claims[key]
 
-    def _suspend(self, group: Group) -> tuple[int, ...]:
+    def _suspend(self, group: Group, cause: str) -> tuple[int, ...]:
         until = self._time + group.policy.constants.pending_time
-        return self._draft.suspend(group, "no queue fits (B37)", until)
+        return self._draft.suspend(group, cause, until)

@@ -270,6 +270,10 @@ class Contest:
         """The places of its pairs in a ledger's columns."""
         return self.pairs.places[self.pairs.span(self.task)]
 
+    def has_room(self, limit: Limit) -> bool:
+        """Tell whether any queue that fits may take another job, after all that were placed."""
+        return bool((limit.room.take(self.places) >= 1).any())
+
     def best(self, ties: Ties) -> int:
         """The pair of the highest weight among those with room; -1 where there is none."""
         weights = self.weights

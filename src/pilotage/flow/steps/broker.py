@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from math import inf
 
 from pilotage.brokerage import soundness
@@ -16,11 +16,12 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.moves import FULL
 from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.step_names import BROKER, LIFT, STAGE
 from pilotage.model.storage_rests import tried_again
 from pilotage.model.subjects import QUEUE, TASK
-from pilotage.model.work import Task
+from pilotage.model.work import Job, Task
 from pilotage.model.world import World
 from pilotage.staging import lost
 
@@ -65,27 +66,43 @@ def restricted(world: World, plugin: str) -> World:
 
 
 def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Decide for one plugin, pending jobs as if they were defined: those that fit are lifted and placed.
+    """Decide for one plugin, pending jobs as if they were defined: those that fit are placed.
 
-    The loop's own world has no pending jobs. One that was saved whole, and changed, shows where they go.
+    The loop's own world has those that are pending for want of room. One that was saved whole, and changed,
+    shows where all of them go.
     """
     pending = {job.id for job in world.jobs if job.state is JobState.PENDING}
     if not pending:
         return decide(world, plugin, brokerages)
     jobs = (replace(job, state=JobState.DEFINED) if job.id in pending else job for job in world.jobs)
     decision = decide(replace(world, jobs=tuple(jobs)), plugin, brokerages)
-    moves = [move for change in decision.moves if (move := _unless_pending(change, pending)).ids]
-    placed = pending.intersection(chain.from_iterable(move.ids for move in moves))
-    return replace(decision, changes=((_lift(placed),) if placed else ()) + tuple(moves))
+    moves = chain.from_iterable(_as_pending(move, pending) for move in decision.moves)
+    return replace(decision, changes=tuple(moves))
 
 
-def _unless_pending(move: Move, pending: Set[int]) -> Move:
-    """Leave out jobs that are pending as it is, where a move would make them so."""
-    if move.target is not JobState.PENDING:
-        return move
-    places = [place for place, id_ in enumerate(move.ids) if id_ not in pending]
-    attempts = move.attempts and tuple(move.attempts[place] for place in places)
-    return replace(move, ids=tuple(move.ids[place] for place in places), attempts=attempts)
+def _as_pending(move: Move, pending: Set[int]) -> Iterator[Move]:
+    """Yield the move for those of its jobs that are defined, and another for those that are pending.
+
+    Where it would make them pending, these stay as they are.
+    """
+    if pending.isdisjoint(move.ids):
+        yield move
+        return
+    stays = move.target is JobState.PENDING
+    # In runs, so that the oldest take capacity first.
+    for is_pending, run in groupby(range(len(move.ids)), key=lambda place: move.ids[place] in pending):
+        if is_pending and stays:
+            continue
+        places = list(run)
+        ids = tuple(move.ids[place] for place in places)
+        yield replace(
+            move,
+            ids=ids,
+            source=JobState.PENDING if is_pending else move.source,
+            changes={**move.changes, "wake_at": None} if is_pending else move.changes,
+            attempts=move.attempts and tuple(move.attempts[place] for place in places),
+            creates={id_: move.creates[id_] for id_ in ids if id_ in move.creates},
+        )
 
 
 def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
@@ -93,11 +110,10 @@ def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
     Those that wait because a storage failed them are left until their time comes, or it is well again (F4).
     """
-    again = tried_again(world.failed_deliveries, world.federation.staging)
     pending = tuple(
         replace(job, state=JobState.DEFINED)
-        for job in restricted(world, plugin).jobs
-        if job.state is JobState.PENDING and again.get(job.id, -inf) <= world.time
+        for job in _ready(restricted(world, plugin))
+        if job.state is JobState.PENDING
     )
     placed: set[int] = set()
     if pending and not waits_for_cycle(brokerages.of(world.federation, plugin)):
@@ -119,23 +135,38 @@ def _lift(jobs: Set[int]) -> Move:
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    parts = partial(runtime.headway.parts, now=now)
-    world = runtime.store.snapshots.for_broker(
-        now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart
+    headway, snapshots = runtime.headway, runtime.store.snapshots
+    crowded = headway.crowded(snapshots.crowded_tasks)
+    parts = partial(headway.parts, now=now)
+    world = snapshots.for_broker(
+        now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart, crowded=crowded
     )
+    world = replace(world, jobs=_ready(world)) if crowded else world
     told = runtime.elements.inquiries.unanswered() if world.advertisements else ()
     return replace(runtime.elements.reported(world), server_reports=told)
 
 
+def _ready(world: World) -> tuple[Job, ...]:
+    """The jobs without those that are pending since a storage failed them, until their time comes (F4)."""
+    again = tried_again(world.failed_deliveries, world.federation.staging)
+    return tuple(
+        job
+        for job in world.jobs
+        if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
+    )
+
+
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
     """Remember what found room; where nothing did, have a look at once at what was left out."""
-    gone = (
-        ids
-        for change, ids in zip(decision.changes, committed.accepted, strict=True)
-        if isinstance(change, Move) and change.kind == "job"
-    )
+    gone: set[int] = set()
+    crowded: set[int] = set()
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.kind == "job":
+            (crowded if change.cause == FULL else gone).update(ids)
     read = restricted(world, plugin).jobs
-    if not runtime.headway.note(read, chain.from_iterable(gone)):
+    if crowded:
+        runtime.headway.wait_for_room(job.task for job in read if job.id in crowded)
+    if not runtime.headway.note(read, gone):
         runtime.wakeups.wake(BROKER)
 
 
@@ -162,7 +193,7 @@ def _idle(world: World) -> Iterator[str]:
     wakes = [job.wake_at for job in world.jobs if job.state is JobState.PENDING and job.wake_at is not None]
     if states[JobState.PENDING]:
         until = f" until {moment(min(wakes))} at the earliest" if wakes else ""
-        yield f"{counted(states[JobState.PENDING], 'job')} pending{until}: no queue fits (B37)"
+        yield f"{counted(states[JobState.PENDING], 'job')} pending{until}: no queue takes them (B36, B37)"
 
 
 STEP = Step(

@@ -1,0 +1,126 @@
+"""Jobs whose queues are all full are pending, and go on, the oldest first, once there is room (B36, B37)."""
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.flow.headway import Headway
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
+from pilotage.model.decision import Create, Decision, Move
+from pilotage.model.moves import FULL
+from pilotage.model.states import JobState
+from pilotage.model.work import NewJob
+from pilotage.model.world import Report
+
+from .house import House, attempts
+
+J = JobState
+
+
+@pytest.fixture
+def small(house: House) -> House:
+    """The queue takes 20 waiting jobs, however many run."""
+    house.federate(num_slots=0)
+    return house
+
+
+def start(house: House, pilot: int, many: int) -> None:
+    """Have a pilot take jobs and run them: each makes room for one that waits."""
+    given = attempts(house.match(pilot, many))
+    house.tell(pilot, *(Report(job=job, attempt=attempt, state="running") for job, attempt in given))
+
+
+def states_of(house: House, *jobs: int) -> list[JobState]:
+    found = [house.store.queries.job(job) for job in jobs]
+    return [one.state for one in found if one]
+
+
+def test_b37_jobs_without_room_are_pending_and_a_start_ends_their_hour_early(small: House) -> None:
+    task = small.task(jobs=30)
+    small.take("broker")
+    assert small.states(task) == {J.ACTIVATED: 20, J.PENDING: 10}
+    details = small.store.queries.job(30)
+    assert details is not None
+    assert details.events[-1].cause == FULL
+    assert small.take("broker") == 0, "without room nothing is written"
+    pilot = small.pilot()
+    small.runtime.wakeups.is_woken("broker")
+    start(small, pilot, 4)
+    assert small.runtime.wakeups.is_woken("broker"), "a start makes room, and wakes the broker"
+    small.take("broker")
+    assert small.states(task) == {J.RUNNING: 4, J.ACTIVATED: 20, J.PENDING: 6}
+    assert set(states_of(small, *range(21, 25))) == {J.ACTIVATED}, "the oldest went"
+
+
+def test_b37_pending_jobs_go_before_younger_ones_and_after_those_of_higher_priority(small: House) -> None:
+    old = small.task(jobs=22)
+    small.take("broker")
+    young = small.task(jobs=2)
+    urgent = small.task(jobs=1, priority=700)
+    small.take("broker")
+    assert small.states(old) == {J.ACTIVATED: 20, J.PENDING: 2}
+    assert (small.states(young), small.states(urgent)) == ({J.PENDING: 2}, {J.PENDING: 1})
+    pilot = small.pilot()
+    start(small, pilot, 2)
+    small.take("broker")
+    assert small.states(urgent) == {J.ACTIVATED: 1}
+    assert small.states(old)[J.PENDING] == 1
+    assert small.states(young) == {J.PENDING: 2}
+
+
+@pytest.mark.parametrize("again", ["restarted", "lifted"])
+def test_b37_a_server_that_was_started_anew_knows_what_waits_for_room(small: House, again: str) -> None:
+    task = small.task(jobs=25)
+    small.take("broker")
+    object.__setattr__(small.runtime, "headway", Headway(small.runtime.clock))
+    pilot = small.pilot()
+    start(small, pilot, 3)
+    if again == "lifted":
+        assert small.take("lift") == 3
+    small.take("broker")
+    assert small.states(task) == {J.RUNNING: 3, J.ACTIVATED: 20, J.PENDING: 2}
+
+
+def test_b37_the_hour_of_full_queues_ends(small: House) -> None:
+    task = small.task(jobs=21)
+    small.take("broker")
+    small.now += 3600
+    small.take("watch")
+    assert small.states(task) == {J.ACTIVATED: 20, J.DEFINED: 1}
+    small.take("broker")
+    assert small.states(task) == {J.ACTIVATED: 20, J.PENDING: 1}
+
+
+def test_b37_jobs_that_fit_nowhere_are_not_read_with_those_that_wait_for_room(small: House) -> None:
+    unfit = small.task(jobs=3, queues=("north-queue",), cores=4)
+    full = small.task(jobs=21)
+    small.take("broker")
+    assert (small.states(unfit), small.states(full)) == ({J.PENDING: 3}, {J.ACTIVATED: 20, J.PENDING: 1})
+    small.now += 10
+    world = step("broker").reads(small.runtime, small.runtime.begin(1000))  # type: ignore[misc]
+    assert {job.task for job in world.jobs} == {full}
+
+
+def test_b3_a_merge_job_whose_home_is_full_goes_elsewhere_after_a_day(small: House) -> None:
+    """The 24 h begin with the first refusal of any kind, B36 included; a wait for a storage is none (F4)."""
+    task = small.task(jobs=20)
+    small.take("broker")
+    new = NewJob(task=task, kind="merge", share="default", priority=500, requirements="[]")
+    create = Decision(step="t", time=small.now, seed=1, changes=(Create(records=(new,), cause="merging"),))
+    (job,) = small.store.commit(create, "test").created[0]
+    assert job is not None
+    moves = (
+        Move(kind="job", ids=(job,), source=J.DEFINED, target=J.FAILED, cause="t"),
+        Move(kind="job", ids=(job,), source=J.FAILED, target=J.PENDING, cause="its storage failed"),
+        Move(kind="job", ids=(job,), source=J.PENDING, target=J.DEFINED, cause="t"),
+    )
+    small.store.commit(Decision(step="t", time=small.now, seed=1, changes=moves), "test")
+    small.now += 100
+    first = small.now
+    take(step("broker"), small.runtime, small.runtime.begin(1000))
+    assert states_of(small, job) == [J.PENDING]
+    small.now += 3600
+    small.take("watch")
+    (found,) = (one for one in small.store.snapshots.for_broker(small.now, 1, 100).jobs if one.id == job)
+    assert found == replace(found, skipped_since=first)
