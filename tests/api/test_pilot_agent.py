@@ -38,6 +38,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "workdir": 0,
         "outputs": ["out.txt"],
         "optional_outputs": [],
+        "strict_processes": False,
         "storage_options": {},
         "asks": False,
         "contained": True,
