@@ -31,6 +31,8 @@ def test_fast_rebrokerage_takes_starting_jobs_from_their_pilot_at_a_queue_of_dec
     assert report.report(house.runtime, pilot, held, [*told, begun]) == []
     assert house.states(task) == {J.ACTIVATED: 5, J.STARTING: 2, J.RUNNING: 1}
     house.now += 3600
+    # A pilot that is cut off may begin what it has before it learns of anything: this one calls.
+    assert report.report(house.runtime, pilot, held, []) == []
     house.take("watch")
     # Seven wait, three may beside the one that runs: of the four beyond, the oldest two are at the pilot.
     assert house.states(task) == {J.ACTIVATED: 3, J.DEFINED: 4, J.RUNNING: 1}
