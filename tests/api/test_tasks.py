@@ -1,10 +1,13 @@
 """Submitting, looking at, and cancelling tasks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
 from pilotage.model.states import JobState
 
 from .conftest import ALICE, NOW, House, Submit
@@ -170,3 +173,20 @@ def test_numbers_in_a_query_that_no_store_holds_are_refused(
         answer = alice.get(path, params={name: number})
         assert answer.status_code == 422
         assert [fault["field"] for fault in answer.json()["detail"]] == [name]
+
+
+def test_a_throttled_job_is_told_by_which_quota_and_what_releases_it(house: House, submit: Submit) -> None:
+    """By the task's state and by `explain` of task and job (T)."""
+    known = house.store.federation()
+    house.store.save_federation(replace(known, quotas=replace(known.quotas, jobs_by_user=1)), "test")
+    task = submit(jobs=3)
+    take(step("split"), house.runtime, house.runtime.begin(1000))
+    person = house.as_("user", ALICE)
+    found = person.get(f"/tasks/{task}").json()
+    assert found["jobs"]["throttled"] == 2
+    reason = "user alice has 1 live job, and may have 1 (quotas.jobs_by_user); each of these that ends"
+    assert reason in found["throttled"]
+    assert reason in " ".join(person.get(f"/tasks/{task}/explain").json()["lines"])
+    jobs = person.get(f"/tasks/{task}/jobs").json()["jobs"]
+    last = max(job["id"] for job in jobs)
+    assert reason in " ".join(person.get(f"/jobs/{last}/explain").json()["lines"])

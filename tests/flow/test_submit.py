@@ -124,9 +124,9 @@ def test_one_small_request_cannot_ask_for_more_than_its_quota(house: House) -> N
     """Two hundred tasks of 100,000 jobs fit into 9 kB."""
     specs = [{"jobs": 100_000} for _ in range(200)]
     submitted = house.submit(*specs)
-    assert len(submitted.tasks) == 20
+    assert len(submitted.tasks) == 100
     assert {faults[0][0] for _, faults in submitted.refused} == {"jobs"}
-    assert "above the quota of 2000000" in submitted.refused[0][1][0][1]
+    assert "above the quota of 10000000" in submitted.refused[0][1][0][1]
     assert house.submit({"jobs": 1}).refused, "what was accepted before counts"
     assert house.submit({"jobs": 1}, owner=Identity(name="bob", vo="ligo")).refused == []
 
@@ -134,12 +134,12 @@ def test_one_small_request_cannot_ask_for_more_than_its_quota(house: House) -> N
 @pytest.mark.parametrize("whole", [False, True])
 def test_requests_side_by_side_pass_no_quota(house: House, whole: bool) -> None:
     """Another request takes the room after this one was examined, and before it is recorded."""
-    rivals = [{"jobs": 100_000}] * 19
+    rivals = [{"jobs": 100_000}] * 99
 
     def seeds() -> int:
         if rivals:
             submitting, rivals[:] = [*rivals], []
-            assert len(house.submit(*submitting).tasks) == 19
+            assert len(house.submit(*submitting).tasks) == 99
         return 1
 
     house.runtime.seeds = seeds
@@ -148,11 +148,11 @@ def test_requests_side_by_side_pass_no_quota(house: House, whole: bool) -> None:
     assert [index for index, _ in submitted.tasks] == ([] if whole else [0])
     ((index, ((field, message),)),) = submitted.refused
     assert (index, field) == (1, "jobs")
-    assert message.startswith("user alice would have 2020000 jobs that have not ended, above the quota")
+    assert message.startswith("user alice would have 10020000 jobs that have not ended, above the quota")
 
 
 def test_a_repeated_request_that_fills_the_quota_is_one_task_however_they_meet(house: House) -> None:
-    specs = [TaskSpec(name="t", scouts=0, jobs=100_000) for _ in range(20)]
+    specs = [TaskSpec(name="t", scouts=0, jobs=100_000) for _ in range(100)]
     first: list[SubmissionOutcome] = []
 
     def seeds() -> int:
@@ -163,4 +163,4 @@ def test_a_repeated_request_that_fills_the_quota_is_one_task_however_they_meet(h
 
     house.runtime.seeds = seeds
     assert submit(house.runtime, specs, ALICE, whole=True, submission="key") == first[0]
-    assert len(first[0].tasks) == 20
+    assert len(first[0].tasks) == 100

@@ -19,7 +19,7 @@ def test_jobs_and_files_are_counted_as_they_will_be_split() -> None:
 
 
 def test_what_passes_a_quota_is_refused_with_whose_and_how_much() -> None:
-    constants = QuotaConstants(tasks_by_user=2, jobs_by_user=100, files_by_vo=10)
+    constants = QuotaConstants(tasks_by_user=2, most_jobs_by_user=100, files_by_vo=10)
     quota = Quota(constants, ALICE, LiveWork(tasks=1, jobs=60), LiveWork(tasks=8, jobs=60, files=4))
     ((field, sentence),) = quota.take(TaskSpec(name="t", jobs=41))
     assert field == "jobs"

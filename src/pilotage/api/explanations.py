@@ -15,12 +15,14 @@ from pilotage.explain import (
     queues,
     rendering,
     set_aside,
+    throttled,
     transfers,
     usage,
 )
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers
+from pilotage.explain.words import plural
+from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers, throttled_jobs
 from pilotage.flow.runtime import Runtime
 from pilotage.model import site_limits
 from pilotage.model.borrowing import Borrowing, Comparison
@@ -111,6 +113,15 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
     seen = conditions.where_it_waits(runtime, task)
     found = [told for condition in seen if (told := queues.trouble(condition))]
     return [*found, *conditions.waits_for_others(runtime, task)]
+
+
+def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
+    """Say by which quotas jobs of a task are throttled, and what releases them; empty where none is."""
+    many = task.jobs.get(JobState.THROTTLED)
+    if not many:
+        return ""
+    full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+    return f"{plural(many, 'job')} throttled: {throttled.of_quotas(full)}"
 
 
 def set_aside_lines(runtime: Runtime, subject: str, name: int | str) -> list[str]:
@@ -231,6 +242,7 @@ def explained_task(
     if task.state not in ENDED["task"]:
         told += set_aside_lines(runtime, "task", task.id)
     told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
+    told += [line] if (line := throttled_by(runtime, task)) else []
     told += published(runtime, task)
     told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
     if not choices:
@@ -294,6 +306,10 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     """The pilots that could take a job that waits for one; where there is none, why, if that is known."""
     federation, queries, time = runtime.store.federation(), runtime.store.queries, runtime.clock()
     declared = {queue.name: queue for queue in federation.queues}
+    task = queries.task(job.task) if job.state is JobState.THROTTLED else None
+    if task is not None:
+        full = throttled_jobs.full_quotas(runtime, task.owner, task.vo)
+        return list(throttled.of_job(full, job.since + federation.timeouts.throttled))
     if job.state is not JobState.ACTIVATED or job.queue not in declared:
         return []
     asked = queries.requirements(job.id)

@@ -28,6 +28,7 @@ from .explanations import (
     explained_task,
     published,
     set_aside_lines,
+    throttled_by,
     troubles,
     warnings,
 )
@@ -183,6 +184,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
     return replace(
         task,
         troubles=tuple(troubles(runtime, task)),
+        throttled=throttled_by(runtime, task),
         set_aside=tuple(set_aside_lines(runtime, "task", task.id)),
         published=tuple(published(runtime, task)),
     )

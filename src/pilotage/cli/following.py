@@ -100,12 +100,13 @@ def waiting(view: dict[str, Any]) -> list[str]:
     """Say for what a task waits, with the command that tells why; nothing where it does not wait."""
     jobs: dict[str, int] = view["jobs"]
     started = any(jobs.get(state) for state in AT_A_PILOT)
-    ready = 0 if started else jobs.get(JobState.ACTIVATED, 0) + jobs.get("throttled", 0)
+    ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
     lines = []
     if view["state"] == TaskState.SCOUTING:
         lines.append("its scouts go first: the other jobs are made when these have shown what they need")
     if pending := jobs.get(JobState.PENDING, 0):
         lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
+    lines += [view["throttled"]] if view.get("throttled") else []
     if ready:
         lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
         lines += [f"nothing starts: {trouble}" for trouble in view.get("troubles", ())]

@@ -220,6 +220,8 @@ class TimeoutConstants:
     """s in state defined: published, without effect, as every pass of the brokerage looks at it."""
     assigned: Seconds = 12 * 3600
     """s in state assigned, waiting for inputs."""
+    throttled: Seconds = 7 * 86400
+    """s in state throttled, beyond a quota of live jobs."""
     activated: Seconds = 2 * 86400
     """s in state activated, waiting for a pilot."""
     sent: Seconds = 1800
@@ -362,29 +364,39 @@ class LogConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
-    """Limits on the unfinished work of users and VOs; submissions beyond them are refused."""
+    """Limits on the unfinished work of users, groups and VOs.
+
+    Jobs beyond a quota of live jobs are accepted and throttled; submissions beyond the other limits are
+    refused.
+    """
 
     __pydantic_config__ = CLOSED
 
     tasks_by_user: Positive = 10_000
     """Tasks of one user of a VO."""
     jobs_by_user: Positive = 2_000_000
-    """Jobs of these tasks, made or still to be made."""
+    """Live jobs of one user of a VO: those beyond are throttled until others end."""
+    jobs_by_group: Positive = 20_000_000
+    """Live jobs of one group of a VO: those beyond are throttled until others end."""
+    most_jobs_by_user: Positive = 10_000_000
+    """Jobs of a user's tasks, throttled or still to be made, too; submissions beyond are refused."""
     files_by_user: Positive = 2_000_000
     """Input files of these tasks, counted for each task."""
     tasks_by_vo: Positive = 100_000
     """Tasks of one VO."""
     jobs_by_vo: Positive = 20_000_000
-    """Jobs of these tasks, made or still to be made."""
+    """Live jobs of one VO: those beyond are throttled until others end."""
+    most_jobs_by_vo: Positive = 100_000_000
+    """Jobs of a VO's tasks, throttled or still to be made, too; submissions beyond are refused."""
     files_by_vo: Positive = 20_000_000
     """Input files of these tasks, counted for each task."""
 
     @property
     def of_user(self) -> LiveWork:
         """The most that one user may have."""
-        return LiveWork(tasks=self.tasks_by_user, jobs=self.jobs_by_user, files=self.files_by_user)
+        return LiveWork(tasks=self.tasks_by_user, jobs=self.most_jobs_by_user, files=self.files_by_user)
 
     @property
     def of_vo(self) -> LiveWork:
         """The most that one VO may have."""
-        return LiveWork(tasks=self.tasks_by_vo, jobs=self.jobs_by_vo, files=self.files_by_vo)
+        return LiveWork(tasks=self.tasks_by_vo, jobs=self.most_jobs_by_vo, files=self.files_by_vo)

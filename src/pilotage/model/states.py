@@ -30,6 +30,7 @@ class TaskState(StrEnum):
 class JobState(StrEnum):
     """The states of the field, in the order in which a job meets them."""
 
+    THROTTLED = "throttled"
     PENDING = "pending"
     DEFINED = "defined"
     ASSIGNED = "assigned"
@@ -123,7 +124,9 @@ _TABLE: list[Transition] = [
         "a job failed for good, too many scouts did, or the task cannot be split",
     ),
     *_rows("task", _LIVE_TASKS, [T.CANCELLED], "cancelled by a person"),
+    *_rows("job", [None], [J.THROTTLED], "split off its task, beyond a quota of live jobs"),
     *_rows("job", [None], [J.DEFINED], "split off its task"),
+    *_rows("job", [J.THROTTLED], [J.DEFINED], "its quotas have room"),
     *_rows("job", [J.DEFINED], [J.PENDING], "no queue fits, or all that do are full (B36, B37)"),
     *_rows("job", [J.PENDING], [J.DEFINED], "its hour is over, or what it waited for happened (B37)"),
     *_rows("job", [J.PENDING], [J.ASSIGNED, J.ACTIVATED], "brokered: a queue takes it now (B37)"),
@@ -202,6 +205,9 @@ LIVE_JOBS = _LIVE_JOBS
 JOBS_AT_WORK = tuple(state for state in LIVE_JOBS if state is not J.MERGING)
 """Jobs that a task waits for: those that wait to be merged are done but for that."""
 
+COUNTED_JOBS = tuple(state for state in JOBS_AT_WORK if state is not J.THROTTLED)
+"""Jobs that count against quotas of live jobs. What waits to be merged does not: it waits for the others."""
+
 LIVE_TASKS = _LIVE_TASKS
 TASKS_TO_SPLIT = (T.REGISTERED, T.SPLITTING)
 """Tasks of which jobs are still to be made, now."""
@@ -238,7 +244,7 @@ ENDED: dict[Kind, tuple[State, ...]] = {
 """States that a record has ended in; a failed job may be tried again."""
 
 FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source is None}
-"""The state in which a record of each kind comes into being."""
+"""The state in which a record of each kind comes into being; jobs beyond a quota are throttled at first."""
 
 
 def is_allowed(kind: Kind, source: State | None, target: State) -> bool:

@@ -78,6 +78,7 @@ def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: s
 
 
 RULES: tuple[Rule, ...] = (
+    _job(J.THROTTLED, "fail", "its quotas of live jobs had no room"),
     _job(J.PENDING, "rebroker", "no queue took it (B37)"),
     _job(J.DEFINED, "none", "waits for the brokerage"),
     _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),

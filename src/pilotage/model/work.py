@@ -186,6 +186,8 @@ class NewJob:
     """Logical names of the files that it reads."""
     events: int = 1
     """Events that it works on."""
+    throttled: bool = False
+    """Whether it is beyond a quota of live jobs, and waits for room (T)."""
 
 
 @quickly_made

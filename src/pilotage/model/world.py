@@ -63,6 +63,24 @@ class JobCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerJobs:
+    """Live jobs of an owner, as quotas count them (T)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    owner: str
+    """The owner."""
+    vo: str
+    """The VO."""
+    group: str
+    """The group in it."""
+    live: int
+    """Jobs that count: neither throttled, nor waiting to be merged."""
+    throttled: int = 0
+    """Jobs beyond a quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCount:
     """Jobs of a task in a state."""
 
@@ -345,6 +363,8 @@ class World:
     """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()
     """Pilots that ask for jobs."""
+    live_jobs: tuple[OwnerJobs, ...] = ()
+    """Live jobs by owner; empty where no quota of them is near (T)."""
     heartbeats: tuple[Heartbeat, ...] = ()
     """What pilots say of their jobs."""
     submissions: tuple[PilotSubmission, ...] = ()

@@ -21,6 +21,7 @@ from pilotage.model.decision import (
     Touch,
 )
 from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, TransferState, is_allowed
+from pilotage.model.work import NewJob
 
 from . import advertisements, link_rates
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
@@ -76,8 +77,11 @@ def meanings(decision: Decision, actor: str) -> Iterator[Meaning]:
             yield Meaning.of(change.kind, change.source, change.target, change.cause, actor)
         if isinstance(change, Move | Create):
             made = change.records if isinstance(change, Create) else chain(*change.creates.values())
-            for kind in {KINDS[type(record)] for record in made if type(record) in KINDS}:
+            records = list(made)
+            for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
                 yield Meaning.of(kind, None, FIRST[kind], change.cause, actor)
+            if any(isinstance(record, NewJob) and record.throttled for record in records):
+                yield Meaning.of("job", None, JobState.THROTTLED, change.cause, actor)
 
 
 def is_light(decision: Decision) -> bool:

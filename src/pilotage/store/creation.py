@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, select
@@ -15,7 +16,7 @@ from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.publications import NewPublication, split_dataset
 from pilotage.model.slot_parts import SMALL, SMALL_FILE, SizeClass
-from pilotage.model.states import FIRST, Kind
+from pilotage.model.states import FIRST, JobState, Kind, State
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
@@ -117,13 +118,20 @@ class Creator:
             return self._transfers(records, cause)
         if type_ is NewTask:
             return self._tasks(records, cause)
-        ids = self._insert(type_, [_ROWS[type_](record) for record in records], cause)
-        if type_ is NewJob:
-            self._inputs += [
-                (id_, position, file)
-                for id_, job in zip(ids, records, strict=True)
-                for position, file in enumerate(job.inputs)
-            ]
+        is_job = type_ is NewJob
+        return self._jobs(records, cause) if is_job else self._insert(type_, _rows(type_, records), cause)
+
+    def _jobs(self, records: Sequence[NewJob], cause: str) -> list[int]:
+        """Write jobs and what they read, those beyond a quota as throttled."""
+        ids: list[int] = []
+        for throttled, run in groupby(records, key=lambda job: job.throttled):
+            state = JobState.THROTTLED if throttled else JobState.DEFINED
+            ids += self._insert(NewJob, [_job_row(job) for job in run], cause, state)
+        self._inputs += [
+            (id_, position, file)
+            for id_, job in zip(ids, records, strict=True)
+            for position, file in enumerate(job.inputs)
+        ]
         return ids
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
@@ -158,10 +166,12 @@ class Creator:
         if taken is not None:
             raise DatasetTaken(*taken)
 
-    def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
+    def _insert(
+        self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None
+    ) -> range:
         """Number the rows in their order, keep them in their first state to be written, and count them."""
         kind = KINDS[type_]
-        state = FIRST[kind]
+        state = first or FIRST[kind]
         ids = self._numbers.take(kind, len(rows))
         made = self._entries.entry(kind, None, state, cause)(1)
         for id_, row in zip(ids, rows, strict=True):
@@ -303,6 +313,10 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "output_dataset": spec.output_dataset or None,
         **_owner(task.owner),
     }
+
+
+def _rows(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_ROWS[type_](record) for record in records]
 
 
 def _job_row(job: NewJob) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from . import (
     publications,
     speaking,
     staging,
+    throttled_jobs,
     unsplit_tasks,
     waiting,
     watching,
@@ -136,10 +137,10 @@ class Snapshots:
         The first ``limit`` by how long they waited, and no more than take so many ``jobs``, ``turn`` of each.
         """
 
-        def read(reader: RecordReader, _: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             found = unsplit_tasks.read(reader, limit, jobs, turn, apart)
-            counts = reader.task_counts([one.id for one in found]) if found else ()
-            return {"tasks": found, "task_counts": counts}
+            made = reader.task_counts(task.id for task in found) if found else ()
+            return throttled_jobs.read(reader, world, found, limit) | {"task_counts": made}
 
         return self._world(time, seed, read)
 

@@ -83,15 +83,16 @@ class TaskView:
 class TaskDetails(TaskView):
     """A task, with what was asked for, and what its scouts needed once they have ended.
 
-    ``set_aside`` says which steps fail at it, ``troubles`` why nothing starts where its jobs wait for a
-    pilot, ``datasets`` which versions its inputs are of, ``published`` how far its outputs are registered
-    where it wants them.
+    ``set_aside`` says which steps fail at it, ``throttled`` by which quotas jobs are, ``troubles`` why
+    nothing starts where its jobs wait for a pilot, ``datasets`` which versions its inputs are of,
+    ``published`` how far its outputs are registered where it wants them.
     """
 
     spec: TaskSpec
     measured: Measured | None
     datasets: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    throttled: str = ""
     set_aside: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
 

@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.model.decision import Decision, Move
+from pilotage.model.job_rooms import JobRooms
 from pilotage.model.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.step_names import SPLIT
 from pilotage.model.work import (
@@ -19,6 +20,8 @@ from pilotage.model.work import (
 )
 from pilotage.model.world import World
 
+from .throttling import admitted, released
+
 SLICE = 1000
 """Most jobs that one pass makes: it holds the only writer for well under 100 ms."""
 
@@ -31,7 +34,7 @@ def split(world: World) -> Decision:
 
     There is a job for each ``files_per_job`` inputs by name, else there are ``jobs`` jobs. Of a task with
     scouts only these are made at first, from the first of its inputs. A task whose inputs nobody holds fails
-    and says which.
+    and says which. Jobs beyond a quota of live jobs are throttled; earlier ones are released first.
     """
     made: Counter[int] = Counter()
     for count in world.task_counts:
@@ -40,9 +43,11 @@ def split(world: World) -> Decision:
         (task for task in world.tasks if task.state in TASKS_TO_SPLIT),
         key=lambda task: (task.since, task.id),
     )
+    rooms = JobRooms(world.federation.quotas, world.live_jobs)
+    free = released(world, rooms, SLICE)
     failed: list[Move] = []
     parts: list[_Part] = []
-    left = SLICE
+    left = SLICE - sum(len(move.ids) for move in free)
     for task in tasks:
         if left <= 0:
             break
@@ -52,8 +57,8 @@ def split(world: World) -> Decision:
         # Every task gets a turn, so that a small one does not wait for all of a large one.
         part = _part(task, made[task.id], min(left, max(TURN, SLICE // len(tasks))))
         left -= len(part.jobs)
-        parts.append(part)
-    changes = (*failed, *_moves(parts))
+        parts.append(replace(part, jobs=admitted(part.jobs, task.owner, rooms)))
+    changes = (*failed, *free, *_moves(parts))
     return Decision(step=SPLIT, time=world.time, seed=world.seed, changes=changes)
 
 

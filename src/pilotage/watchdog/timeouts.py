@@ -69,6 +69,8 @@ class _Watchdog:
             changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
             if outcome == "retry":
                 moves.fail(job, job.state, self._most(job), cause, changes, wait=self._wait(job))
+            elif outcome == "fail":
+                moves.add(job, job.state, JobState.FAILED, cause=cause, changes=changes)
             elif outcome == "retake":
                 moves.retake(job, job.state, self._most(job), cause)
             elif outcome == "rebroker":

@@ -1,0 +1,24 @@
+"""Throttled jobs as lines of text: by which quota, and what releases them (T)."""
+
+from collections.abc import Iterator, Sequence
+
+from pilotage.model.job_rooms import JobQuota
+
+from .words import moment, plural
+
+
+def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
+    """Say which quotas have no room, and what releases a throttled job."""
+    if not full:
+        return "its quotas have room again: it is released at the next pass"
+    told = " and ".join(
+        f"{quota.whose} has {plural(have, 'live job')}, and may have {quota.most} (quotas.{quota.constant})"
+        for quota, have in full
+    )
+    return f"{told}; each of these that ends releases one, its owner's first submitted first"
+
+
+def of_job(full: Sequence[tuple[JobQuota, int]], fails_at: float) -> Iterator[str]:
+    """Say why a job is throttled, what releases it, and when it fails."""
+    yield f"throttled: {of_quotas(full)}"
+    yield f"  it fails at {moment(fails_at)} if it is not released until then; nothing else holds it back"

@@ -1,0 +1,18 @@
+"""Why jobs are throttled: the quotas of live jobs that have no room (T)."""
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.identity import Identity
+from pilotage.model.job_rooms import JobQuota, JobRooms
+
+
+def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, int]]:
+    """The quotas without room by which an owner's jobs are throttled, and the live jobs of each."""
+    world = runtime.store.snapshots.for_split(runtime.clock(), runtime.seeds(), 1)
+    rooms = JobRooms(world.federation.quotas, world.live_jobs)
+    found = {
+        quota: have
+        for one in world.live_jobs
+        if (one.owner, one.vo) == (owner, vo) and one.throttled
+        for quota, have in rooms.full(Identity(name=owner, vo=vo, group=one.group))
+    }
+    return list(found.items())

@@ -1,0 +1,66 @@
+"""Jobs beyond a quota of live jobs wait throttled, and are released in order as room comes (T)."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+from pilotage.model.decision import Move
+from pilotage.model.identity import Identity
+from pilotage.model.job_rooms import JobRooms
+from pilotage.model.states import JobState
+from pilotage.model.work import Job, NewJob
+from pilotage.model.world import World
+
+RELEASED = "its quotas of live jobs have room"
+
+
+def released(world: World, rooms: JobRooms, most: int) -> tuple[Move, ...]:
+    """Release throttled jobs for which there is room; ``rooms`` count them from then on.
+
+    Those of an owner go in the order of submission. Where several owners want the same room, whoever has the
+    fewest live jobs is next: nobody's backlog delays another owner.
+    """
+    owners = {task.id: task.owner for task in world.tasks}
+    waiting: dict[tuple[str, str, str], deque[Job]] = defaultdict(deque)
+    for job in sorted(world.jobs, key=lambda job: (job.task, job.id)):
+        if job.state is JobState.THROTTLED:
+            owner = owners[job.task]
+            waiting[owner.vo, owner.group, owner.name].append(job)
+    turns = [(rooms.live(owners[own[0].task]), key) for key, own in waiting.items()]
+    heapify(turns)
+    free: list[Job] = []
+    while turns and len(free) < most:
+        _, key = heappop(turns)
+        own = waiting[key]
+        owner = owners[own[0].task]
+        if rooms.room(owner) <= 0:
+            continue
+        rooms.release(owner)
+        free.append(own.popleft())
+        if own:
+            heappush(turns, (rooms.live(owner), key))
+    return (_move(free),) if free else ()
+
+
+def _move(jobs: Sequence[Job]) -> Move:
+    ordered = sorted(jobs, key=lambda job: job.id)
+    return Move(
+        kind="job",
+        ids=tuple(job.id for job in ordered),
+        attempts=tuple(job.attempt for job in ordered),
+        source=JobState.THROTTLED,
+        target=JobState.DEFINED,
+        cause=RELEASED,
+    )
+
+
+def admitted(jobs: tuple[NewJob, ...], owner: Identity, rooms: JobRooms) -> tuple[NewJob, ...]:
+    """New jobs of an owner: those beyond its room are throttled, and all while earlier ones are."""
+    free = 0 if rooms.has_backlog(owner) else min(len(jobs), rooms.room(owner))
+    rooms.take(owner, free)
+    if free == len(jobs):
+        return jobs
+    # Jobs without inputs are one frozen record: so are those that are throttled.
+    beyond = {job: replace(job, throttled=True) for job in set(jobs[free:])}
+    return (*jobs[:free], *(beyond[job] for job in jobs[free:]))

@@ -1,0 +1,122 @@
+"""Jobs beyond a quota of live jobs are accepted, throttled, and released in order as room comes (rules T)."""
+
+from dataclasses import replace
+from typing import Any
+
+from pilotage.flow.calls import cancel
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, TaskState
+from pilotage.testing.stores import bring, move, moved, states
+
+from .house import House, attempts
+
+J = JobState
+BOB = Identity(name="bob", vo="ligo")
+
+
+def quotas(house: House, **most: Any) -> None:
+    known = house.store.federation()
+    house.store.save_federation(replace(known, quotas=replace(known.quotas, **most)), "test")
+
+
+def finish(house: House, pilot: int, most: int) -> None:
+    """End so many jobs well."""
+    house.report(pilot, "done", attempts(house.match(pilot, most)))
+
+
+def test_jobs_beyond_a_user_s_quota_are_throttled_and_released_as_others_end(house: House) -> None:
+    quotas(house, jobs_by_user=3)
+    first, second = house.task(jobs=5), house.task(jobs=2)
+    assert house.states(first) == {J.DEFINED: 3, J.THROTTLED: 2}
+    assert house.states(second) == {J.THROTTLED: 2}
+    house.take("broker")
+    pilot = house.pilot()
+    finish(house, pilot, 1)
+    house.take("split")
+    assert house.states(first) == {J.FINISHED: 1, J.ACTIVATED: 2, J.DEFINED: 1, J.THROTTLED: 1}
+    assert house.states(second) == {J.THROTTLED: 2}, "in the order of submission"
+    for _ in range(6):
+        house.take("broker")
+        finish(house, pilot, 3)
+        house.take("split")
+    assert house.states(first) == {J.FINISHED: 5}
+    assert house.states(second) == {J.FINISHED: 2}
+
+
+def test_nobody_s_backlog_delays_another_owner(house: House) -> None:
+    quotas(house, jobs_by_user=3, jobs_by_vo=5)
+    mine, other = house.task(jobs=50), house.task(owner=BOB, jobs=3)
+    assert house.states(mine) == {J.DEFINED: 3, J.THROTTLED: 47}
+    assert house.states(other) == {J.DEFINED: 2, J.THROTTLED: 1}, "the VO has room for five"
+    house.take("broker")
+    pilot = house.pilot()
+    while house.states(other).get(J.FINISHED, 0) < 3:
+        before = house.states(mine).get(J.FINISHED, 0)
+        finish(house, pilot, 1)
+        house.take("split")
+        house.take("broker")
+        assert house.states(mine).get(J.FINISHED, 0) - before <= 1
+        assert house.now - 1_800_000_000 < 60
+        house.now += 1
+    assert house.states(mine)[J.THROTTLED] > 30
+
+
+def test_new_jobs_do_not_overtake_throttled_ones_of_their_owner(house: House) -> None:
+    quotas(house, jobs_by_user=2)
+    first = house.task(jobs=3)
+    quotas(house, jobs_by_user=3)
+    ((_, second),) = house.submit({"jobs": 2}).tasks
+    house.take("split")
+    assert house.states(first) == {J.DEFINED: 3}
+    assert house.states(second) == {J.THROTTLED: 2}
+
+
+def test_a_group_has_a_quota_of_its_own(house: House) -> None:
+    quotas(house, jobs_by_group=2)
+    tasks = [
+        house.task(owner=Identity(name=name, vo="ligo", group=group), jobs=2)
+        for name, group in (("alice", "g"), ("bob", "g"), ("carol", "h"), ("dave", ""))
+    ]
+    found = [house.states(task) for task in tasks]
+    assert found == [{J.DEFINED: 2}, {J.THROTTLED: 2}, {J.DEFINED: 2}, {J.DEFINED: 2}]
+
+
+def test_a_throttled_job_fails_after_seven_days_and_its_task_with_it(house: House) -> None:
+    quotas(house, jobs_by_user=1)
+    task = house.task(jobs=2)
+    house.now += 7 * 86400 - 1
+    house.take("watch")
+    assert house.states(task)[J.THROTTLED] == 1
+    house.now += 1
+    house.take("watch")
+    assert J.THROTTLED not in house.states(task)
+    assert house.states(task)[J.FAILED] == 1
+
+
+def test_what_waits_to_be_merged_leaves_room_for_the_rest_of_its_task(house: House) -> None:
+    quotas(house, jobs_by_user=1)
+    task = house.task(jobs=2)
+    (first,) = (id_ for id_, state in states(house.store, task).items() if state is J.DEFINED)
+    bring(house.store, [first], J.RUNNING)
+    house.take("split")
+    assert house.states(task) == {J.RUNNING: 1, J.THROTTLED: 1}
+    moved(house.store, move("job", [first], J.RUNNING, J.MERGING))
+    house.take("split")
+    assert house.states(task) == {J.MERGING: 1, J.DEFINED: 1}
+
+
+def test_throttled_jobs_are_cancelled_with_their_task(house: House) -> None:
+    quotas(house, jobs_by_user=1)
+    task = house.task(jobs=3)
+    cancel.cancel(house.runtime, task, "no more", "user:alice")
+    assert house.states(task) == {J.CANCELLED: 3}
+    assert house.store.queries.task(task).state == TaskState.CANCELLED  # type: ignore[union-attr]
+
+
+def test_a_submission_beyond_the_hard_bound_is_refused_with_words(house: House) -> None:
+    quotas(house, jobs_by_user=10, most_jobs_by_user=100)
+    outcome = house.submit({"jobs": 90}, {"jobs": 20})
+    assert len(outcome.tasks) == 1
+    ((_, ((field, message),)),) = outcome.refused
+    assert field == "jobs"
+    assert "user alice would have 110 jobs that have not ended, above the quota of 100" in message
