@@ -365,8 +365,8 @@ RULES: tuple[Rule, ...] = (
         settled=(
             "What has started is a new attempt, what has not is brokered again; what a pilot was sent and "
             "never said is a try. Jobs beyond a quota of live jobs (user, group, VO) are throttled, and are "
-            "released in order as room comes. A job's lease follows the heartbeat time-out of its own workflow. "
-            "The `sub_status` of transferring jobs that bring their outputs out themselves is not applicable: "
+            "released in order as room comes. A job's lease follows the heartbeat time-out of its own "
+            "workflow. The `sub_status` of jobs that bring their outputs out themselves is not applicable: "
             "pilots store outputs before a job leaves `running`, with heartbeats all the while; what is "
             "transferring the server moves, by transfers with heartbeats of their own."
         ),

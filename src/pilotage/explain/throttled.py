@@ -1,4 +1,4 @@
-"""Throttled jobs as lines of text: by which quota, and what releases them (T)."""
+"""Throttled jobs as lines of text: by which quota, and what releases them (rules T)."""
 
 from collections.abc import Iterator, Sequence
 

@@ -364,11 +364,7 @@ class LogConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
-    """Limits on the unfinished work of users, groups and VOs.
-
-    Jobs beyond a quota of live jobs are accepted and throttled; submissions beyond the other limits are
-    refused.
-    """
+    """Limits on unfinished work: jobs beyond those of live jobs are throttled, the rest is refused."""
 
     __pydantic_config__ = CLOSED
 

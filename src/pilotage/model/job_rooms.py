@@ -1,4 +1,4 @@
-"""Room for live jobs below the quotas of their user, group and VO (T): one sum for all that ask."""
+"""Room for live jobs below the quotas of their user, group and VO (rules T): one sum for all that ask."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .constants import QuotaConstants
 from .identity import Identity
-from .world import OwnerJobs
+from .spec import OwnerJobs
 
 Key = tuple[str, str, str]
 

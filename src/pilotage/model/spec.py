@@ -307,6 +307,24 @@ class TaskSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerJobs:
+    """Live jobs of an owner, as quotas count them (T)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    owner: str
+    """The owner."""
+    vo: str
+    """The VO."""
+    group: str
+    """The group in it."""
+    live: int
+    """Jobs that count: neither throttled, nor waiting to be merged."""
+    throttled: int = 0
+    """Jobs beyond a quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWork:
     """Tasks that have not ended, and the jobs and input files that they have in all."""
 

@@ -25,6 +25,7 @@ from .observations import (
 )
 from .publications import Publication
 from .quick import quickly_made
+from .spec import OwnerJobs
 from .states import JobState
 from .storage_rests import FailedDelivery, StorageRest, storage_rests
 from .storage_spaces import FreeSpace, StorageSpace, free_spaces
@@ -60,24 +61,6 @@ class JobCount:
     """The state."""
     jobs: int
     """How many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerJobs:
-    """Live jobs of an owner, as quotas count them (T)."""
-
-    __pydantic_config__ = DESCRIBED
-
-    owner: str
-    """The owner."""
-    vo: str
-    """The VO."""
-    group: str
-    """The group in it."""
-    live: int
-    """Jobs that count: neither throttled, nor waiting to be merged."""
-    throttled: int = 0
-    """Jobs beyond a quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

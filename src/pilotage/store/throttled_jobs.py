@@ -1,4 +1,4 @@
-"""Live jobs by owner and the throttled ones that may go, where a quota of live jobs is near (T)."""
+"""Live jobs by owner and the throttled ones that may go, where a quota of live jobs is near (rules T)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,9 +10,10 @@ from pilotage.model.constants import QuotaConstants
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.identity import Identity
 from pilotage.model.job_rooms import JobRooms
+from pilotage.model.spec import OwnerJobs
 from pilotage.model.states import COUNTED_JOBS, JobState
 from pilotage.model.work import Job, Task
-from pilotage.model.world import OwnerJobs, World
+from pilotage.model.world import World
 
 from .columns import has_state
 from .counters import counts

@@ -1,4 +1,4 @@
-"""Jobs beyond a quota of live jobs wait throttled, and are released in order as room comes (T)."""
+"""Jobs beyond a quota of live jobs wait throttled, and are released in order as room comes (rules T)."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence

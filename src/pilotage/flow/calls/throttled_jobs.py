@@ -1,4 +1,4 @@
-"""Why jobs are throttled: the quotas of live jobs that have no room (T)."""
+"""Why jobs are throttled: the quotas of live jobs that have no room (rules T)."""
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.identity import Identity
