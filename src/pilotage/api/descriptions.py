@@ -209,6 +209,7 @@ FIELDS: Mapping[str, str] = {
     "MatchAnswer.pilot_lease": "s without an answer; after twice that a pilot without work ends",
     "Work.first_lease": "s after which payloads stop of which no report was answered; 0: as the answer says",
     "Work.lease": "s without an answer after which its payloads stop; 0: as the answer says",
+    "Work.strict_processes": "whether processes that the payload leaves behind fail it",
     "Submission.lease": "s after which nothing of them runs any more unless it is renewed; 0: no lease",
     "Reports.logs": "logs of attempts that end, or are read",
     "own_log": "the log of the pilot's agent; null: none",
@@ -261,6 +262,7 @@ FIELDS: Mapping[str, str] = {
     "SiteState.matched": "jobs matched to the site since its advertisement; null: it has none",
     "SiteState.max_pending_jobs": "the most that may be pending; null: no limit",
     "SiteState.max_submitting_jobs": "the most that may be submitting; null: no limit",
+    "SiteState.slots": "slots of our live pilots at the site",
     "SiteState.problem": "why it matches nothing; empty: it may",
 }
 
