@@ -181,10 +181,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "B12",
-        "Where the disk I/O of running jobs is above the queue's limit, tasks above it are refused.",
-        (f"{CHECKS}.data_movement",),
+        "Where the mean disk I/O of jobs that run now is above the queue's limit, tasks above are refused.",
+        (f"{CHECKS}.data_movement", "agent.disk_rate", "pilots.reports", "store.broker_facts"),
         ("brokerage.max_diskio_default",),
-        "Per core. No limit by default; a queue that reports nothing refuses nothing.",
+        "Per core. No limit by default; a queue that reports nothing refuses nothing. Pilots report each "
+        "job's rate after a minute, then at most every five minutes where it changed. The mean is over the "
+        "latest rates: a job that ends leaves it, and where nothing runs it is 0.",
     ),
     Rule(
         "B13",

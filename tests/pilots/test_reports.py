@@ -76,7 +76,7 @@ def test_a_job_starts_runs_and_finishes_in_one_call_each_step_for_all_jobs_at_on
         (S.STARTING, S.RUNNING, 100),
         (S.RUNNING, S.FINISHED, 100),
     ]
-    assert into(decision, S.RUNNING).changes == {"started": NOW}
+    assert into(decision, S.RUNNING).changes == {"started": NOW, "disk_io": None}
     ended = into(decision, S.FINISHED)
     assert ended.changes == {"ended": NOW, "error": ""}
     assert ended.own_changes == {

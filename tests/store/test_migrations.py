@@ -279,3 +279,20 @@ def test_files_of_an_older_store_get_the_scopes_of_those_who_name_them(empty_url
     assert unmade is not None
     assert [file.scope for file in unmade.spec.inputs] == ["ligo"]
     opened.close()
+
+
+def test_b12_running_jobs_of_an_older_store_have_no_rate_and_means_of_runs_stay(empty_url: str) -> None:
+    engine = older(empty_url, "0045")
+    with engine.begin() as connection:
+        connection.execute(text(TASK))
+        connection.execute(text(JOB))
+        connection.execute(text(JOB.replace("7, 3", "8, 3").replace("'finished'", "'running'")))
+        connection.execute(text("UPDATE jobs SET disk_io = 3000, queue = 'CERN'"))
+        connection.execute(text("INSERT INTO queue_reports VALUES ('CERN', 1, 2, 3000, 600)"))
+    engine.dispose()
+    opened = Store.open(empty_url)
+    opened.save_federation(FEDERATION, "test")
+    assert [opened.queries.job(job).disk_io for job in (7, 8)] == [3000, None]  # type: ignore[union-attr]
+    (report,) = opened.snapshots.for_rebinding(NOW, 1, 1).queue_reports
+    assert (report.last_pilot, report.last_start, report.mean_run) == (1, 2, 600)
+    opened.close()

@@ -16,6 +16,7 @@ from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
 from pilotage.model.world import Heartbeat, Report
 from pilotage.store import Store, direct_statements
+from pilotage.store.broker_facts import DISK_IO
 from pilotage.store.counters import counts
 from pilotage.store.held_jobs import held_by
 from pilotage.store.jobs import jobs
@@ -207,6 +208,13 @@ def test_unfinished_work_is_added_up_from_an_index_alone(busy: Store) -> None:
         query = str(LIVE_WORK.compile(dialect=busy.database.engine.dialect))
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("atlas",)).all()
     assert next(row[-1] for row in plan).startswith("SEARCH tasks USING COVERING INDEX tasks_live (vo=?")
+
+
+def test_b12_disk_io_of_running_jobs_is_averaged_from_an_index_alone(busy: Store) -> None:
+    with busy.database.engine.connect() as connection:
+        query = str(DISK_IO.compile(dialect=busy.database.engine.dialect))
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}").all()
+    assert [row[-1] for row in plan] == ["SEARCH jobs USING COVERING INDEX jobs_by_disk_io (state=?)"]
 
 
 def test_postgresql_finds_the_counts_of_a_task_by_an_index(postgresql_url: str) -> None:

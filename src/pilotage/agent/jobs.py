@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from . import outputs, transfer, workdir
+from . import disk_rate, outputs, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
@@ -240,7 +240,11 @@ class JobRunner:
         held.payload = payload = Payload(order, self.lease_end(held))
         read_from = {file.source for file in held.attempt.order.inputs if file.source}
         self._pilot.say(Report(*held.attempt.pair, "running", read_from=tuple(sorted(read_from))))
-        ended = await payload.ended()
+        watch = asyncio.create_task(disk_rate.watch(held, self._pilot.say))
+        try:
+            ended = await payload.ended()
+        finally:
+            watch.cancel()
         held.payload = None
         if payload.lost:
             await sweep(self._supervisors)

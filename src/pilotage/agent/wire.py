@@ -205,9 +205,9 @@ class Report:
     """The state of one attempt: starting, running, done or failed; times in s, sizes in MB.
 
     ``error`` names the failure. ``max_rss`` and ``max_workdir`` are the most memory and the most that the
-    payload added to its directory, ``disk_io`` its disk I/O in kB/s per core. ``lost_inputs`` are missing at
-    the queue's storage, or differ there in size or checksum. Inputs were read from the storages ``read_from``
-    when it runs; ``storage_fault`` is what it failed by.
+    payload added to its directory, ``disk_io`` its disk I/O in kB/s per core: of late where it runs, else the
+    mean. ``lost_inputs`` are missing at the queue's storage, or differ there in size or checksum. Inputs were
+    read from the storages ``read_from`` when it runs; ``storage_fault`` is what it failed by.
     """
 
     job: int

@@ -38,7 +38,7 @@ FIELDS: Mapping[str, str] = {
     "decided_by": "the rule that put the first candidate before the next; null: none did",
     "deleted": "storages with copies that would be deleted",
     "detail": "what is wrong, and what would be right",
-    "disk_io": "reads and writes of the last attempt, in kB/s per core; null: not measured",
+    "disk_io": "disk I/O of the last attempt, in kB/s per core: of late while it runs; null: not measured",
     "dry_run": "true: nothing is done, and the answer tells what would be",
     "ended": f"when the last attempt ended, in {_WHEN}; null: it has not",
     "environment": "variables of the payload, by name",

@@ -110,7 +110,7 @@ class QueueReport:
     running_pilots: int = 0
     """Pilots that have called home and not ended."""
     disk_io: float | None = None
-    """Mean disk I/O of running jobs in kB/s per core; none: not reported (B12)."""
+    """Mean disk I/O of the jobs that run, in kB/s per core; 0: none runs; none: not reported (B12)."""
     mean_run: float | None = None
     """Mean s that payloads took which ended there lately; none: not measured (E2)."""
     activated_since: float | None = None
@@ -240,7 +240,7 @@ class Report:
     max_workdir: Megabytes = 0
     """Most that the payload added to its directory, in MB."""
     disk_io: NonNegative | None = None
-    """Mean disk I/O in kB/s per core; none: not measured (B12)."""
+    """Disk I/O in kB/s per core, of late while it runs, the mean at its end; none: not measured (B12)."""
     outputs: Annotated[tuple[Output, ...], Field(max_length=100_000)] = ()
     """Files stored in the attempt's scratch area."""
     lost_inputs: Annotated[tuple[FileName, ...], Field(max_length=100_000)] = ()

@@ -1,7 +1,7 @@
 """Follow the reports of pilots on their jobs."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.failures import Failure, allowed_attempts, ending_of, outweighed
@@ -43,6 +43,7 @@ def receive(world: World) -> Decision:
     changed: tuple[Change, ...] = (
         *called_home(world.time, *world.pilots),
         *hearing.moves.gathered(),
+        *hearing.rates(),
         *hearing.forgotten(),
     )
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
@@ -128,6 +129,7 @@ class _Hearing:
     def __init__(self, world: World) -> None:
         self.moves = JobMoves()
         self._lost: set[tuple[str, str]] = set()
+        self._rates: dict[Attempt, float] = {}
         self._storages = {queue.name: queue.storage for queue in world.federation.queues}
         self._storage_faults = StorageFaults(world, self._storages)
         self._running = {one.queue: one.running_pilots for one in world.queue_reports}
@@ -150,6 +152,8 @@ class _Hearing:
         job = self._jobs.get((report.job, report.attempt))
         if job is None or self._states[job.id] not in AT_A_PILOT:
             return
+        if report.state in ("done", "failed"):
+            self._rates.pop((job.id, job.attempt), None)
         if report.state == "failed":
             if job.queue in self._storages:
                 lost = (file for file in job.inputs if name_of(file) in report.lost_inputs)
@@ -166,10 +170,18 @@ class _Hearing:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
         else:
             if self._states[job.id] != JobState.RUNNING:
-                self._step(job, JobState.RUNNING, "its payload runs", {"started": self._world.time})
+                begun = {"started": self._world.time, "disk_io": None}
+                self._step(job, JobState.RUNNING, "its payload runs", begun)
             self._storage_faults.read(job, report)
             if report.state == "done":
                 self._done(job, report)
+            elif report.disk_io is not None:
+                self._rates[job.id, job.attempt] = report.disk_io
+
+    def rates(self) -> Iterator[Touch]:
+        """Note the latest disk I/O of attempts that run (B12)."""
+        for (job, attempt), rate in sorted(self._rates.items()):
+            yield Touch(kind="job", ids=(job,), attempts=(attempt,), changes={"disk_io": rate})
 
     def forgotten(self) -> tuple[Forget, ...]:
         """Forget replicas that are not where they were recorded, and failures of storages that gave a file.

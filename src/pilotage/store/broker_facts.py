@@ -1,4 +1,4 @@
-"""What only brokerages read, such as long waits, queues without pilots, and first skips (B3, B9, B26)."""
+"""What only brokerages read: long waits, queues without pilots, disk I/O, first skips (B3, B9, B12, B26)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ from sqlalchemy import and_, bindparam, func, or_, select
 from pilotage.model.failing_pilots import after_failures
 from pilotage.model.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.work import Job, Pilot
-from pilotage.model.world import QueueReport, World
+from pilotage.model.world import JobCount, QueueReport, World
 
 from . import failures, waiting
 from .columns import is_state
 from .history import EventView
-from .jobs import is_in, jobs
+from .jobs import is_in, is_measured, jobs
 from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
@@ -53,18 +53,25 @@ _SPEAKS = or_(
     among(_p.id, "ids"),
 )
 _UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, *PILOTS_AT_A_SITE)).distinct()
+DISK_IO = select(_j.queue, func.avg(_j.disk_io)).where(is_measured).group_by(_j.queue)
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
-def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
-    """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
+def reports(reader: RecordReader, world: World, counts: Iterable[JobCount]) -> tuple[QueueReport, ...]:
+    """Read the reports of queues for brokerage.
+
+    They say how long activated jobs wait there, the disk I/O of jobs that run, and whether pilots can start.
+    """
     known = {report.queue: report for report in reader.queue_reports()}
     waiting = _waiting(reader, world, known.values())
     problems = _problems(reader, world)
+    busy = {count.queue for count in counts if count.state is JobState.RUNNING}
+    rates = {queue: round(rate, 3) for queue, rate in reader.raw_rows(DISK_IO)}
     return tuple(
         replace(
             known.get(queue) or QueueReport(queue=queue),
             activated_since=waiting.get(queue),
+            disk_io=rates.get(queue) if queue in busy else 0.0,
             pilots_possible=False if queue in problems else None,
             pilots_problem=problems.get(queue, ""),
         )
@@ -149,6 +156,7 @@ def read(
         ahead = waiting.oldest(reader, JobState.PENDING, most_ahead, parts, apart)
         asking = reader.tasks_of([*found, *ahead])
     inputs = reader.inputs_of([*found, *ahead])
+    counts = reader.job_counts()
     return {
         "jobs": with_first_skips(reader, found),
         "ahead": ahead,
@@ -159,9 +167,9 @@ def read(
         ),
         "files": inputs,
         "replicas": reader.replicas_of(inputs),
-        "job_counts": reader.job_counts(),
+        "job_counts": counts,
         "link_counts": reader.link_counts(),
-        "queue_reports": reports(reader, world),
+        "queue_reports": reports(reader, world, counts),
         "failures": failures.of_places(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
         "storage_spaces": reader.storage_spaces(),

@@ -90,6 +90,10 @@ partial_index(
 # The attempt is there to be read: a heartbeat compares what its pilot has, and reads no row of it.
 partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, where=is_state(jobs, *AT_A_PILOT))
 
+is_measured = and_(is_state(jobs, JobState.RUNNING), _j.disk_io.is_not(None))
+"""Jobs that run and whose pilot has told their disk I/O."""
+partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, where=is_measured)
+
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
 partial_index(
     "jobs_to_borrow",

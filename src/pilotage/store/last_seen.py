@@ -1,4 +1,4 @@
-"""Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B12, B26 and E2."""
+"""Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B26 and E2."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,6 @@ queue_reports = Table(
     Column("queue", String, primary_key=True),
     Column("last_pilot", Double),
     Column("last_start", Double),
-    Column("disk_io", Double),
     Column("mean_run", Double),
 )
 
@@ -45,30 +44,22 @@ _SEEN = {
 }
 
 NEWEST = 0.05
-"""Part of a queue's means that the newest job counts."""
+"""Part of a queue's mean that the newest job counts."""
 
-_MEANS = ("disk_io", "mean_run")
 _MEASURED = upsert(
     queue_reports,
     ["queue"],
-    ["queue", *_MEANS],
-    {
-        column: f"coalesce(queue_reports.{column}, :first_{column}) * :left_{column} + :new_{column}"
-        for column in _MEANS
-    },
+    ["queue", "mean_run"],
+    {"mean_run": "coalesce(queue_reports.mean_run, :first) * :left + :new"},
 )
 
 
-def _moved(means: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
-    """The parameters by which means move, as if each value had come alone; none leave a mean as it is."""
-    found: dict[str, float | None] = {}
-    for column, values in means.items():
-        first, left, new = values[0] if values else None, (1 - NEWEST) ** len(values), 0.0
-        for value in values:
-            new = new * (1 - NEWEST) + value * NEWEST
-        found |= {f"first_{column}": first, f"left_{column}": left, f"new_{column}": new}
-        found[column] = None if first is None else first * left + new
-    return found
+def _moved(values: Sequence[float]) -> dict[str, float]:
+    """Return the parameters by which a mean moves, as if each value had come alone."""
+    first, left, new = values[0], (1 - NEWEST) ** len(values), 0.0
+    for value in values:
+        new = new * (1 - NEWEST) + value * NEWEST
+    return {"first": first, "left": left, "new": new, "mean_run": first * left + new}
 
 
 class LastSeen:
@@ -78,9 +69,7 @@ class LastSeen:
         self._connection = connection
         self._time = time
         self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
-        self._measured: defaultdict[str, dict[str, list[float]]] = defaultdict(
-            lambda: {column: [] for column in _MEANS}
-        )
+        self._runs: defaultdict[str, list[float]] = defaultdict(list)
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
         """Note a move: a job that runs has started, a pilot that runs has called."""
@@ -90,14 +79,9 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
-        """Note the disk I/O that a job of a queue had, in kB/s per core, and how long it ran, as far as told.
-
-        The time of a failed one says nothing of others.
-        """
-        if (disk_io := changes.get("disk_io")) is not None:
-            self._measured[queue]["disk_io"].append(disk_io)
+        """Note how long a job of a queue ran; the time of a failed one says nothing of others."""
         if (run := changes.get("wall_seconds")) and not changes.get("error"):
-            self._measured[queue]["mean_run"].append(run)
+            self._runs[queue].append(run)
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
         """Note a pilot's heartbeat, which is a call."""
@@ -105,9 +89,9 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def write(self) -> None:
-        """Replace earlier times by this commit's, and let its measurements into the means."""
-        if self._measured:
-            rows = [{"queue": queue, **_moved(means)} for queue, means in sorted(self._measured.items())]
+        """Replace earlier times by this commit's, and let its runs into the means."""
+        if self._runs:
+            rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
             self._connection.execute(_MEASURED, rows)
         for column, queues in self._queues.items():
             # Whoever finds that nothing is to be written must not lock the row that all commits meet at.

@@ -107,7 +107,7 @@ _QUEUE_REPORTS = select(queue_reports)
 _OF_FILES = among(transfers.c.file, "names")
 _LIVE = is_state(pilots, *LIVE_PILOTS)
 
-_NOTHING = (None, None, None, None)
+_NOTHING = (None, None, None)
 
 
 # A query that is one and the same object is handed to the driver without SQLAlchemy: see direct_statements.
@@ -331,8 +331,7 @@ class RecordReader:
                 queue=queue,
                 last_pilot=seen.get(queue, _NOTHING)[0],
                 last_start=seen.get(queue, _NOTHING)[1],
-                disk_io=seen.get(queue, _NOTHING)[2],
-                mean_run=seen.get(queue, _NOTHING)[3],
+                mean_run=seen.get(queue, _NOTHING)[2],
                 batch_workers=int(workers.get(queue, 0)),
                 running_pilots=running.get(queue, 0),
             )

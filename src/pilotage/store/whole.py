@@ -36,6 +36,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
     outputs = published["files"]
     known = tuple(sorted({*reader.files(names), *made, *outputs}, key=lambda file: file.name))
     choices = (job.choice for job in found if job.choice is not None and job.state in UNSTARTED_JOBS)
+    counts = reader.job_counts()
     return {
         "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
         "jobs": found,
@@ -50,10 +51,10 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         **copies.read(reader, world, MOST_COPIES),
         "pilots": live,
         "task_queues": reader.task_queues(),
-        "job_counts": reader.job_counts(),
+        "job_counts": counts,
         "task_counts": reader.task_counts(live_tasks),
         "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, world),
+        "queue_reports": broker_facts.reports(reader, world, counts),
         "failures": failures.everything(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
         "storage_spaces": reader.storage_spaces(),
