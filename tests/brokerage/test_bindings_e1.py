@@ -15,7 +15,7 @@ from pilotage.model.federation import Federation, Link
 from pilotage.model.spec import Binding, TaskSpec
 from pilotage.model.states import JobState
 from pilotage.model.work import File
-from pilotage.testing import ALICE, federation, jobs, queue, replica, task, world
+from pilotage.testing import ALICE, federation, jobs, queue, queue_report, replica, task, world
 
 READABLE: Mapping[str, Any] = {"remote_reads": True}
 
@@ -31,22 +31,28 @@ def house(rate: float | None = 50, of: Mapping[str, Any] = READABLE, **parts: An
     return federation(queues, links=links, storages={"HOME": of}, **parts)
 
 
-def placed(of: Federation, *held_at: str, plugin: Production | None = None, **spec: Any) -> Move:
-    """The move of a job, with an input where replicas of it are named."""
+def placed(
+    of: Federation,
+    *held_at: str,
+    plugin: Production | None = None,
+    attempt: int = 1,
+    count: int = 1,
+    **spec: Any,
+) -> Move:
+    """The move of a task's jobs, with an input where replicas of it are named."""
     asked = task(1, **spec)
-    (one,) = jobs(asked)
     inputs = ("f",) if held_at else ()
     state = world(
         of,
         asked,
-        jobs=[replace(one, inputs=inputs)],
+        jobs=[replace(one, inputs=inputs, attempt=attempt) for one in jobs(asked, count)],
         files=[File(name=name, size=1_000_000, checksum="") for name in inputs],
         replicas=[replica("f", storage) for storage in held_at],
     )
     plugin = plugin or Production()
     assert violations(plugin, state) == []
     decision: Decision = plugin.decide(state)
-    (move,) = decision.moves
+    move = decision.moves[0]
     assert move.target in (JobState.ACTIVATED, JobState.ASSIGNED)
     return move
 
@@ -113,3 +119,59 @@ def test_e1_the_task_says_first_then_its_vo_its_plugin_and_the_federation(
     assert binding_of(asked, ALICE, constants, plugin) == wanted
     move = placed(house(binding=constants), plugin=Production(binding=plugin), binding=spec)
     assert move.binding == wanted
+
+
+def afar(
+    rate: float | None = 50, binding: Binding = "elastic", of: Mapping[str, Any] = READABLE
+) -> Federation:
+    """The house that binds so, whose Q at HOME takes nothing: A and B read what lies there."""
+    known = house(rate, of, binding=BindingConstants(default=binding))
+    queues = tuple(replace(one, max_memory=100 * (one.name == "Q")) for one in known.queues)
+    links = (replace(link, throughput_1h=rate) for link in known.links)
+    return replace(known, queues=queues, links=tuple(links))
+
+
+ASKED: dict[str, Any] = {"ram": 500, "walltime": 60}
+
+
+@pytest.mark.parametrize("binding", ["elastic", "late"])
+def test_e3_nothing_is_brought_for_jobs_that_may_leave_where_pilots_read_it(binding: Binding) -> None:
+    move = placed(afar(binding=binding), "HOME-DISK", **ASKED)
+    assert (move.binding, move.target, move.creates) == (binding, JobState.ACTIVATED, {})
+
+
+@pytest.mark.parametrize("binding", ["elastic", "late"])
+@pytest.mark.parametrize(
+    ("of", "rate", "spec"),
+    [
+        ({}, 50, {}),
+        (READABLE, None, {}),
+        (READABLE, 50, {"walltime": 0}),
+        (READABLE, 0.01, {}),
+        (READABLE, 50, {"attempt": 2}),
+        (READABLE, 50, {"count": 12}),
+        (READABLE, 50, {"binding": "early"}),
+    ],
+    ids=["not to be read", "unknown rate", "unknown run", "longer than the run", "tried", "shared", "early"],
+)
+def test_e3_inputs_are_brought_where_pilots_may_not_read_them_or_several_jobs_do(
+    of: Mapping[str, Any], rate: float | None, spec: Mapping[str, Any], binding: Binding
+) -> None:
+    move = placed(afar(rate, binding, of), "HOME-DISK", **{**ASKED, **spec})
+    assert move.target is JobState.ASSIGNED
+    assert set(move.creates) == set(move.ids)
+
+
+def test_e3_the_reading_of_an_input_counts_against_what_payloads_took_lately() -> None:
+    asked = task(1, ram=500)
+    (one,) = jobs(asked)
+    state = world(
+        afar(),
+        asked,
+        jobs=[replace(one, inputs=("f",))],
+        files=[File(name="f", size=1_000_000, checksum="")],
+        replicas=[replica("f", "HOME-DISK")],
+        queue_reports=[queue_report(name, mean_run=60.0) for name in ("A", "B")],
+    )
+    (move,) = Production().decide(state).moves
+    assert move.target is JobState.ACTIVATED

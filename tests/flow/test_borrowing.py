@@ -334,7 +334,8 @@ def test_b2_named_queues_and_p7_private_pilots_hold(house: House) -> None:
 
 def test_e3_inputs_are_read_from_afar_and_transfers_that_nobody_waits_for_are_cancelled(house: House) -> None:
     declare(house)
-    file = InputFile(name="a.dat", size=100_000_000, replicas=("south-disk",))
+    # To read it there takes longer than the run, so it is brought.
+    file = InputFile(name="a.dat", size=100_000_000_000, replicas=("south-disk",))
     known = house.store.federation()
     back = Link(source="south", destination="north", throughput_1h=10)
     house.store.save_federation(replace(known, links=(*known.links, back)), "test")

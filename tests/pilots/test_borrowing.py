@@ -127,6 +127,8 @@ def test_e2_bytes_that_are_still_to_come_count_there_and_those_to_be_read_count_
     of = replace(of, links=(*of.links, back))
     there = only(reading(2000, of, "AWAY-DISK", state=J.ASSIGNED)).prediction
     assert (there.staging, there.arrival, there.read) == (2000, 200, 0)
+    alongside = [only(reading(size, of, "AWAY-DISK")).prediction for size in (2000, 12_000)]
+    assert [one.arrival for one in alongside] == [0, 200], "what is not brought is read while it runs"
     here = only(reading(50_000, of)).prediction
     assert (here.staging, here.read, here.here) == (0, 500, 1000)
 

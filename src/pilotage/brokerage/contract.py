@@ -21,7 +21,8 @@ def violations(plugin: Brokerage, world: World) -> list[str]:
 
     The same world gives the same bytes, however its records are ordered and also when it was saved and read;
     every job that is DEFINED makes one move at most; every queue is a candidate or refused, never both; each
-    move's choice says what the move does; ASSIGNED jobs carry exactly the downloads that they need.
+    move's choice says what the move does; ASSIGNED jobs carry exactly the downloads that they need, ACTIVATED
+    ones need none, or may leave the queue and can be read for from afar (E3).
     """
     decision = plugin.decide(world)
     found = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
@@ -94,6 +95,10 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
         for job in (jobs[id_] for id_ in move.ids if id_ in jobs):
             missing = {name for name in job.inputs if storage not in holders.get(name, ())}
             made = [record for record in move.creates.get(job.id, ()) if isinstance(record, NewTransfer)]
+            if move.target is JobState.ACTIVATED and move.binding != "early":
+                missing = {
+                    name for name in missing if not sources.readable_from(holders.get(name, ()), storage)
+                }
             carried = [item.file for item in made if item.destination == storage]
             # Sorted lists and not sets: a download that is carried twice is a fault.
             if sorted(carried) != sorted(missing) or len(made) != len(carried):

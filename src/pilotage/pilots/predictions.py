@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.expected_runs import expected_run
+from pilotage.model.federation import Queue
 from pilotage.model.sources import Sources, throughput_of
-from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.model.work import Job, JobKind, Task
 from pilotage.model.world import QueueReport, World
 
@@ -21,7 +22,7 @@ _NOWHERE: frozenset[str] = frozenset()
 class Prediction(NamedTuple):
     """The rest of a job's life where it waits, and at the queue that might take it; times in s.
 
-    ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are still to come, which takes
+    ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are not there, and delay it by
     ``arrival``. Here its inputs are read in ``read``: infinity where no link to read them over is known.
     While none of its share runs, it waits as long as nothing has started: ``nothing_for``.
     """
@@ -103,6 +104,9 @@ class Predictions:
         ahead = max(0, self._waiting[line] - 1 - behind)
         run_there, run_here = self._both_runs(job)
         staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
+        if job.state is not JobState.ASSIGNED:
+            # Nothing is brought for it: its pilot there reads while it runs.
+            arrival = max(0.0, arrival - run_there)
         nothing_for = self._nothing_for(job)
         return Prediction(
             ahead=ahead,
@@ -183,13 +187,8 @@ class Predictions:
         """Seconds that a job is expected to run at a queue; what payloads take there where nobody said."""
         if queue is None:
             return 0.0
-        spec = self._tasks[job.task].expected(job.kind).for_job(job.kind)
-        cores = spec.cores or queue.cores or 1
-        power = cores * (queue.core_power or UNKNOWN_CORE_POWER) * spec.cpu_efficiency
-        work = spec.cpu_time * job.events / power
-        expected = work + spec.base_time if work else spec.walltime or spec.base_time
         report = self._reports.get(job.queue)
-        return expected or (report.mean_run if report and report.mean_run else 0.0)
+        return expected_run(self._tasks[job.task], job, queue, report.mean_run if report else None)
 
     def _arrival(self, job: Job) -> tuple[float, float]:
         """MB of a job's inputs that are not at its own queue, and the s that they take."""

@@ -51,7 +51,7 @@ class RandomPlacement:
         queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues)
         downloads = Downloads(world, queues.reach.sources)
-        storages = {queue.name: queue.storage for queue in world.federation.queues}
+        declared = {queue.name: queue for queue in world.federation.queues}
         dice = random.Random(f"placement {world.seed}")
         suspended: defaultdict[int | None, list[Move]] = defaultdict(list)
         for move in published.moves:
@@ -63,12 +63,12 @@ class RandomPlacement:
             names = choice.candidates.queues
             if self._racing > 1:
                 names = tuple(dice.sample(names, min(self._racing, len(names))))
-            near = _near(group, names, downloads, storages) if self._local else {}
+            near = _near(group, names, downloads, declared) if self._local else {}
             drawn = _drawn(group, names, near, dice)
             if not drawn:
                 moves += suspended[number]
             for queue, ids in drawn.items():
-                moves += _placed(ids, queue, downloads, storages[queue], number, self._binding)
+                moves += _placed(ids, declared[queue], downloads, number, self._binding)
             choices.append(_told(choice, group, names, drawn) if drawn else choice)
         return replace(published, changes=tuple(moves), choices=tuple(choices))
 
@@ -81,10 +81,10 @@ def _told(choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[st
 
 
 def _near(
-    group: Group, queues: Sequence[str], downloads: Downloads, storages: Mapping[str, str]
+    group: Group, queues: Sequence[str], downloads: Downloads, declared: Mapping[str, Queue]
 ) -> dict[int, list[str]]:
     """The queues whose storages hold all input of a job, by job."""
-    lacking = {queue: downloads.of_jobs(group.jobs, storages[queue]) for queue in queues}
+    lacking = {queue: downloads.of_jobs(group.jobs, declared[queue].storage) for queue in queues}
     return {job: [queue for queue in queues if job not in lacking[queue]] for job in group.jobs}
 
 
@@ -99,9 +99,9 @@ def _drawn(
 
 
 def _placed(
-    ids: Sequence[int], queue: str, downloads: Downloads, storage: str, choice: int, binding: Binding
+    ids: Sequence[int], queue: Queue, downloads: Downloads, choice: int, binding: Binding
 ) -> Iterator[Move]:
-    missing = downloads.of_jobs(ids, storage, unless_read=binding == "late")
+    missing = downloads.of_jobs(ids, queue.storage, queue if binding == "late" else None)
     for target in (JobState.ACTIVATED, JobState.ASSIGNED):
         part = tuple(id_ for id_ in ids if (id_ in missing) == (target is JobState.ASSIGNED))
         if part:
@@ -111,7 +111,7 @@ def _placed(
                 source=JobState.DEFINED,
                 target=target,
                 cause="drawn from the queues that fit",
-                changes={"queue": queue},
+                changes={"queue": queue.name},
                 creates=missing if target is JobState.ASSIGNED else {},
                 choice=choice,
                 binding=binding,

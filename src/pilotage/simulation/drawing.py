@@ -222,7 +222,7 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
         generated=replace(work, arrivals=arrivals),
         estimate_spread=ESTIMATE_SPREAD,
         limit=arrivals + 7 * 86_400,
-        tick=180,
+        tick=300,
         heartbeat=max(1.0, min(1800.0, federation.timeouts.heartbeat / 4)),
     )
 

@@ -1,20 +1,22 @@
 """A decision under construction: choices, and moves of jobs with the downloads that they need (D1, D2)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from pilotage.model.decision import Claim, Creation, Decision, Move, Value
+from pilotage.model.expected_runs import expected_run
+from pilotage.model.federation import Queue
 from pilotage.model.reasons import Choices, Facts, Packable
 from pilotage.model.sources import Sources
 from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
 from pilotage.model.step_names import BROKER
 from pilotage.model.transfers import base_priority, share_of, transfer_priority
-from pilotage.model.work import Job, NewTransfer, Task
+from pilotage.model.work import Job, JobKind, NewTransfer, Task
 from pilotage.model.world import World
 
-from .job_groups import Group
+from .job_groups import MEGABYTE, Group
 from .queue_columns import QueueColumns
 
 
@@ -29,7 +31,7 @@ class DecisionDraft:
         self._downloads = Downloads(world, queues.sources)
         self._moves: list[Move] = []
         self._choices: list[Packable] = []
-        self._forwarding = {queue.name for queue in world.federation.queues if queue.forwards}
+        self._declared = {queue.name: queue for queue in world.federation.queues}
 
     def place(
         self,
@@ -44,12 +46,13 @@ class DecisionDraft:
     ) -> None:
         """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``.
 
-        Of ``late`` ones nothing is moved where pilots can read it from where it lies (E1, E3).
+        Nothing is moved for those that may leave the queue where whichever pilot takes them reads it (E3).
         """
         name, storage = self._names[queue], self._queues.storage_of(queue)
+        declared = self._declared[name]
         # Another Pilotage is handed what lies at the storage of its queue.
-        reads = binding == "late" and not local and name not in self._forwarding
-        creates = {} if local else self._downloads.of_jobs(ids, storage, unless_read=reads)
+        reads = binding != "early" and not local and not declared.forwards
+        creates = {} if local else self._downloads.of_jobs(ids, storage, declared if reads else None)
         ready = tuple(id_ for id_ in ids if id_ not in creates) if reads else ids if local else ()
         staged = tuple(id_ for id_ in ids if id_ in creates) if reads else () if local else ids
         for part, target in ((ready, JobState.ACTIVATED), (staged, JobState.ASSIGNED)):
@@ -128,6 +131,15 @@ class Downloads:
         self._sources = sources
         self._made: dict[tuple[int, str, str], NewTransfer] = {}
         self._shares: dict[int, tuple[str, int]] = {}
+        self._runs: dict[tuple[int, JobKind, int, str], float] = {}
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return {file.name: file.size for file in self._world.files}
+
+    @cached_property
+    def _mean_runs(self) -> Mapping[str, float | None]:
+        return {report.queue: report.mean_run for report in self._world.queue_reports}
 
     @cached_property
     def _jobs(self) -> Mapping[int, Job]:
@@ -145,25 +157,51 @@ class Downloads:
         return holders
 
     def of_jobs(
-        self, ids: Sequence[int], storage: str, unless_read: bool = False
+        self, ids: Sequence[int], storage: str, reader: Queue | None = None
     ) -> dict[int, tuple[Creation, ...]]:
         """One download for each input of a job that the storage does not hold, from its best source.
 
-        None for a first attempt whose pilot can read all of them from afar, where that is enough (E3).
+        With the queue of jobs that may leave it as ``reader``, none for a job whose pilot may read all of
+        them from afar (E3). What several of these jobs read is brought there, once for all of them.
         """
         found: dict[int, tuple[Creation, ...]] = {}
-        for number in ids:
-            job = self._jobs[number]
-            # Each file once, in the job's order, so that the decision is the same byte for byte.
-            missing = [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
-            if missing and not (unless_read and self._is_readable(job, missing, storage)):
+        lacking = {number: self._lacking(self._jobs[number], storage) for number in ids}
+        uses = Counter(name for names in lacking.values() for name in names) if reader else Counter[str]()
+        for number, missing in lacking.items():
+            alone = reader is not None and all(uses[name] == 1 for name in missing)
+            if missing and not (alone and reader and self._is_readable(self._jobs[number], missing, reader)):
+                job = self._jobs[number]
                 found[number] = tuple(self._download(job, name, storage) for name in missing)
         return found
 
-    def _is_readable(self, job: Job, missing: Sequence[str], storage: str) -> bool:
-        # A job that was tried before is not put at the mercy of links again.
-        sources = (self._sources.promises(self._held(name), storage) for name in missing)
-        return job.attempt == 1 and all(sources)
+    def _lacking(self, job: Job, storage: str) -> list[str]:
+        # Each file once, in the job's order, so that the decision is the same byte for byte.
+        return [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
+
+    def _is_readable(self, job: Job, missing: Sequence[str], reader: Queue) -> bool:
+        """Tell whether a pilot of a queue may read these files from afar for a job (E3).
+
+        That is over links of a known rate, and for no longer than it runs.
+        """
+        if job.attempt > 1:
+            # A job that was tried before is not put at the mercy of links again.
+            return False
+        seconds = 0.0
+        for name in missing:
+            source = self._sources.promises(self._held(name), reader.storage)
+            rate = self._sources.rate(source.site, reader.site) if source else None
+            if not rate:
+                return False
+            seconds += self._sizes[name] / MEGABYTE / rate
+        return seconds <= self._run(job, reader)
+
+    def _run(self, job: Job, queue: Queue) -> float:
+        """Seconds that a job is expected to run at a queue; the same for all that are alike."""
+        key = job.task, job.kind, job.events, queue.name
+        if key not in self._runs:
+            mean = self._mean_runs.get(queue.name)
+            self._runs[key] = expected_run(self._tasks[job.task], job, queue, mean)
+        return self._runs[key]
 
     def missing(self, number: int, queues: QueueColumns) -> str:
         """The error of a job with an input that can be brought to no queue; empty where there is none."""
