@@ -118,11 +118,12 @@ def _rest(queue: str, node: str, scope: Scope, row: list[Failure], constants: Gu
 
 
 def _is_shown_for(scope: Scope, seen: list[Failure], in_a_row: int) -> bool:
-    """Tell whether failures close their place to a scope."""
+    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners."""
     _, owner, task = scope
-    if task:
-        return len(seen) >= in_a_row
+    if owner and not task and len({one.task for one in seen}) < 2:
+        return False
+    # One bad input fails again and again. A payload that never ran has read none.
+    jobs = {(one.job, one.attempt if one.exit_code is None else 0): one.whose for one in seen}
     if owner:
-        return len(seen) >= in_a_row and len({one.task for one in seen}) > 1
-    by_owner = Counter(one.whose for one in seen)
-    return sum(count >= in_a_row for count in by_owner.values()) > 1
+        return len(jobs) >= in_a_row
+    return sum(count >= in_a_row for count in Counter(jobs.values()).values()) > 1
