@@ -541,6 +541,8 @@ def test_directories_are_removed_whatever_their_depth(site: Site) -> None:
     with site.agent() as agent:
         payload = site.payload()
         wait_for(lambda: "done" in site.server.states(1), "the first one is done")
+        # The agent deletes it by itself: what it is killed in the middle of stays.
+        wait_for(lambda: not (site.place / "1.1").exists(), "the directory of the first one is deleted")
         agent.send_signal(signal.SIGKILL)
         gone(payload)
     wait_for(lambda: list(site.place.iterdir()) == [], "the job directories are deleted")
