@@ -284,7 +284,7 @@ class GuardConstants:
     fast: Seconds = 120
     """s within which a payload fails fast (F2)."""
     in_a_row: Positive = 5
-    """Jobs of an owner that fail fast in a row, at a queue or node, before it rests (F2)."""
+    """Jobs of a task that fail fast in a row, at a queue or node, before it is closed to them (F2)."""
     pilots: Fraction = 0.2
     """Fraction of a queue's pilots that must have had such jobs before all of it rests (F2)."""
     rest: Seconds = 1800
