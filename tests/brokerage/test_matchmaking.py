@@ -293,7 +293,11 @@ def test_f1_f2_vos_and_rests_are_those_of_every_brokerage() -> None:
         lasted=1,
         at_queue="place",
     )
-    failures = [replace(one, job=job, owner=owner) for owner in ("ann", "bob") for job in range(1, 10)]
+    failures = [
+        replace(one, job=10 * task + job, task=task, owner=owner)
+        for task, owner in ((1, "ann"), (2, "ann"), (3, "bob"), (4, "bob"))
+        for job in range(9)
+    ]
     state = replace(asked(of), failures=tuple(failures))
     found = {(rule, name): where.keys() for (rule, name), where in refusals(state).items()}
     assert found == {("F1", "VO"): {"NEAR"}, ("F2", "black hole"): {"FAR"}}
