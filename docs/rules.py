@@ -495,7 +495,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P4",
         "No more than (1 + fraction) × jobs + extra pilots, less those that wait.",
-        ("pilots.formula", "pilots.rooms", "pilots.apportionment"),
+        ("pilots.formula", "pilots.pilot_capacity", "pilots.apportionment"),
         ("director.extra_pilot_fraction", "director.extra_pilots", "director.max_pilot_waiting_hours"),
         "A pilot of several slots counts for as many jobs. What waits too long does not count and holds no "
         "room. Room is shared by the means of P3, over the queues of a site and the task queues of a queue.",
@@ -572,7 +572,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
-        ("pilots.matcher", "pilots.draws", "pilots.share_turns", "pilots.batch_waits"),
+        ("pilots.matcher", "pilots.weighted_draw", "pilots.share_turns", "pilots.batch_waits"),
         ("loops.pilot_idle", "loops.pilot_idle_most"),
         "In exact proportion; a share is its owner's, however many task queues these are. Of several global "
         "shares the one that is furthest below its target goes first, whatever the priorities. "
@@ -640,7 +640,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M8",
         "The same throttle bounds what any brokerage or the director hands to a site.",
-        (f"{ENGINE}.site_claims", f"{CHECKS}.site_throttle", "pilots.rooms", "pilots.borrowing"),
+        (f"{ENGINE}.site_claims", f"{CHECKS}.site_throttle", "pilots.pilot_capacity", "pilots.borrowing"),
         settled="Jobs that any brokerage places, and those that are bound again, claim their places at the "
         "site; so do those that pilots take from other sites, in MaxJobs alone, as they go straight into a "
         "slot. Pilots claim their slots. A site that fell silent is bounded by what it told last.",

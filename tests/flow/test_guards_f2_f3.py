@@ -16,7 +16,7 @@ from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.world import Heartbeat, Report
-from pilotage.store.match_requests import Given
+from pilotage.store.match_requests import ClaimResult
 
 from .house import ALICE, House, attempts
 from .test_calls_of_many import match_all
@@ -536,7 +536,7 @@ def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) 
     before = resting.admission(pilot, house.now)
     assert before.trying
 
-    def fails() -> Given:
+    def fails() -> ClaimResult:
         assert not resting.admission(pilot, house.now).trying
         raise ConnectionError
 

@@ -17,8 +17,9 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import JobCount, MatchRequest, World
-from pilotage.pilots import lines, matcher
+from pilotage.pilots import matcher
 from pilotage.pilots.share_turns import ShareTurns
+from pilotage.pilots.task_queue_columns import Level, columns, draw
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
 from pilotage.testing.moves import follow
 
@@ -350,9 +351,9 @@ def test_lines_draw_what_the_matcher_takes(
         here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=(asked,), pilots=(asking,))
         ids = given_to(matcher.match(here)).get(asked.pilot, [])
         left = Counter((entry.requirements, entry.priority) for entry in jobs if entry.queue == asked.queue)
-        standing = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
-        found, turns = lines.lines(queue(asked.queue), standing), ShareTurns(fed.shares, ())
-        drawn = lines.draw(found, asked, asking, seed, turns=turns)
+        standing = [Level(text, priority, count) for (text, priority), count in left.items()]
+        found, turns = columns(queue(asked.queue), standing), ShareTurns(fed.shares, ())
+        drawn = draw(found, asked, asking, seed, turns=turns)
         by_id = {entry.id: entry for entry in jobs}
         assert drawn == [(by_id[id_].requirements, by_id[id_].priority) for id_ in ids]
         for one in drawn:
@@ -361,7 +362,7 @@ def test_lines_draw_what_the_matcher_takes(
         for text in {text for text, _ in left}:
             highest = max((at for (of, at), count in left.items() if of == text and count), default=0)
             assert found.head(text) == highest
-        now = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
-        anew = lines.lines(queue(asked.queue), now)
-        second = lines.draw(found, asked, asking, seed + 1, turns=deepcopy(turns))
-        assert second == lines.draw(anew, asked, asking, seed + 1, turns=turns)
+        now = [Level(text, priority, count) for (text, priority), count in left.items()]
+        anew = columns(queue(asked.queue), now)
+        second = draw(found, asked, asking, seed + 1, turns=deepcopy(turns))
+        assert second == draw(anew, asked, asking, seed + 1, turns=turns)

@@ -22,7 +22,7 @@ from pilotage.explain import (
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.explain.words import plural
-from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers, throttled_jobs
+from pilotage.flow.calls import borrowing_outlook, conditions, eligible_pilots, forwarded, throttled_jobs
 from pilotage.flow.runtime import Runtime
 from pilotage.model import site_limits
 from pilotage.model.borrowing import Borrowing, Comparison
@@ -314,8 +314,8 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
         return []
     asked = queries.requirements(job.id)
     queue, live = declared[job.queue], queries.live_pilots(job.queue)
-    found = takers.takers(queue, asked, live) if asked else []
-    told = list(pilots.of_takers(job.queue, found, time))
+    found = eligible_pilots.eligible_pilots(queue, asked, live) if asked else []
+    told = list(pilots.of_eligible(job.queue, found, time))
     if not found:
         told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
         told += _throttle(runtime, queue.site, time)

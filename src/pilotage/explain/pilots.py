@@ -49,7 +49,7 @@ def stays(seconds: float, wait: float) -> str:
     return f"stays for {seconds:.0f} s: a new one would wait {wait:.0f} s in the batch system (E5)"
 
 
-def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
+def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
     """Tell of the pilots at its queue that could take a waiting job, and since when which of them wait."""
     by_state: dict[PilotState, list[Pilot]] = defaultdict(list)
     for pilot in pilots:

@@ -15,8 +15,8 @@ from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.readers import Readers
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
-from pilotage.store.borrowed_matches import Basis, OfferedJob, WantedElsewhere
-from pilotage.store.match_requests import Given
+from pilotage.store.borrowed_matches import Basis, BorrowRequest, OfferedJob
+from pilotage.store.match_requests import ClaimResult
 
 KNOWN_FOR = 5.0
 """Seconds for which offers hold; those that are all taken before are read anew at once."""
@@ -124,7 +124,7 @@ class BorrowableJobs:
         admission: Admission,
         time: float,
         seed: int,
-    ) -> WantedElsewhere | None:
+    ) -> BorrowRequest | None:
         """The jobs that a pilot takes of other queues, which nobody else here has chosen; None for none."""
         newest = self._newest_choices(time).get(queue.name)
         if newest is None:
@@ -142,7 +142,7 @@ class BorrowableJobs:
             known.leave(offer.job.id for offer in taken)
         if not taken:
             return None
-        return WantedElsewhere(
+        return BorrowRequest(
             pilot=pilot.id,
             queue=queue.name,
             site=queue.site,
@@ -155,7 +155,7 @@ class BorrowableJobs:
             time=time,
         )
 
-    def note(self, wanted: WantedElsewhere, given: Given) -> None:
+    def note(self, wanted: BorrowRequest, given: ClaimResult) -> None:
         """Note what a pilot was given: what stands before the last of it, and it was not given, is gone.
 
         Where it was given less than it could take, all of them are. Where it was given none, a claim, or what

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from pilotage.model.federation import Federation
 from pilotage.model.work import Job, Requirements
-from pilotage.pilots.lines import Draw
 from pilotage.pilots.share_turns import ShareTurns
+from pilotage.pilots.task_queue_columns import Draw
 from pilotage.store import Store
 
 KNOWN_FOR = 5.0

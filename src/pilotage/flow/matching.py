@@ -14,14 +14,14 @@ from pilotage.model.step_names import MATCH
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import containment as containments
-from pilotage.pilots import lines as policy
-from pilotage.pilots.lines import Draw, Level, QueueLines
+from pilotage.pilots import task_queue_columns as policy
 from pilotage.pilots.reports import calls
+from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns
 from pilotage.pilots.task_queues import is_open
 from pilotage.pilots.tries import Admission, TryKey
 from pilotage.store import Store
-from pilotage.store.borrowed_matches import Basis, WantedElsewhere
-from pilotage.store.match_requests import Given, Standing, Wanted
+from pilotage.store.borrowed_matches import Basis, BorrowRequest
+from pilotage.store.match_requests import ClaimRequest, ClaimResult, Standing
 from pilotage.store.matches import CAUSE
 
 from .borrowing import BorrowableJobs
@@ -44,7 +44,7 @@ class Known:
     version: int
     federation: Federation
     queue: Queue | None
-    lines: QueueLines
+    columns: TaskQueueColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ class Matching:
         Raises :class:`PilotGone`, :class:`PilotRefused`.
         """
         pilot, known = self._looked_up(request, time, seed)
-        parts: list[Given] = []
+        parts: list[ClaimResult] = []
         kept: list[Draw] = []
         for number in range(TRIES):
             admission = self._resting.admission(pilot, time)
             left = _admitted(request.less(_jobs_of(parts)), admission)
             self._shares.known(known.federation, known.version, time)
             with self._lock, self._shares.turns() as shares:
-                draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission, shares)
+                draws = kept or policy.draw(known.columns, left, pilot, seed + number, admission, shares)
             if not draws and (borrowed := self._borrowed(known, pilot, left, time, seed)):
                 # That nothing of its own queue came meanwhile was checked with what it was given.
                 parts += borrowed
@@ -108,18 +108,18 @@ class Matching:
                 break
             stale = not given.good
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
-            kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
+            kept = _keeping_their_turn(known.columns, missing if given.good else (), seed + number)
         left = request.less(_jobs_of(parts))
         return _matched(known, [*parts, *(self._borrowed(known, pilot, left, time, seed) if draws else ())])
 
     def _borrowed(
         self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
-    ) -> list[Given]:
+    ) -> list[ClaimResult]:
         """Give a pilot jobs of other queues for what it has left, the next for each that is gone.
 
         The last tells whether it rests on what still holds. Raises :class:`PilotGone`.
         """
-        found: list[Given] = []
+        found: list[ClaimResult] = []
         for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
             room = left.less(_jobs_of(found))
             if room.max_jobs < 1 or room.cores < 1:
@@ -137,7 +137,7 @@ class Matching:
                 break
         return found
 
-    def _taken(self, pilot: Pilot, wanted: WantedElsewhere, time: float, seed: int) -> Given:
+    def _taken(self, pilot: Pilot, wanted: BorrowRequest, time: float, seed: int) -> ClaimResult:
         asked = {one.job.requirements for one in wanted.jobs}
         given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.take(wanted))
         self._borrowing.note(wanted, given)
@@ -186,21 +186,27 @@ class Matching:
 
     def _asked(
         self, request: MatchRequest, time: float, seed: int
-    ) -> tuple[Pilot, Wanted, Known, list[TryKey]]:
+    ) -> tuple[Pilot, ClaimRequest, Known, list[TryKey]]:
         """Draw for one of several pilots, of what those before it leave; with it the tries that these are."""
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
         request = _admitted(request, admission)
         self._shares.known(known.federation, known.version, time)
         with self._lock, self._shares.turns() as shares:
-            draws = policy.draw(known.lines, request, pilot, seed, admission, shares)
+            draws = policy.draw(known.columns, request, pilot, seed, admission, shares)
             for draw in draws:
-                known.lines.left(draw, 1)
+                known.columns.left(draw, 1)
         tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
         return pilot, _wanted(known, pilot, draws, admission, time), known, tries
 
     def _completed(
-        self, request: MatchRequest, pilot: Pilot, known: Known, given: Given | None, time: float, seed: int
+        self,
+        request: MatchRequest,
+        pilot: Pilot,
+        known: Known,
+        given: ClaimResult | None,
+        time: float,
+        seed: int,
     ) -> Matched | None:
         """What one of several pilots was given, with jobs of other queues for what it has free.
 
@@ -254,15 +260,15 @@ class Matching:
 
     def _give(
         self, known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float, seed: int
-    ) -> Given:
+    ) -> ClaimResult:
         wanted, asked = _wanted(known, pilot, draws, admission, time), {one.requirements for one in draws}
         given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.give(wanted))
         with self._lock:
             for draw, jobs in Counter(map(_drawn, given.jobs)).items():
-                known.lines.left(draw, jobs)
+                known.columns.left(draw, jobs)
         return self._handed(pilot, given, time, seed)
 
-    def _handed(self, pilot: Pilot, given: Given, time: float, seed: int) -> Given:
+    def _handed(self, pilot: Pilot, given: ClaimResult, time: float, seed: int) -> ClaimResult:
         """Note what a pilot was given. Raises :class:`PilotGone`."""
         if not given.alive:
             self._pilots.pop(pilot.id, None)
@@ -307,8 +313,8 @@ class Matching:
     def _keep(self, queue: str, standing: Standing, federation: Federation) -> Known:
         declared = next((one for one in federation.queues if one.name == queue), None)
         levels = [Level(*level) for level in standing.levels] if declared else []
-        lines = policy.lines(declared, levels)
-        known = Known(standing.number, standing.version, federation, declared, lines)
+        columns = policy.columns(declared, levels)
+        known = Known(standing.number, standing.version, federation, declared, columns)
         with self._lock:
             self._known[queue] = known
         return known
@@ -339,8 +345,10 @@ def _admitted(request: MatchRequest, admission: Admission) -> MatchRequest:
     return request if most == request.max_jobs else replace(request, max_jobs=most)
 
 
-def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float) -> Wanted:
-    return Wanted(
+def _wanted(
+    known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float
+) -> ClaimRequest:
+    return ClaimRequest(
         pilot=pilot.id,
         queue=pilot.queue,
         heads=_heads(draws),
@@ -354,7 +362,7 @@ def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admiss
     )
 
 
-def _matched(known: Known, parts: Sequence[Given]) -> Matched:
+def _matched(known: Known, parts: Sequence[ClaimResult]) -> Matched:
     return Matched(
         federation=known.federation,
         queue=known.queue,
@@ -374,7 +382,7 @@ def _drawn(job: Job) -> Draw:
     return Draw(job.requirements, job.priority)
 
 
-def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
+def _missing(draws: Sequence[Draw], given: ClaimResult) -> list[Draw]:
     """The draws that found no job any more; the store never gives more than was drawn."""
     if len(draws) == len(given.jobs):
         return []
@@ -382,12 +390,12 @@ def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
     return list(left.elements())
 
 
-def _keeping_their_turn(lines: QueueLines, missing: Sequence[Draw], seed: int) -> list[Draw]:
+def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed: int) -> list[Draw]:
     """Draw task queues that turned out to have a lower claim anew, with the ratio of both claims."""
     if not missing:
         return []
     chances = np.random.default_rng([seed, len(missing)]).random(len(missing))
-    heads = ((draw, lines.head(draw.requirements)) for draw in missing)
+    heads = ((draw, columns.head(draw.requirements)) for draw in missing)
     return [
         Draw(draw.requirements, head)
         for chance, (draw, head) in zip(chances, heads, strict=True)
@@ -395,5 +403,5 @@ def _keeping_their_turn(lines: QueueLines, missing: Sequence[Draw], seed: int) -
     ]
 
 
-def _jobs_of(parts: Sequence[Given]) -> list[Job]:
+def _jobs_of(parts: Sequence[ClaimResult]) -> list[Job]:
     return [job for part in parts for job in part.jobs]

@@ -10,7 +10,7 @@ from pilotage.model.failures import Failure
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey
 from pilotage.store import Store
-from pilotage.store.match_requests import Given
+from pilotage.store.match_requests import ClaimResult
 
 KNOWN_FOR = 5.0
 """Seconds after which failures are read anew: another server may have heard of some."""
@@ -57,8 +57,8 @@ class Resting:
         return replace(admission, trying=trying, held=held)
 
     def tried(
-        self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], Given]
-    ) -> Given:
+        self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], ClaimResult]
+    ) -> ClaimResult:
         """Give a pilot jobs of task queues; a try counts only for those of whom it is given one."""
         tries = self.begin(pilot, requirements, time)
         jobs: Sequence[Job] = ()

@@ -13,8 +13,8 @@ from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import TaskQueue, World
 
 from .apportionment import Floats, Ints
-from .draws import owner_shares
 from .task_queues import element_of, holds_room, seconds_at, starts_pilots
+from .weighted_draw import owner_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,17 @@ from pilotage.model.step_names import PROVISION
 from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
 
-from . import balanced, elsewhere, formula
+from . import balanced, formula
 from .demand import Demand, demand
-from .draws import randomness
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
+from .pilot_capacity import Live, SiteRoom, claims, live, queue_room, shared, site_claims, site_room
+from .pilots_for_borrowable import pilots_for_borrowable
 from .rests import after_empty_ones, room
-from .rooms import Live, SiteRoom, claims, live, queue_room, shared, site_claims, site_room
 from .servers import open_servers
 from .task_queues import by_queue, element_of
 from .wants import Wants
+from .weighted_draw import randomness
 
 POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
     "taskqueue": formula.wants,
@@ -84,7 +85,7 @@ def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Crea
 
 def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
     """The place, new pilots and the derivation of their number, for each task queue."""
-    foreign = elsewhere.wanted_elsewhere(world)
+    foreign = pilots_for_borrowable(world)
     texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
     if not waiting.entries:

@@ -6,8 +6,8 @@ from pilotage.model.step_names import PROVISION
 from pilotage.model.world import World
 
 from .demand import Demand, believed_waiting, most_waiting
-from .draws import randomness
 from .wants import Wants
+from .weighted_draw import randomness
 
 MOST = 1e12
 """What a mean is cut at: far above any bound, far below what a draw can no longer tell apart."""

@@ -19,12 +19,12 @@ from pilotage.model.world import MatchRequest, World
 
 from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers, room
-from .draws import Turns, WaitingShares
 from .readers import Readers
 from .reports import was_given
 from .share_turns import ShareTurns
 from .task_queues import fits, is_open
 from .tries import Admission, Tries
+from .weighted_draw import WaitingShares, WeightedDraw
 
 
 @dataclass(slots=True)
@@ -239,14 +239,14 @@ def _take(
     return taken
 
 
-def _turns(seed: int, pilot: int, lines: Sequence[_Line], shares: ShareTurns) -> Turns:
+def _turns(seed: int, pilot: int, lines: Sequence[_Line], shares: ShareTurns) -> WeightedDraw:
     numbers: dict[tuple[str, str, str], int] = {}
     owners = [numbers.setdefault(line.owner, len(numbers)) for line in lines]
     heads = np.array([line.head for line in lines], dtype=np.float64)
     names = list(dict.fromkeys(line.wanted.share for line in lines))
     of = np.array([names.index(line.wanted.share) for line in lines], dtype=np.int64)
     several = WaitingShares.among(of, names, shares)
-    return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64), shares=several)
+    return WeightedDraw(seed, pilot, heads, np.array(owners, dtype=np.int64), shares=several)
 
 
 def _concerns(rest: Rest, job: Job) -> bool:

@@ -82,7 +82,7 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedElsewhere:
+class BorrowRequest:
     """Jobs of other queues for a pilot, which is at ``queue`` of ``site``; ``claims`` hold the site's limits.
 
     It is given ``most`` of them, the first that are still there: the others are spares.
@@ -112,7 +112,7 @@ FROM borrow_jobs(
 """The function stands in ``migrations/functions.py``."""
 
 
-def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
+def values(wanted: BorrowRequest, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
     columns = zip(*(offered.words() for offered in wanted.jobs), strict=True)
     ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
@@ -153,7 +153,7 @@ _KEEP = f"INSERT INTO {borrowings.name} ({', '.join(COLUMNS)}) VALUES ({', '.joi
 
 def take(
     driver: "sqlite3.Connection",
-    wanted: WantedElsewhere,
+    wanted: BorrowRequest,
     entries: Mapping[StateAndBinding, Callable[[int], str]],
     task: str,
 ) -> tuple[bool, bool, list[tuple[Any, ...]]]:

@@ -13,7 +13,7 @@ from . import bulk
 from .counters import KEY_COLUMNS, Differences
 from .jobs import JOB_COLUMNS, jobs
 from .last_seen import REPORTED_AFTER
-from .match_requests import Wanted
+from .match_requests import ClaimRequest
 from .tasks import TASK_COLUMNS
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PilotRequest(Protocol):
 
 
 def give(
-    driver: "sqlite3.Connection", asked: Sequence[tuple[Wanted, Callable[[int], str]]]
+    driver: "sqlite3.Connection", asked: Sequence[tuple[ClaimRequest, Callable[[int], str]]]
 ) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
     queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
@@ -116,14 +116,14 @@ def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
     return row
 
 
-def _is_held(matched: int | None, wanted: Wanted, standing: Row | None) -> tuple[bool, bool]:
+def _is_held(matched: int | None, wanted: ClaimRequest, standing: Row | None) -> tuple[bool, bool]:
     """Tell whether a pilot runs, and whether its request still holds; ``matched`` are its jobs if it runs."""
     if matched is None or standing != (wanted.number, wanted.version):
         return matched is not None, False
     return True, (matched > 0) == wanted.used
 
 
-def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Row]]:
+def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
     if any(wanted.closed for wanted in asked):
         return _deal_one_by_one(driver, asked)
@@ -138,7 +138,7 @@ def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Ro
     ]
 
 
-def _deal_one_by_one(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Row]]:
+def _deal_one_by_one(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
     """The same where jobs of some tasks are kept from some pilots (F2)."""
     many: Counter[tuple[str, str, int]] = Counter()
     for wanted in asked:

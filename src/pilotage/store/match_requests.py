@@ -18,7 +18,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClaimRequest:
     """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
 
     They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``). What the
@@ -39,7 +39,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ClaimResult:
     """The jobs that a pilot was given, as they are now, with their tasks, inputs and where these lie.
 
     ``alive`` says whether the pilot runs, ``good`` whether all that the request rests on still holds; where

@@ -21,7 +21,7 @@ from pilotage.model.world import JobCount
 
 from . import borrowed_matches, bulk
 from . import tasks as task_rows
-from .borrowed_matches import WantedElsewhere
+from .borrowed_matches import BorrowRequest
 from .columns import is_state
 from .counters import Deltas
 from .direct_statements import driver
@@ -31,7 +31,7 @@ from .jobs import JOB_COLUMNS, job
 from .jobs import jobs as job_table
 from .last_seen import REPORTED_AFTER
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
-from .match_requests import Given, Standing, Wanted
+from .match_requests import ClaimRequest, ClaimResult, Standing
 from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
@@ -121,7 +121,7 @@ class Matches:
             lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
         )
 
-    def give(self, wanted: Wanted) -> Given:
+    def give(self, wanted: ClaimRequest) -> ClaimResult:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
         told = _told(self._meaning(), wanted)
         if self._database.is_postgresql:
@@ -136,7 +136,7 @@ class Matches:
         ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [(wanted, told)]))
         return self._given(alive, good, found)
 
-    def give_all(self, wanted: Sequence[Wanted]) -> list[Given]:
+    def give_all(self, wanted: Sequence[ClaimRequest]) -> list[ClaimResult]:
         """Do the same for several pilots at the same time; on SQLite in one transaction."""
         if self._database.is_postgresql:
             return [self.give(one) for one in wanted]
@@ -172,7 +172,7 @@ class Matches:
             number = self._meant[state, cause] = self._meanings.numbers([meaning])[meaning]
         return number
 
-    def take(self, wanted: WantedElsewhere) -> Given:
+    def take(self, wanted: BorrowRequest) -> ClaimResult:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
         states = {offered.state for offered in wanted.jobs}
         told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
@@ -207,19 +207,19 @@ class Matches:
             )
         )
 
-    def _report(self, wanted: Wanted) -> None:
+    def _report(self, wanted: ClaimRequest) -> None:
         """Write down, now and then, that a pilot of the queue called."""
         if self._reported.get(wanted.queue, 0.0) < wanted.time - REPORTED_AFTER:
             self._reported[wanted.queue] = wanted.time
             self._database.run(_REPORT_POSTGRESQL, {"queue": wanted.queue, "time": wanted.time})
 
-    def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> Given:
+    def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> ClaimResult:
         if not rows:
-            return Given(alive, good)
+            return ClaimResult(alive, good)
         tasks = self._tasks_of(rows)
         found = [row[:_TASK_PLACE] for row in rows]
         if not any(row[INPUT_COUNT] for row in found):
-            return Given(alive, good, tuple(job(row, ()) for row in found), tasks)
+            return ClaimResult(alive, good, tuple(job(row, ()) for row in found), tasks)
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
             reader = RecordReader(connection, self._specs)
@@ -228,7 +228,7 @@ class Matches:
             return jobs, files, reader.replicas_of(files)
 
         jobs, files, replicas = self._database.read(read)
-        return Given(alive, good, jobs, tasks, files, replicas)
+        return ClaimResult(alive, good, jobs, tasks, files, replicas)
 
     def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
         """The tasks of these rows. Each is made once as it stands, for its jobs are given one by one."""
@@ -247,7 +247,7 @@ class Matches:
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
-def _claimed(connection: Connection, wanted: WantedElsewhere, take: Callable[[], _Taken]) -> _Taken:
+def _claimed(connection: Connection, wanted: BorrowRequest, take: Callable[[], _Taken]) -> _Taken:
     """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
 
     The caller is alone, so that no two pass a limit together.
@@ -268,7 +268,7 @@ def _rows(answer: Sequence[Any]) -> _Taken:
     return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
 
 
-def _told(meaning: int, wanted: Wanted | WantedElsewhere) -> Callable[[int], str]:
+def _told(meaning: int, wanted: ClaimRequest | BorrowRequest) -> Callable[[int], str]:
     """The entry in the history of a job that a pilot is given, by the job's attempt."""
     actor = f"pilot:{wanted.pilot}"
     return lambda attempt: entry(meaning, wanted.time, actor, attempt=attempt)
@@ -280,7 +280,7 @@ def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
     return version, dict(tuple(row) for row in rows)
 
 
-def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
+def _values(wanted: ClaimRequest, entry: str) -> dict[str, Any]:
     requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
     return {
         "queue": wanted.queue,
@@ -299,7 +299,7 @@ def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
     }
 
 
-def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[Given]:
+def _dealt(found: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[ClaimResult]:
     """The jobs given to several pilots, by pilot."""
     tasks = {task.id: task for task in found.tasks}
     files = {file.name: file for file in found.files}
@@ -308,10 +308,10 @@ def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) ->
         lying[replica.file].append(replica)
     for alive, good, jobs in parts:
         if not jobs:
-            yield Given(alive, good)
+            yield ClaimResult(alive, good)
             continue
         read = dict.fromkeys(name for job in jobs for name in job.inputs)
-        yield Given(
+        yield ClaimResult(
             alive,
             good,
             jobs,

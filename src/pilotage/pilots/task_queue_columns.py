@@ -14,10 +14,10 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .draws import Turns, WaitingShares, weights
 from .share_turns import ShareTurns
 from .task_queues import is_open, walltime_left, walltime_needed
 from .tries import OPEN, Admission
+from .weighted_draw import WaitingShares, WeightedDraw, weights
 
 
 class Level(NamedTuple):
@@ -47,7 +47,7 @@ class Most(NamedTuple):
 
 
 @dataclass(slots=True)
-class QueueLines:
+class TaskQueueColumns:
     """The task queues of one queue in the order of their requirements, one a row.
 
     ``most`` and ``edges``, the sums of the weights with which all of them are drawn, save what a draw would
@@ -84,7 +84,7 @@ class QueueLines:
             self.heads[at] = weight
             self.edges = None
 
-    def less(self, held: Iterable[tuple[str, int, int]]) -> "QueueLines":
+    def less(self, held: Iterable[tuple[str, int, int]]) -> "TaskQueueColumns":
         """The task queues without some of their jobs, which are kept from a pilot."""
         levels, heads = list(self.levels), self.heads.copy()
         for name, priority, jobs in held:
@@ -102,7 +102,7 @@ class QueueLines:
         return levels[0][0] if levels else 0
 
 
-def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
+def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
     """The task queues of a queue as columns; none where it starts nothing, or is not declared."""
     standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
@@ -116,7 +116,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     shares = {name: number for number, name in enumerate(dict.fromkeys(one.share for one in wanted))}
     walltime = [walltime_needed(one, queue) for one in wanted] if queue else []
-    return QueueLines(
+    return TaskQueueColumns(
         names=names,
         levels=list(found.values()),
         heads=np.array([_weight(levels) for levels in found.values()]),
@@ -147,7 +147,7 @@ def _most(wanted: Sequence[Requirements], walltime: Sequence[float]) -> Most:
 
 
 def draw(
-    lines: QueueLines,
+    columns: TaskQueueColumns,
     request: MatchRequest,
     pilot: Pilot,
     seed: int,
@@ -159,71 +159,71 @@ def draw(
     ``admission`` keeps jobs from it that fail fast where it runs (F2).
     ``turns`` are those of the global shares, where there are several; what is drawn is counted there.
     """
-    if admission is OPEN and _any_fits(lines.most, request, pilot):
-        places = range(len(lines.names))
-        shares = WaitingShares.among(lines.shares, lines.share_names, turns) if turns else None
-        if lines.edges is None and shares is None:
-            lines.edges = weights(lines.heads, lines.owners).cumsum()
-        order = Turns(seed, request.pilot, lines.heads, lines.owners, lines.edges, shares)
-        return _several(lines, request, places, order, turns)
+    if admission is OPEN and _any_fits(columns.most, request, pilot):
+        places = range(len(columns.names))
+        shares = WaitingShares.among(columns.shares, columns.share_names, turns) if turns else None
+        if columns.edges is None and shares is None:
+            columns.edges = weights(columns.heads, columns.owners).cumsum()
+        order = WeightedDraw(seed, request.pilot, columns.heads, columns.owners, columns.edges, shares)
+        return _several(columns, request, places, order, turns)
     if admission.held:
-        lines = lines.less(admission.held)
-    fits = _fitting(lines, request, pilot)
+        columns = columns.less(admission.held)
+    fits = _fitting(columns, request, pilot)
     if admission is not OPEN:
-        fits &= np.array([admission.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
-            lines.owners
+        fits &= np.array([admission.takes(key[0], key[2]) for key in columns.owner_numbers], dtype=bool)[
+            columns.owners
         ]
     found = np.flatnonzero(fits).tolist()
     if not found:
         return []
-    shares = WaitingShares.among(lines.shares[found], lines.share_names, turns) if turns else None
-    order = Turns(seed, request.pilot, lines.heads[found], lines.owners[found], shares=shares)
-    return _several(lines, request, found, order, turns)
+    shares = WaitingShares.among(columns.shares[found], columns.share_names, turns) if turns else None
+    order = WeightedDraw(seed, request.pilot, columns.heads[found], columns.owners[found], shares=shares)
+    return _several(columns, request, found, order, turns)
 
 
 def _several(
-    lines: QueueLines,
+    columns: TaskQueueColumns,
     request: MatchRequest,
     places: Sequence[int],
-    order: Turns,
+    order: WeightedDraw,
     turns: ShareTurns | None,
 ) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
     if len(places) == 1:
-        drawn = _of_one(lines, request, places[0])
+        drawn = _of_one(columns, request, places[0])
         if turns is not None:
-            turns.give(lines.share_names[lines.shares[places[0]]], len(drawn))
+            turns.give(columns.share_names[columns.shares[places[0]]], len(drawn))
         return drawn
     offers: dict[int, list[int]] = {}
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     drawn = []
     while len(drawn) < request.max_jobs and cores >= 1 and (index := order.draw()) is not None:
         at = places[index]
-        if lines.cores[at] > cores or lines.memory[at] > memory or lines.gpus[at] > gpus:
+        if columns.cores[at] > cores or columns.memory[at] > memory or columns.gpus[at] > gpus:
             order.follow(index, 0)
             continue
         # Turned round: the next one is taken off the end.
-        left = offers.get(index) or _first(lines.levels[at], request.max_jobs)[::-1]
-        drawn.append(Draw(lines.names[at], left.pop()))
+        left = offers.get(index) or _first(columns.levels[at], request.max_jobs)[::-1]
+        drawn.append(Draw(columns.names[at], left.pop()))
         offers[index] = left
         order.follow(index, max(1, left[-1]) if left else 0)
         if turns is not None:
-            turns.give(lines.share_names[lines.shares[at]])
-        cores -= int(lines.cores[at])
-        memory -= float(lines.memory[at])
-        gpus -= int(lines.gpus[at])
+            turns.give(columns.share_names[columns.shares[at]])
+        cores -= int(columns.cores[at])
+        memory -= float(columns.memory[at])
+        gpus -= int(columns.gpus[at])
     return drawn
 
 
-def _of_one(lines: QueueLines, request: MatchRequest, at: int) -> list[Draw]:
+def _of_one(columns: TaskQueueColumns, request: MatchRequest, at: int) -> list[Draw]:
     """The jobs of the only task queue: there is nothing to draw for."""
-    cores, memory, gpus = int(lines.cores[at]), float(lines.memory[at]), int(lines.gpus[at])
+    cores, memory, gpus = int(columns.cores[at]), float(columns.memory[at]), int(columns.gpus[at])
     free_cores, free_memory, free_gpus = request.cores, request.memory or inf, request.gpus
     drawn: list[Draw] = []
-    for priority in _first(lines.levels[at], request.max_jobs):
+    for priority in _first(columns.levels[at], request.max_jobs):
         if free_cores < max(1, cores) or memory > free_memory or gpus > free_gpus:
             break
-        drawn.append(Draw(lines.names[at], priority))
+        drawn.append(Draw(columns.names[at], priority))
         free_cores -= cores
         free_memory -= memory
         free_gpus -= gpus
@@ -255,20 +255,20 @@ def _any_fits(most: Most, request: MatchRequest, pilot: Pilot) -> bool:
     )
 
 
-def _fitting(lines: QueueLines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
+def _fitting(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
     """The task queues with jobs that the pilot could run at all."""
     owner: Identity = request.owner
-    fits = (lines.heads > 0) & (lines.cores <= request.cores) & (lines.gpus <= request.gpus)
-    fits &= lines.walltime <= walltime_left(request, pilot)
+    fits = (columns.heads > 0) & (columns.cores <= request.cores) & (columns.gpus <= request.gpus)
+    fits &= columns.walltime <= walltime_left(request, pilot)
     if not request.containers:
-        fits &= ~lines.container
+        fits &= ~columns.container
     if request.memory:
-        fits &= lines.memory <= request.memory
+        fits &= columns.memory <= request.memory
     if request.kind == "generic":
-        return fits & ~lines.private
+        return fits & ~columns.private
     # No row has the number -1: an owner without task queues here gets nothing.
-    number = lines.owner_numbers.get((owner.vo, owner.group, owner.name), -1)
-    fits &= lines.owners == number
+    number = columns.owner_numbers.get((owner.vo, owner.group, owner.name), -1)
+    fits &= columns.owners == number
     return fits
 
 

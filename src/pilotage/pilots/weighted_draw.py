@@ -41,7 +41,7 @@ class WaitingShares:
         return whose
 
 
-class Turns:
+class WeightedDraw:
     """The task queues whose turn it is to give a pilot a job, one after the other (P13).
 
     Each is drawn in proportion to the priority of the job at its head, as a share of its owner: those of one

@@ -13,7 +13,7 @@ from pilotage.model.states import PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import TaskQueue, World
 from pilotage.pilots import director
-from pilotage.pilots.elsewhere import wanted_elsewhere
+from pilotage.pilots.pilots_for_borrowable import pilots_for_borrowable
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 
 WANTED = requirements(ALICE, cpu_time=3600)
@@ -48,7 +48,7 @@ def line(name: str, jobs: int) -> TaskQueue:
 
 
 def asked(found: World) -> dict[str, int]:
-    return {entry.queue: entry.jobs for entry in wanted_elsewhere(found)}
+    return {entry.queue: entry.jobs for entry in pilots_for_borrowable(found)}
 
 
 def made(decision: Decision) -> list[NewPilot]:

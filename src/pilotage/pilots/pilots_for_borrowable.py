@@ -15,8 +15,8 @@ from pilotage.model.world import TaskQueue, World
 from .apportionment import apportion
 from .batch_waits import expected_wait
 from .demand import believed_waiting, most_waiting
-from .draws import randomness
 from .task_queues import by_queue, element_of, starts_pilots
+from .weighted_draw import randomness
 
 QueueNeed = tuple[str, str]
 """A queue and requirements."""
@@ -25,7 +25,7 @@ AlikeJobs = tuple[str, tuple[str, ...]]
 """Requirements, and the other queues that serve them."""
 
 
-def wanted_elsewhere(world: World) -> tuple[TaskQueue, ...]:
+def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
     """Return jobs of other queues as task queues of the candidates where pilots are asked for them (E4).
 
     For each job that may leave ``binding.pilots_elsewhere`` pilots wait at its other candidates, all of these

@@ -8,7 +8,7 @@ from pilotage.pilots.lacking import is_missed
 from pilotage.pilots.task_queues import could_run
 
 
-def takers(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
+def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
     """Live pilots of a queue that could run such a job, were all of their slots free."""
     wanted = Requirements.from_text(requirements)
     return [
