@@ -12,7 +12,8 @@ import numpy as np
 from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.federation import (
+from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
+from pilotage.model.records.federation import (
     BrokerageConstants,
     ComputingElement,
     Federation,
@@ -25,10 +26,9 @@ from pilotage.model.federation import (
     Storage,
     Tag,
 )
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import File, Job, JobKind, Replica, Task, TaskSpec
-from pilotage.model.world import JobCount, LinkCount, QueueReport, World
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import File, Job, JobKind, Replica, Task, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.store import Store
 
 NOW = 1_700_000_000.0

@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 from pilotage.demo.service import DemoServer
-from pilotage.model.states import JobState
+from pilotage.model.records.states import JobState
 from pilotage.store import Store
 
 from . import house, stored_jobs

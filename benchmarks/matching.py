@@ -15,12 +15,12 @@ from statistics import median
 from pilotage.computing.loader import load
 from pilotage.flow.calls.match import match
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Candidates, Choice, Create, Decision, Move
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
-from pilotage.model.identity import Identity
-from pilotage.model.spec import Binding
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
+from pilotage.model.documents.decision import Candidates, Choice, Create, Decision, Move
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.server import collect_rarely
 from pilotage.store import Store

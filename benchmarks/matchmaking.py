@@ -9,9 +9,9 @@ from typing import TypeVar
 import classad2
 
 from pilotage.brokerage.matchmaking.cycle import Matchmaking
-from pilotage.model.advertisements import Advertisement
-from pilotage.model.reasons import packed
-from pilotage.model.world import World
+from pilotage.model.documents.reasons import packed
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import Advertisement
 from pilotage.testing import NOW, federation, queue, task, world
 
 T = TypeVar("T")

@@ -7,11 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from pilotage.model.decision import Create, Creation, Decision, Move, Value
-from pilotage.model.federation import ComputingElement, DirectorConstants, Federation, Queue, Site, Storage
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Requirements, TaskSpec
+from pilotage.model.documents.decision import Create, Creation, Decision, Move, Value
+from pilotage.model.records.federation import (
+    ComputingElement,
+    DirectorConstants,
+    Federation,
+    Queue,
+    Site,
+    Storage,
+)
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer, Requirements, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.pilots import director, submissions
 from pilotage.staging import preparing
 from pilotage.store import Store

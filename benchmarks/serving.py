@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pilotage.demo import service
-from pilotage.model.identity import Credential
+from pilotage.model.values.identity import Credential
 from pilotage.store import Store
 
 from . import house, matching

@@ -9,7 +9,7 @@ import os
 import time
 from dataclasses import replace
 
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.simulation.reading import Case, virtual
 from pilotage.simulation.scenario import GeneratedWork, Scenario, SiteBehaviour
 from pilotage.simulation.submissions import submissions

@@ -5,15 +5,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, text
 
-from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
-from pilotage.model.documents import to_json
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import Requirements, TaskSpec
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Requirements, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-from pilotage.store.counters import counters
-from pilotage.store.numbers import numbers
-from pilotage.store.tasks import tasks
+from pilotage.store.tables.counters import counters
+from pilotage.store.tables.numbers import numbers
+from pilotage.store.tables.tasks import tasks
 
 JOBS_PER_TASK = 1000
 AGE = 86400.0

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.flow.workers import Inline
-from pilotage.model.decision import Change, Committed, Decision, Move
-from pilotage.model.federation import Federation
-from pilotage.model.states import (
+from pilotage.model.documents.decision import Change, Committed, Decision, Move
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import (
     JOBS_AT_A_SITE,
     LIVE_PILOTS,
     SUBMITTING_JOBS,
@@ -32,12 +32,12 @@ from pilotage.model.states import (
     PilotState,
     State,
 )
-from pilotage.model.work import Requirements, TaskSpec
+from pilotage.model.records.work import Requirements, TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
-from pilotage.store.jobs import jobs
-from pilotage.store.pilots import pilots
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.pilots import pilots
 from pilotage.testing import ALICE, NOW, federation, queue
 from pilotage.testing.stores import new_jobs, new_task
 

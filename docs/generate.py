@@ -14,13 +14,15 @@ from pilotage.api.app import document
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.flow.steps import STEPS
-from pilotage.model import catalogues, constants, federation, software, spec, timeouts
-from pilotage.model.decision import Decision
-from pilotage.model.documents import json_schema, schema_text
-from pilotage.model.federation import Federation
-from pilotage.model.states import STATES, TRANSITIONS, Kind
-from pilotage.model.work import TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.serialization import json_schema, schema_text
+from pilotage.model.documents.world import World
+from pilotage.model.records import catalogues, constants, federation, spec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import STATES, TRANSITIONS, Kind
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules import timeouts
+from pilotage.model.values import software
 from pilotage.simulation import policies, scenario
 from pilotage.simulation.scenario import Scenario
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
@@ -215,9 +217,9 @@ def _record(record: Any) -> str:
 def _type(hint: Any) -> str:
     text = inspect.formatannotation(hint)
     for long in (
-        "pilotage.model.federation.",
-        "pilotage.model.constants.",
-        "pilotage.model.spec.",
+        "pilotage.model.records.federation.",
+        "pilotage.model.records.constants.",
+        "pilotage.model.records.spec.",
         "pilotage.simulation.scenario.",
         "pilotage.simulation.policies.",
         "typing.",

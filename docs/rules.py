@@ -13,7 +13,7 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pilotage.model.federation import Federation
+from pilotage.model.records.federation import Federation
 
 CHECKS = "brokerage.production.checks"
 PRODUCTION = "brokerage.production"
@@ -141,7 +141,7 @@ RULES: tuple[Rule, ...] = (
         "B8",
         "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
         (f"{CHECKS}.nucleus", f"{PRODUCTION}.waivers", f"{PRODUCTION}.candidates"),
-        ("model.priorities:HIGH_PRIORITY", "brokerage.high_priority"),
+        ("model.values.priorities:HIGH_PRIORITY", "brokerage.high_priority"),
         "By the site of the queue's storage; not to opportunistic queues (`pledged_cpu: -1`). With "
         "`high_priority: prefer` the nucleus weighs 4 times as much, 100 times for scouts, and other sites "
         "take them too; so it is where no queue of the nucleus could ever take the job.",
@@ -156,7 +156,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B10",
         "The queue's fair-share policy gives the work more than 0 %.",
-        (f"{CHECKS}.admission", "model.fairshare"),
+        (f"{CHECKS}.admission", "model.values.fairshare"),
         settled="The first entry that matches decides; without one the remainder of 100 %. Merge jobs skip "
         "entries about the priority. Faults are found where the file is read.",
     ),
@@ -182,7 +182,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B12",
         "Where the mean disk I/O of jobs that run now is above the queue's limit, tasks above are refused.",
-        (f"{CHECKS}.data_movement", "agent.disk_rate", "pilots.reports", "store.broker_facts"),
+        (f"{CHECKS}.data_movement", "agent.disk_rate", "pilots.reports", "store.worlds.broker_facts"),
         ("brokerage.max_diskio_default",),
         "Per core. No limit by default; a queue that reports nothing refuses nothing. Pilots report each "
         "job's rate after a minute, then at most every five minutes where it changed. The mean is over the "
@@ -222,11 +222,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B18",
         "More than the least space is free at the queue's storage.",
-        (f"{CHECKS}.data_movement", "model.storage_spaces", "staging.spaces", "flow.spaces"),
+        (f"{CHECKS}.data_movement", "model.records.storage_spaces", "staging.spaces", "flow.outside.spaces"),
         (
             "brokerage.storage_min_free",
-            "model.storage_spaces:LEAST_FREE",
-            "model.storage_spaces:LEAST_PART",
+            "model.records.storage_spaces:LEAST_FREE",
+            "model.records.storage_spaces:LEAST_PART",
             "brokerage.storage_space_period",
         ),
         "In GB. Storages are asked in each period; an answer counts for three of them. Where none counts, the"
@@ -236,7 +236,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B19",
         "No storage is blacklisted for what a job has to read or write there.",
-        (f"{CHECKS}.data_movement", f"{ENGINE}.reach", "model.sources"),
+        (f"{CHECKS}.data_movement", f"{ENGINE}.reach", "model.rules.sources"),
         settled="Apart for reading and writing, local and wide area. An input that can be brought from "
         "nowhere refuses always, by the rule of staging. At the nucleus: the storage where outputs go.",
     ),
@@ -332,8 +332,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B35",
         "The throughput is the latest of 1 h, 1 d, 1 w; without any, 1 + (11-closeness)/11.",
-        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.link_rates"),
-        ("model.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
+        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.tables.link_rates"),
+        ("model.rules.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
         "The nucleus itself has its own network weight. Our own transfers feed all three windows: the"
         " last hour, and the 24 and 168 hours by the clock that end with this one. A window without any is as"
         " declared.",
@@ -363,7 +363,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "T",
         "What is too long in a state, or whose pilot is silent, moves on: see the [time-outs](timeouts.md).",
-        ("watchdog.timeouts", "model.timeouts", "tasks.throttling", "model.job_rooms"),
+        ("watchdog.timeouts", "model.rules.timeouts", "tasks.throttling", "model.rules.job_rooms"),
         settled=(
             "What has started is a new attempt, what has not is brokered again; what a pilot was sent and "
             "never said is a try. Jobs beyond a quota of live jobs (user, group, VO) are throttled, and are "
@@ -376,7 +376,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "T fast",
         "Fast rebrokerage moves what waits at a queue beyond all three thresholds, oldest first.",
-        ("model.rebrokerage", "watchdog.timeouts"),
+        ("model.rules.rebrokerage", "watchdog.timeouts"),
         (
             "timeouts.fast_rebro_threshold_nqnr_ratio",
             "timeouts.fast_rebro_threshold_nqueue_frac",
@@ -389,14 +389,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D1",
         "The share of a transfer goes by one criterion: user, VO, group or role.",
-        ("model.transfers",),
+        ("model.rules.transfer_shares",),
         ("staging.share_by",),
         "By the identity of the token. `none` is one share.",
     ),
     Rule(
         "D2",
         "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
-        ("model.transfers", "store.transfer_requests", "staging.unawaited"),
+        ("model.rules.transfer_shares", "store.commit.transfer_requests", "staging.unawaited"),
         ("staging.default_priority",),
         "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`. A file"
         " that several wait for has the best of theirs; a download that nobody waits for is cancelled.",
@@ -410,7 +410,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D4",
         "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
-        ("staging.shares", "staging.slots", "model.transfer_limits"),
+        ("staging.shares", "staging.slots", "model.rules.transfer_limits"),
         ("staging.delivery_slots",),
         "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept; what"
         " is left over goes round among equals, as the world's seed draws them.",
@@ -440,7 +440,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D8",
         "Preparing, delivering and finishing are queues, each with its slots; D3 to D7 hold in each.",
-        ("model.transfer_queues", "model.slot_parts", "staging.preparing", "staging.slots", "staging.settle"),
+        (
+            "model.records.transfer_queues",
+            "model.values.slot_parts",
+            "staging.preparing",
+            "staging.slots",
+            "staging.settle",
+        ),
         (
             "staging.preparing_slots",
             "staging.delivery_slots",
@@ -473,14 +479,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P1",
         "Jobs of like requirements at a queue are a task queue; CPU time is rounded up to a segment.",
-        ("model.requirements", "pilots.demand"),
-        ("model.requirements:CPU_SEGMENTS",),
+        ("model.records.requirements", "pilots.demand"),
+        ("model.records.requirements:CPU_SEGMENTS",),
         "Empty ones do not count. Work is in HS23 seconds; time is that over the power of the queue's cores.",
     ),
     Rule(
         "P2",
         "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
-        ("pilots.formula", "pilots.demand", "pilots.director", "store.iterations"),
+        ("pilots.formula", "pilots.demand", "pilots.director", "store.tables.iterations"),
         ("director.pilots_per_iteration", "director.period"),
         "Nothing waits: nothing is submitted. One iteration in a period, however many servers look. "
         "Each task queue counts with its own priority, whoever owns it: shares by owner are those of P12 and "
@@ -503,7 +509,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P5",
         "Submit pools, in random order, each a bounded pool of workers.",
-        ("pilots.pools", "flow.submit_pools"),
+        ("pilots.pools", "flow.outside.submit_pools"),
         ("director.submit_pools", "director.default_submit_pools"),
         "A task names others with `submit_pools`. A full pool passes to the next; where all are full, the "
         "pilots of that task queue wait for the next iteration.",
@@ -511,7 +517,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P6",
         "Directors submit to the middleware; what fails is left alone for a while.",
-        ("pilots.servers", "pilots.rests", "model.ranking"),
+        ("pilots.servers", "pilots.rests", "model.values.ranking"),
         ("director.failing_pause",),
         "A server where pilots fail before they call: twice as long each time, an hour at most; then one is "
         "tried, at once where its queue is declared otherwise. `rank` orders the servers of an element.",
@@ -531,8 +537,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P8",
         "List-match first, where asked: no resource, no pilot.",
-        ("pilots.list_match", "flow.inquiries"),
-        ("flow.inquiries:KEPT_FOR",),
+        ("pilots.list_match", "flow.outside.inquiries"),
+        ("flow.outside.inquiries:KEPT_FOR",),
         'Each server of P6 is asked, and "no resource" holds for the server that said it. One that does not '
         "answer rests, twice as long each time, an hour at most. Answers are kept for 5 minutes. An adapter "
         "that cannot tell refuses none.",
@@ -555,7 +561,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P11",
         "Options reload while running; log names follow the submit pool.",
-        ("flow.submit_pools", "flow.steps.provision", "ports.pool_logs"),
+        ("flow.outside.submit_pools", "flow.steps.provision", "ports.pool_logs"),
         settled="Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`; "
         "what adapters say while they submit is there, too.",
     ),
@@ -589,8 +595,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M2",
         "Sites advertise a ClassAd: entry point, stations, monitoring URL, and counts.",
-        (f"{MATCHMAKING}.site_ads", "model.advertisements", "model.entry_points", "pilots.advertising"),
-        ("brokerage.advertise_period", "model.advertisements:PERIODS"),
+        (
+            f"{MATCHMAKING}.site_ads",
+            "model.records.advertisements",
+            "model.rules.entry_points",
+            "pilots.advertising",
+        ),
+        ("brokerage.advertise_period", "model.records.advertisements:PERIODS"),
         "An ad is as old as the last answer of the site's batch system; the first waits for none. One older "
         "than so many periods matches nothing, and the refusal says since when and why. The entry point is "
         "the address of the computing element. Names have no case, known ones have types: a wrong ad is "
@@ -600,7 +611,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M3",
         "A list of stations becomes the job's Requirements; users may add constraints and a Rank.",
-        (f"{MATCHMAKING}.job_ads", "model.stations"),
+        (f"{MATCHMAKING}.job_ads", "model.rules.stations"),
         settled="`stations`, `site_requirements` and `site_rank` of a task; a storage names its station.",
     ),
     Rule(
@@ -613,7 +624,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M5",
         "Jobs count at a site from their match to their end; CurMatches is CurrentJobs and one more a match.",
-        ("model.site_limits", f"{MATCHMAKING}.site_ads", "model.advertisements", "store.advertisements"),
+        (
+            "model.rules.site_limits",
+            f"{MATCHMAKING}.site_ads",
+            "model.records.advertisements",
+            "store.tables.advertisements",
+        ),
         settled="Whether or not a pilot has them, at native and forwarding sites alike: the commit's claims "
         "count the jobs, so no advertisement forgets one. A job that waits to be merged has left its site. "
         "Submitting are those that no pilot runs yet. Slots of live pilots keep to MaxJobs, too. Jobs of "
@@ -631,7 +647,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M7",
         "One match-making cycle every five minutes.",
-        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.turns", "flow.bindings"),
+        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.turns", "flow.matching.bindings"),
         ("brokerage.match_period",),
         "What matches nothing is PENDING until the next one, in which all that wait compete by priority. A "
         "new job is matched when it comes, but takes no place that a waiting job of higher priority could "

@@ -22,7 +22,7 @@ from sqlalchemy.util import LRUCache
 
 from pilotage.brokerage import plugin as brokerage_plugin
 from pilotage.store import Store
-from pilotage.store import engine as store_engine
+from pilotage.store.database import engine as store_engine
 from tests import postgresql, sqlite
 
 _numbers = count(1)

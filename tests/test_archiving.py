@@ -12,18 +12,18 @@ import pytest
 from sqlalchemy import Table, func, select
 from typer.testing import CliRunner
 
-from pilotage.archiving import ArchiveFile, Archiving, archive
 from pilotage.cli.app import app
-from pilotage.model.decision import Candidates, Choice
-from pilotage.model.publications import NewPublication
-from pilotage.model.states import JobState, PilotState, PublicationState, TaskState, TransferState
-from pilotage.model.work import File
+from pilotage.flow.loops.archiving import ArchiveFile, Archiving, archive
+from pilotage.model.documents.decision import Candidates, Choice
+from pilotage.model.records.publications import NewPublication
+from pilotage.model.records.states import JobState, PilotState, PublicationState, TaskState, TransferState
+from pilotage.model.records.work import File
 from pilotage.store import ArchivedElsewhere, Store
-from pilotage.store.archive import GIVEN_UP
-from pilotage.store.counters import counts
-from pilotage.store.decisions import decisions
-from pilotage.store.jobs import job_inputs
-from pilotage.store.records import RECORDS
+from pilotage.store.commit.archive import GIVEN_UP
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.decisions import decisions
+from pilotage.store.tables.jobs import job_inputs
+from pilotage.store.tables.records import RECORDS
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import (
     FEDERATION,

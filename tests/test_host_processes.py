@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from pilotage import host_processes
-from pilotage.host_processes import HostProcesses
+from pilotage.flow.outside import host_processes
+from pilotage.flow.outside.host_processes import HostProcesses
 
 if not HostProcesses().name:
     pytest.skip("processes have no names here: /proc is missing", allow_module_level=True)

@@ -17,19 +17,19 @@ import uvicorn
 
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
-from pilotage.archiving import Archiving
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.calls import federation_changes
-from pilotage.flow.loops import Loops
+from pilotage.flow.loops.archiving import Archiving
+from pilotage.flow.loops.loops import Loops
+from pilotage.flow.loops.wakeup_relay import WakeupRelay
+from pilotage.flow.outside.host_processes import HostProcesses
+from pilotage.flow.outside.operator_file import FileInbox
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
-from pilotage.flow.wakeup_relay import WakeupRelay
-from pilotage.host_processes import HostProcesses
-from pilotage.inbox import FileInbox
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Credential, Identity
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.settings import Settings
 from pilotage.store import Store

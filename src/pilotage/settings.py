@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
-from pilotage.model.urls import url_fault
+from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
+from pilotage.model.values.urls import url_fault
 
 
 def _store(known: dict[str, Any]) -> str:

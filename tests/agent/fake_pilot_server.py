@@ -12,8 +12,8 @@ from typing import Any
 from pilotage.agent import wire
 from pilotage.agent.parsing import parse
 from pilotage.computing.agent_file import agent_file
-from pilotage.model.documents import from_document
-from pilotage.model.world import Report
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.documents.world import Report
 
 TOKEN = f"enrolment-token-of-test-{os.getpid()}"
 OWN_TOKEN = "pilot-token-of-a-test"

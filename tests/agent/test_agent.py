@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from pilotage.agent.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
+from pilotage.agent.file_access import Ways
 from pilotage.agent.transfer import fetch
-from pilotage.agent.ways import Ways
 from pilotage.agent.wire import JobInput, JobOrder, Work
-from pilotage.model import paths
-from pilotage.model.work import FileName
+from pilotage.model.records.work import FileName
+from pilotage.model.values import paths
 from tests.waiting import PATIENCE, has_ended, wait_for
 
 from .fake_pilot_server import TOKEN, FakeServer

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent.ways import Ways
+from pilotage.agent.file_access import Ways
 from pilotage.agent.web import Web
 from tests.movers.test_fts import authority
 

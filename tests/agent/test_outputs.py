@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from pilotage.agent import outputs
 from pilotage.agent.attempt import AttemptFailedError, legal
 from pilotage.agent.outputs import find, matches
-from pilotage.model.outputs import example, is_taken
-from pilotage.model.types import OutputPath, OutputPattern
+from pilotage.model.values.outputs import example, is_taken
+from pilotage.model.values.types import OutputPath, OutputPattern
 
 from .test_agent import Site, sh, site
 

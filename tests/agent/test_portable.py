@@ -21,7 +21,7 @@ from pilotage.agent.parsing import WireError, parse, serialise
 from pilotage.api import logs as api_logs
 from pilotage.api import pilot_agent
 from pilotage.computing.agent_file import agent_file
-from pilotage.model import world
+from pilotage.model.documents import world
 
 ROOM = Path(pilotage.agent.__file__).parent
 MODULES = sorted(ROOM.glob("*.py"))

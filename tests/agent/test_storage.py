@@ -11,9 +11,9 @@ import pytest
 
 from pilotage.agent import storage
 from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
+from pilotage.agent.file_access import Ways
 from pilotage.agent.storage import open_storage
 from pilotage.agent.transfer import discard, fetch, store
-from pilotage.agent.ways import Ways
 from pilotage.agent.wire import JobInput, JobOrder, Work
 
 WAYS = Ways(None)  # type: ignore[arg-type]  # no storage here asks

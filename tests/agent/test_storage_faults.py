@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pilotage.agent.attempt import AttemptFailedError, StorageFailedError
+from pilotage.agent.file_access import Ways
 from pilotage.agent.transfer import fetch, store
-from pilotage.agent.ways import Ways
 from pilotage.agent.wire import JobInput, StorageFault
 
 from .test_storage import WebDav, attempt, server

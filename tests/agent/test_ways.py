@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.agent import ways as ways_module
+from pilotage.agent import file_access as ways_module
 from pilotage.agent import wire
 from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
+from pilotage.agent.file_access import Ways
 from pilotage.agent.transfer import discard, fetch, store
-from pilotage.agent.ways import Ways
 from pilotage.agent.web import Web
 from pilotage.agent.wire import JobInput, JobOrder, Work
 

@@ -24,11 +24,11 @@ from pilotage.computing.loader import load
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.model.decision import Create, Decision, Move
-from pilotage.model.federation import ComputingElement, Federation, Queue, Server, Site, Storage
-from pilotage.model.identity import Credential, Identity, Role
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import NewPilot, PilotKind
+from pilotage.model.documents.decision import Create, Decision, Move
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Server, Site, Storage
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import NewPilot, PilotKind
+from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
 from tests import sqlite

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from pilotage.api import PREFIX
 from pilotage.api.access import BELIEVED_FOR, UNKNOWN, RoleCheck
 from pilotage.api.app import ROUTERS
-from pilotage.model.identity import Credential, Identity, Role
+from pilotage.model.values.identity import Credential, Identity, Role
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
 

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from pilotage import server
-from pilotage.model.states import JobState
+from pilotage.model.records.states import JobState
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import ALICE, House, Submit

@@ -3,9 +3,9 @@
 from fastapi.testclient import TestClient
 
 from pilotage.api.access import BELIEVED_FOR
-from pilotage.model.decision import Move
-from pilotage.model.identity import Credential
-from pilotage.model.states import PilotState
+from pilotage.model.documents.decision import Move
+from pilotage.model.records.states import PilotState
+from pilotage.model.values.identity import Credential
 
 from .conftest import ALICE, House
 

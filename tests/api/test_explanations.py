@@ -6,9 +6,9 @@ from typing import Any
 from pilotage.flow import planning
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.decision import Create, Move
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import NewPilot
+from pilotage.model.documents.decision import Create, Move
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import NewPilot
 
 from .conftest import ALICE, OTHER_ALICE, House, Submit
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.flow import file_readers
 from pilotage.flow.calls import catalogue
-from pilotage.model.decision import Create
-from pilotage.model.work import File, Replica
+from pilotage.flow.outside import file_readers
+from pilotage.model.documents.decision import Create
+from pilotage.model.records.work import File, Replica
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, federation
 

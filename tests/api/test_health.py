@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pilotage.api import guard, health
-from pilotage.model.documents import to_json
-from pilotage.model.identity import Credential, Identity
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.values.identity import Credential, Identity
 
 from .conftest import copied
 from .test_limits import Impatient, Server

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from pilotage.explain.comparison import WhatIf
 from pilotage.flow.calls.preview import Preview
-from pilotage.model.documents import from_document, to_document
-from pilotage.model.federation import Queue
-from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
+from pilotage.model.documents.serialization import from_document, to_document
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
 
 from .conftest import ALICE, BOB, House, Submit
 from .test_fuzz import FUZZ, VALUES

@@ -8,7 +8,7 @@ from pilotage.computing.loader import load
 from pilotage.flow.calls import submit
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.work import TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 

@@ -6,8 +6,8 @@ import pytest
 
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.states import TaskState
-from pilotage.model.timeouts import lease_of
+from pilotage.model.records.states import TaskState
+from pilotage.model.rules.timeouts import lease_of
 
 from .conftest import ALICE, House
 

@@ -20,7 +20,7 @@ import uvicorn
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
-from pilotage.model.identity import Credential
+from pilotage.model.values.identity import Credential
 from tests import sqlite
 from tests.waiting import PATIENCE, wait_for
 

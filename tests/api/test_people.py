@@ -7,12 +7,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from pilotage.federation.documents import checked
-from pilotage.model.decision import Create
-from pilotage.model.documents import from_document, to_document
-from pilotage.model.federation import Federation
-from pilotage.model.states import TransferState
-from pilotage.model.work import File, NewTransfer, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Create
+from pilotage.model.documents.serialization import from_document, to_document
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import File, NewTransfer, Replica
 from pilotage.testing.stores import create, moved, passage
 
 from .conftest import ALICE, NOW, OTHER_ALICE, House, Submit, federation

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from pilotage.model.federation import ComputingElement
+from pilotage.model.records.federation import ComputingElement
 
 from .conftest import House, Submit
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
-from pilotage.model.decision import Move
-from pilotage.model.states import PilotState
+from pilotage.model.documents.decision import Move
+from pilotage.model.records.states import PilotState
 from pilotage.testing import requirements
 
 from .conftest import ALICE, House, Submit

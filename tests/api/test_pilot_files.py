@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.api import guard
 from pilotage.flow.calls.pilot_files import told
-from pilotage.model.federation import Federation, Storage
+from pilotage.model.records.federation import Federation, Storage
 
 from .conftest import BOB, House, Submit
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pilotage.api import PREFIX
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation, TransferService
-from pilotage.model.identity import Identity
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.federation import Federation, TransferService
+from pilotage.model.values.identity import Identity
 
 from .conftest import ALICE, House, Submit, federation, openapi
 

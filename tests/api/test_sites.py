@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.identity import Identity
+from pilotage.model.values.identity import Identity
 
 from .conftest import House, Submit
 

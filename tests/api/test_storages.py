@@ -1,6 +1,6 @@
 """Storages over the API: what rests until when and why, and how an operator lifts it (F4)."""
 
-from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.testing.stores import create
 
 from .conftest import ALICE, House

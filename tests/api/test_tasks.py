@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.states import JobState
+from pilotage.model.records.states import JobState
 
 from .conftest import ALICE, NOW, House, Submit
 

@@ -8,13 +8,13 @@ import pytest
 
 from pilotage.brokerage.contract import violations
 from pilotage.brokerage.production import Production
-from pilotage.model.borrowing import binding_of
-from pilotage.model.constants import BindingConstants
-from pilotage.model.decision import Decision, Move
-from pilotage.model.federation import Federation, Link
-from pilotage.model.spec import Binding, TaskSpec
-from pilotage.model.states import JobState
-from pilotage.model.work import File
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.records.borrowing import binding_of
+from pilotage.model.records.constants import BindingConstants
+from pilotage.model.records.federation import Federation, Link
+from pilotage.model.records.spec import Binding, TaskSpec
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File
 from pilotage.testing import ALICE, federation, jobs, queue, queue_report, replica, task, world
 
 READABLE: Mapping[str, Any] = {"remote_reads": True}

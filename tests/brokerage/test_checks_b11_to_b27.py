@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.federation import Federation
-from pilotage.model.storage_spaces import StorageSpace
-from pilotage.model.work import File, JobKind, MergeSpec, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.work import File, JobKind, MergeSpec, Replica
 from pilotage.testing import (
     HOUR,
     NOW,

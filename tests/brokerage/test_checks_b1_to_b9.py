@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from pilotage.brokerage.production.checks import CHECKS
-from pilotage.model.federation import Link
-from pilotage.model.work import JobKind, MergeSpec
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Link
+from pilotage.model.records.work import JobKind, MergeSpec
 from pilotage.testing import (
     HOUR,
     NOW,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.model.identity import Identity
-from pilotage.model.work import Task
+from pilotage.model.records.work import Task
+from pilotage.model.values.identity import Identity
 from pilotage.testing import federation, queue, task, world
 from pilotage.testing.choices import only_choice, refused_in
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.testing import NOW, federation, file, jobs, queue, replica, task, world
 from pilotage.testing.choices import only_choice, refusal, refused_in
 

@@ -6,12 +6,12 @@ import pytest
 
 from pilotage.brokerage.contract import violations
 from pilotage.brokerage.production import Production
-from pilotage.model.decision import Decision, Move
-from pilotage.model.federation import Link, StagingConstants
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import File, NewTransfer, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Link, StagingConstants
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, NewTransfer, Replica
+from pilotage.model.values.identity import Identity
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 from pilotage.testing.choices import decide, refusal
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.work import JobKind, MergeSpec, TaskSpec
+from pilotage.model.records.work import JobKind, MergeSpec, TaskSpec
 from pilotage.testing import federation, queue
 from pilotage.testing.choices import refused
 

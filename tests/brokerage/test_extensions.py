@@ -21,10 +21,10 @@ from pilotage.brokerage.production import (
 )
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice, Decision, Move
-from pilotage.model.documents import from_document, from_json, to_document, to_json
-from pilotage.model.states import JobState
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Decision, Move
+from pilotage.model.documents.serialization import from_document, from_json, to_document, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .test_production_properties import relaxed, worlds

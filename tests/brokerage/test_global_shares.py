@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision
-from pilotage.model.federation import Federation, GlobalShare
-from pilotage.model.global_shares import order
-from pilotage.model.states import JobState
-from pilotage.model.world import JobCount
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import JobCount
+from pilotage.model.records.federation import Federation, GlobalShare
+from pilotage.model.records.states import JobState
+from pilotage.model.rules.global_shares import order
 from pilotage.testing import federation, jobs, queue, task, world
 from pilotage.testing.choices import decide
 

@@ -15,14 +15,14 @@ from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.brokerage.matchmaking.site_ads import site_ads
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.advertisements import Advertisement, parsed
-from pilotage.model.counters import MATCHES_BY_SITE
-from pilotage.model.decision import Choice, Decision
-from pilotage.model.failures import Failure
-from pilotage.model.federation import ComputingElement, Federation, Queue, Server
-from pilotage.model.site_limits import ANY_NUMBER
-from pilotage.model.states import JobState
-from pilotage.model.world import JobCount, TaskCount, World
+from pilotage.model.documents.decision import Choice, Decision
+from pilotage.model.documents.world import JobCount, TaskCount, World
+from pilotage.model.records.advertisements import Advertisement, parsed
+from pilotage.model.records.counters import MATCHES_BY_SITE
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Server
+from pilotage.model.records.states import JobState
+from pilotage.model.rules.site_limits import ANY_NUMBER
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 
 TWO = (queue("NEAR"), queue("FAR", site="AWAY"))

@@ -14,9 +14,9 @@ from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.brokerage.matchmaking.job_ads import job_ad
 from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
-from pilotage.model.advertisements import Advertisement
-from pilotage.model.states import JobState
-from pilotage.model.world import JobCount, World
+from pilotage.model.documents.world import JobCount, World
+from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.states import JobState
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 
 COMPARISONS = st.sampled_from(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pilotage.brokerage.engine import verdicts
-from pilotage.model.states import JobState
-from pilotage.model.work import File, JobKind, MergeSpec, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, JobKind, MergeSpec, Replica
 from pilotage.testing import HOUR, NOW, federation, jobs, jobs_at, queue, task, world
 from pilotage.testing.choices import decide, only_choice, refused_in
 

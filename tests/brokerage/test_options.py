@@ -7,12 +7,12 @@ import pytest
 
 from pilotage.brokerage import OptionError
 from pilotage.brokerage.production import Production
-from pilotage.model.decision import Choice
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import File, MergeSpec, Replica, Task
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, MergeSpec, Replica, Task
+from pilotage.model.values.identity import Identity
 from pilotage.testing import (
     NOW,
     federation,

@@ -6,9 +6,9 @@ import pytest
 
 from pilotage.brokerage import PluginError, PluginOptionsError, UnknownPluginError, load, plugin
 from pilotage.brokerage.production import Production
-from pilotage.model.decision import Decision
-from pilotage.model.entry_point_groups import BROKERAGES
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.values.entry_point_groups import BROKERAGES
 
 
 class Lazy:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from pilotage.brokerage.production import Production
 from pilotage.brokerage.production.placement import spread
-from pilotage.model.decision import Claim
-from pilotage.model.moves import FULL
-from pilotage.model.states import QUEUED_JOBS, JobState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import JobCount
+from pilotage.model.documents.decision import Claim
+from pilotage.model.documents.moves import FULL
+from pilotage.model.documents.world import JobCount
+from pilotage.model.records.states import QUEUED_JOBS, JobState
+from pilotage.model.records.work import File, Replica
 from pilotage.testing import NOW, federation, jobs, jobs_at, queue, task, world
 from pilotage.testing.choices import decide, only_choice, refusal, refused_in
 

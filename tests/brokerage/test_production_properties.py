@@ -18,13 +18,13 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.brokerage.production import Production, cycle
 from pilotage.brokerage.production.checks import CHECKS
-from pilotage.model.decision import Decision
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.federation import Federation, GlobalShare, Hardware, Queue
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import File, Job, JobKind, Measured, MergeSpec, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation, GlobalShare, Hardware, Queue
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, Job, JobKind, Measured, MergeSpec, Replica
+from pilotage.model.values.identity import Identity
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.properties import examples
 

@@ -10,10 +10,10 @@ from pilotage.brokerage.engine.verdicts import RefusalValues, Ruling, bits_of, m
 from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice, Label
-from pilotage.model.federation import Federation, Link, Storage
-from pilotage.model.work import File, JobKind, MergeSpec, Replica
-from pilotage.model.world import LinkCount, World
+from pilotage.model.documents.decision import Choice, Label
+from pilotage.model.documents.world import LinkCount, World
+from pilotage.model.records.federation import Federation, Link, Storage
+from pilotage.model.records.work import File, JobKind, MergeSpec, Replica
 from pilotage.testing import (
     federation,
     jobs,

@@ -10,10 +10,10 @@ from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import Changes
-from pilotage.model.federation import Hardware, Tag
-from pilotage.model.requirements import Requirements
-from pilotage.model.software import Architecture, ArchitectureError, parse_architecture
-from pilotage.model.spec import MergeSpec
+from pilotage.model.records.federation import Hardware, Tag
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.spec import MergeSpec
+from pilotage.model.values.software import Architecture, ArchitectureError, parse_architecture
 from pilotage.testing import federation, queue, task, world
 from pilotage.testing.choices import only_choice, refusal, refused
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.federation import Federation, Link, Queue
-from pilotage.model.states import JobState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import JobCount, LinkCount, World
+from pilotage.model.documents.world import JobCount, LinkCount, World
+from pilotage.model.records.federation import Federation, Link, Queue
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, Replica
 from pilotage.testing import NOW, federation, jobs, queue, queue_report, task, world
 from pilotage.testing.choices import decide
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from pilotage.model.work import InputFile
+from pilotage.model.records.work import InputFile
 from pilotage.ports.catalogue import CataloguePort, OutputFile, PublishingPort
 
 SCOPE = "data18"

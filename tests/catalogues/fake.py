@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pilotage.model.catalogues import ReplicationRule
-from pilotage.model.patterns import matcher
-from pilotage.model.work import InputFile
+from pilotage.model.records.catalogues import ReplicationRule
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.patterns import matcher
 from pilotage.ports.catalogue import CatalogueError, FoundDataset, FoundFile, OutputFile
 
 

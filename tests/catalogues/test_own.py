@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
-from pilotage.flow.own_catalogue import OwnCatalogue
-from pilotage.model.work import File, InputFile, Replica
+from pilotage.flow.outside.own_catalogue import OwnCatalogue
+from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.store import Store
 from pilotage.testing.stores import create
 

@@ -12,12 +12,12 @@ import pytest
 
 from pilotage.catalogues import rucio
 from pilotage.catalogues.loader import load
-from pilotage.flow import catalogues
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
-from pilotage.model.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
-from pilotage.model.identity import Identity
-from pilotage.model.spec import Input
-from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
+from pilotage.flow.outside import catalogues
+from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
+from pilotage.model.records.spec import Input
+from pilotage.model.records.work import InputDataset, InputFile, InputPattern, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError, CataloguePort, PublishingPort
 from pilotage.server import runtime_of
 from pilotage.store import Store

@@ -7,8 +7,8 @@ from pathlib import Path
 from pilotage.cli.importing import ImporterKind
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
-from pilotage.model.federation import Federation
-from pilotage.model.work import Requirements
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import Requirements
 from pilotage.testing import jobs, task, world
 
 from .conftest import Pilotage

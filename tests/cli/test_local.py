@@ -18,13 +18,13 @@ from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.flow import planning, steps
 from pilotage.flow.step import Phase
-from pilotage.model.decision import Decision
-from pilotage.model.documents import to_document
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
-from pilotage.model.identity import Credential, Identity
-from pilotage.model.states import JobState, PilotState, TaskState
-from pilotage.model.work import Job, Pilot, Requirements, Task, TaskSpec
-from pilotage.model.world import MatchRequest, TaskQueue, World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.documents.world import MatchRequest, TaskQueue, World
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.states import JobState, PilotState, TaskState
+from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
+from pilotage.model.values.identity import Credential, Identity
 from pilotage.server import listen
 from pilotage.store import Store
 

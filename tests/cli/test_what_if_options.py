@@ -9,8 +9,8 @@ import pytest
 from pilotage.explain.plans import PlannedTask
 from pilotage.federation.documents import write
 from pilotage.flow.calls import preview
-from pilotage.model.documents import to_document
-from pilotage.model.work import TaskSpec
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.work import TaskSpec
 from pilotage.testing import federation, jobs, queue, task, world
 
 from .conftest import FakeServer, Pilotage

@@ -11,7 +11,7 @@ from pilotage.computing.gridengine import GridEngine, GridEngineOptions, GridEng
 from pilotage.computing.lsf import LsfOptions, LsfProfile
 from pilotage.computing.pbs import Pbs, PbsOptions, PbsProfile
 from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
-from pilotage.model.time_limits import seconds
+from pilotage.model.values.time_limits import seconds
 from pilotage.ports.computing import PilotOrder, PilotStatus
 
 from .stand_in_commands import commands, lines

@@ -13,7 +13,7 @@ import pytest
 from pilotage.computing import process as process_element
 from pilotage.computing.loader import load
 from pilotage.computing.process import Process, ProcessReference
-from pilotage.model.federation import ComputingElement
+from pilotage.model.records.federation import ComputingElement
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus
 from tests.agent.fake_pilot_server import TOKEN, FakeServer

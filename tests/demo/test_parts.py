@@ -12,8 +12,8 @@ from pilotage.demo.payload.module_statistics import COLUMNS
 from pilotage.demo.progress import Moment, display, line
 from pilotage.demo.run import HERE, prepare
 from pilotage.federation.documents import read, read_tasks
-from pilotage.model.decision import Refusal
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.documents.decision import Refusal
+from pilotage.model.records.federation import Federation, Queue
 
 
 def test_the_federation_is_valid_and_its_input_lies_where_the_task_looks(tmp_path: Path) -> None:

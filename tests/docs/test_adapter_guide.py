@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pilotage.computing import contract as computing
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers import contract as movers
 from pilotage.movers.streaming import Streaming
 from pilotage.ports import adapters

@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 
 from pilotage.flow.steps import STEPS
-from pilotage.model import step_names
-from pilotage.model.states import JOBS_AT_WORK, STATES
-from pilotage.model.timeouts import JOB_RULES
+from pilotage.model.records.states import JOBS_AT_WORK, STATES
+from pilotage.model.rules.timeouts import JOB_RULES
+from pilotage.model.values import step_names
 
 from .modules import SOURCE, modules
 

@@ -10,8 +10,8 @@ import pytest
 from pilotage.federation.documents import SourceFile, read
 from pilotage.federation.faults import BadFile
 from pilotage.flow.calls import acceptance
-from pilotage.model.federation import Federation
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import TaskSpec
 from pilotage.simulation.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ BELOW = (
 """The rooms below the flow."""
 
 REMEMBERED = {
-    ("model/documents.py", "_ADAPTERS"),
+    ("model/documents/serialization.py", "_ADAPTERS"),
     ("movers/backend.py", "_offered"),
-    ("store/direct_statements.py", "_known"),
+    ("store/database/direct_statements.py", "_known"),
 }
 """What a class or a statement is by itself, whoever asks: the same for every Pilotage."""
 
@@ -95,5 +95,5 @@ def test_steps_calls_and_what_is_below_read_no_time_and_start_no_thread() -> Non
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and re.fullmatch(CLOCKS, ast.unparse(node.func))
     ]
-    assert [one for one in found if one[0] != "store/engine.py"] == []
-    assert "store/engine.py" in dict(found)
+    assert [one for one in found if one[0] != "store/database/engine.py"] == []
+    assert "store/database/engine.py" in dict(found)

@@ -16,8 +16,8 @@ from pilotage.brokerage.contract import violations
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines as text_of
 from pilotage.federation.documents import write
-from pilotage.model.decision import Choice
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice
+from pilotage.model.documents.world import World
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 from tests.brokerage.test_production_properties import relaxed, worlds
 

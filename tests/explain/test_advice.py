@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pilotage.explain.advice import advised
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice, Refusal
-from pilotage.model.federation import BrokerageConstants, Federation
-from pilotage.model.work import File, JobKind, Measured, MergeSpec, Task, TaskSpec
+from pilotage.model.documents.decision import Choice, Refusal
+from pilotage.model.records.federation import BrokerageConstants, Federation
+from pilotage.model.records.work import File, JobKind, Measured, MergeSpec, Task, TaskSpec
 from pilotage.testing import federation, jobs, queue, task, world
 from pilotage.testing.choices import only_choice
 from tests.properties import examples

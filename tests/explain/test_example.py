@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.federation import Link
-from pilotage.model.work import File, Replica
+from pilotage.model.records.federation import Link
+from pilotage.model.records.work import File, Replica
 from pilotage.testing import NOW, federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
 from pilotage.testing.choices import only_choice
 

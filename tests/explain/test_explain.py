@@ -8,9 +8,9 @@ import pytest
 from pilotage.explain.analysis import Explanation, alike, explain
 from pilotage.explain.rendering import lines, of_choices, of_planned
 from pilotage.explain.words import shortened
-from pilotage.model.decision import Asked, Candidates, Choice, DatedChoice, Refusal
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.work import JobKind
+from pilotage.model.documents.decision import Asked, Candidates, Choice, DatedChoice, Refusal
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.records.work import JobKind
 from pilotage.testing import federation, jobs, jobs_at, measured, queue, task, world
 from pilotage.testing.choices import decide, only_choice
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from pilotage.explain import queues
-from pilotage.model.decision import Candidates, Choice, Refusal
-from pilotage.model.federation import ComputingElement, Queue, Storage
-from pilotage.model.queue_condition import QueueCondition
-from pilotage.model.states import JobState, PilotState
+from pilotage.model.documents.decision import Candidates, Choice, Refusal
+from pilotage.model.records.federation import ComputingElement, Queue, Storage
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.testing import NOW
 
 OURS = ComputingElement(kind="slurm", max_pilots=5)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pilotage.explain.plans import of_decision
-from pilotage.model.states import TransferState as X
+from pilotage.model.records.states import TransferState as X
 from pilotage.staging.preparing import prepare
 from pilotage.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world

@@ -5,11 +5,11 @@ from typing import Any
 
 from pilotage.explain.transfers import PlaceInQueue, of_transfer
 from pilotage.explain.words import moment
-from pilotage.model.federation import StagingConstants
-from pilotage.model.states import TransferState as X
-from pilotage.model.storage_rests import StorageRest
-from pilotage.model.transfer_counts import TransferCount
-from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING
 from pilotage.testing import NOW, transfer
 
 CONSTANTS = StagingConstants(base_priorities={"atlas": 80})

@@ -14,11 +14,11 @@ from pilotage.api.app import ROUTERS
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument
 from pilotage.federation.task_checks import task_faults
-from pilotage.model.documents import from_stored, to_document
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.requirements import CPU_SEGMENTS, LARGEST_WORK, Requirements, _rounded_up
-from pilotage.model.work import TaskSpec
+from pilotage.model.documents.serialization import from_stored, to_document
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.requirements import CPU_SEGMENTS, LARGEST_WORK, Requirements, _rounded_up
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.simulation.scenario import Scenario
 from pilotage.testing.worlds import federation, queue
 

@@ -9,8 +9,8 @@ import pytest
 from pilotage.federation.checks import check_task, federation_faults
 from pilotage.federation.faults import MOST_FAULTS, Path
 from pilotage.federation.task_checks import MAX_PAYLOAD
-from pilotage.model.constants import SubmitPool
-from pilotage.model.federation import (
+from pilotage.model.records.constants import SubmitPool
+from pilotage.model.records.federation import (
     BrokerageConstants,
     ComputingElement,
     DirectorConstants,
@@ -24,8 +24,8 @@ from pilotage.model.federation import (
     StagingConstants,
     Storage,
 )
-from pilotage.model.identity import Identity
-from pilotage.model.work import InputFile, InputPattern, MergeSpec, TaskSpec
+from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
+from pilotage.model.values.identity import Identity
 
 FEDERATION = Federation(
     name="north",

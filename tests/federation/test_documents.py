@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from pilotage.federation.documents import checked, read, read_tasks, write
 from pilotage.federation.faults import MOST_FAULTS, BadDocument, BadFile
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation
-from pilotage.model.work import InputFile, InputPattern, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from tests.properties import examples
 
 GOOD = """\

@@ -10,7 +10,7 @@ import pytest
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
-from pilotage.model.federation import Federation, Hardware, Queue, Tag
+from pilotage.model.records.federation import Federation, Hardware, Queue, Tag
 
 QUEUE: Mapping[str, Any] = {
     "atlas_site": "AGLT2",

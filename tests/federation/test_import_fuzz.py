@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource
-from pilotage.model.federation import Federation
+from pilotage.model.records.federation import Federation
 from tests.properties import examples
 
 from .test_import_cric import ENDPOINT, LINKS, QUEUE, SITES

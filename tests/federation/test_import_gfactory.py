@@ -11,8 +11,8 @@ from pilotage.computing.arc import Arc
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
-from pilotage.model.documents import to_json
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.federation import Federation, Queue
 
 REAL = Path(os.environ.get("PILOTAGE_FEDERATIONS", Path(__file__).parents[3] / "shared/data/federations"))
 HEAD = {

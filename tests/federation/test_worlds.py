@@ -8,12 +8,12 @@ import pytest
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument
 from pilotage.federation.worlds import check_world
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation, Queue, Site, Storage
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import File, Job, Requirements, Task, TaskSpec
-from pilotage.model.world import JobCount, TaskCount, TaskQueue, World
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.documents.world import JobCount, TaskCount, TaskQueue, World
+from pilotage.model.records.federation import Federation, Queue, Site, Storage
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import File, Job, Requirements, Task, TaskSpec
+from pilotage.model.values.identity import Identity
 
 SPEC, ADA = TaskSpec(name="count"), Identity(name="ada")
 REQUIREMENTS = Requirements.of(SPEC, ADA).text

@@ -11,16 +11,23 @@ from pilotage.computing.loader import load
 from pilotage.flow.calls import report
 from pilotage.flow.calls.match import match
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.flow.workers import Inline
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import ComputingElement, Federation, LoopConstants, Queue, Site, Storage
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import NewPilot, TaskSpec
-from pilotage.model.world import Report
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.world import Report
+from pilotage.model.records.federation import (
+    ComputingElement,
+    Federation,
+    LoopConstants,
+    Queue,
+    Site,
+    Storage,
+)
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import NewPilot, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.catalogue import CataloguePort
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted

@@ -11,8 +11,8 @@ import pytest
 from pilotage.federation.documents import read
 from pilotage.federation.faults import BadFile
 from pilotage.flow.calls import acceptance
-from pilotage.model.catalogues import ExternalCatalogue, MappedStorage
-from pilotage.model.federation import ComputingElement, Federation, Server, TransferService
+from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage
+from pilotage.model.records.federation import ComputingElement, Federation, Server, TransferService
 from pilotage.movers.loader import InstalledMovers
 
 from .house import federation

@@ -10,18 +10,19 @@ import pytest
 from sqlalchemy import func, select
 
 from pilotage.api.explanations import explained_job
-from pilotage.flow import borrowing
-from pilotage.flow.matching import Matching
+from pilotage.flow.matching import borrowing
+from pilotage.flow.matching.matching import Matching
 from pilotage.flow.planning import plan
-from pilotage.model.advertisements import NewAdvertisement
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import BindingConstants, ComputingElement, Link
-from pilotage.model.states import JobState, TransferState
-from pilotage.model.work import InputFile, Replica
-from pilotage.model.world import MatchRequest
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.advertisements import NewAdvertisement
+from pilotage.model.records.federation import BindingConstants, ComputingElement, Link
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.records.work import InputFile, Replica
 from pilotage.pilots.borrowing import claims
-from pilotage.store import Store, borrowing_queues, known_inputs
-from pilotage.store.borrowing_queues import candidates
+from pilotage.store import Store
+from pilotage.store.worlds import borrowing_queues, known_inputs
+from pilotage.store.worlds.borrowing_queues import candidates
 
 from .house import House, attempts, federation
 
@@ -452,7 +453,7 @@ def test_e2_a_server_that_is_far_behind_others_finds_what_they_left(
     taken = [job.id for number in range(30) for job in ahead.match(other, house.now, number).jobs]
     assert taken == list(range(59, 29, -1))
     # It does so by what it knows already: to read hundreds of offers takes as long as many matches.
-    monkeypatch.delattr("pilotage.store.snapshots.Snapshots.for_borrowing")
+    monkeypatch.delattr("pilotage.store.worlds.snapshots.Snapshots.for_borrowing")
     assert [job.id for job in behind.match(one, house.now, 2).jobs] == [29]
 
 

@@ -10,12 +10,12 @@ from pilotage import brokerage
 from pilotage.federation.worlds import check_world
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.broker import plugins
-from pilotage.model.decision import Decision, Forget
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import InputFile, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Forget
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import InputFile, Replica
+from pilotage.model.values.identity import Identity
 
 from .house import FakeElement, House
 

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from pilotage.computing.loader import load
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
-from pilotage.flow.workers import Inline
-from pilotage.model.decision import Create, Decision, Move, Touch
-from pilotage.model.federation import ComputingElement
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState as P
-from pilotage.model.work import NewJob, NewPilot, NewTransfer
-from pilotage.model.world import QueueReport, World
+from pilotage.model.documents.decision import Create, Decision, Move, Touch
+from pilotage.model.documents.world import QueueReport, World
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState as P
+from pilotage.model.records.work import NewJob, NewPilot, NewTransfer
 from pilotage.movers.loader import InstalledMovers
 
 from .house import ALICE, FakeElement, House

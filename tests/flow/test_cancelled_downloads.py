@@ -3,9 +3,9 @@
 from collections import Counter
 
 from pilotage.flow.calls.cancel import cancel
-from pilotage.model.states import JobState, TransferState
-from pilotage.model.work import InputFile
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.records.work import InputFile
 
 from .house import House, attempts
 

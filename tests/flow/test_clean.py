@@ -5,8 +5,8 @@ import pytest
 from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.steps import clean
-from pilotage.model.decision import Create, Decision
-from pilotage.model.work import File, InputFile, Replica
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.staging import unwanted
 
 from .house import House

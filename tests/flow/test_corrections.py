@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pilotage.flow.calls import catalogue, corrections
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import InputFile, Replica
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import InputFile, Replica
+from pilotage.model.values.identity import Identity
 from pilotage.store import FileConflict
 from pilotage.testing.stores import create
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.calls import catalogue, datasets
-from pilotage.flow.own_catalogue import Edit
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.identity import Identity
-from pilotage.model.spec import Input
-from pilotage.model.work import InputDataset, InputFile
+from pilotage.flow.outside.own_catalogue import Edit
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.records.spec import Input
+from pilotage.model.records.work import InputDataset, InputFile
+from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError
 from pilotage.store import FileConflict
-from pilotage.store.datasets import DatasetVersion
+from pilotage.store.tables.datasets import DatasetVersion
 
 from .house import ALICE, House
 

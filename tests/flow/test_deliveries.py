@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pilotage.flow.deliveries import Deliveries
-from pilotage.flow.workers import Inline
+from pilotage.flow.outside.deliveries import Deliveries
+from pilotage.flow.outside.workers import Inline
 from pilotage.ports.moving import Abilities, Delivery, DeliveryStatus, Place, Started
 
 ORDER = Delivery(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.states import JobState
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.states import JobState
 
 from .house import House, attempts
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from pilotage.flow.calls import report
-from pilotage.model.constants import TimeoutConstants
-from pilotage.model.federation import ComputingElement
-from pilotage.model.states import JobState
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.constants import TimeoutConstants
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.states import JobState
 
 from .house import House, attempts, federation
 

@@ -7,10 +7,10 @@ import pytest
 
 from pilotage.flow.calls import federation_changes
 from pilotage.flow.calls.federation_changes import WorkInTheWay, load, review, save
-from pilotage.model.federation import Federation, Queue
-from pilotage.model.states import JobState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, Replica
 from pilotage.store import FederationRenamed
 from pilotage.testing.stores import create, new_transfer
 

@@ -6,11 +6,11 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, always, take
 from pilotage.flow.steps import step
-from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.foreseen import foreseen
-from pilotage.model.states import JobState, TransferState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.records.work import File, Replica
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House

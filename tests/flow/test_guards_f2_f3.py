@@ -10,13 +10,13 @@ from pilotage.flow.calls import match as calls
 from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.resting import Resting
-from pilotage.model.black_holes import EVERYBODY, rests
-from pilotage.model.federation import ComputingElement, Queue
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.world import Heartbeat, Report
-from pilotage.store.match_requests import ClaimResult
+from pilotage.flow.matching.resting import Resting
+from pilotage.model.documents.world import Heartbeat, Report
+from pilotage.model.records.federation import ComputingElement, Queue
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.rules.black_holes import EVERYBODY, rests
+from pilotage.model.values.identity import Identity
+from pilotage.store.matching.match_requests import ClaimResult
 
 from .house import ALICE, House, attempts
 from .test_calls_of_many import match_all

@@ -6,10 +6,10 @@ from itertools import chain
 
 import pytest
 
-from pilotage.flow.headway import AMPLE, LEAST, REST, WHOLE_AFTER, Headway
+from pilotage.flow.loops.broker_read_plan import AMPLE, LEAST, REST, WHOLE_AFTER, Headway
 from pilotage.flow.passes import Pass
-from pilotage.model.federation import ComputingElement
-from pilotage.model.states import JobState
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.states import JobState
 from pilotage.pilots.reports import calls
 from pilotage.store import Store, Waiting
 from pilotage.testing import NOW, job

@@ -4,7 +4,7 @@ import pytest
 
 from pilotage.flow.calls import report
 from pilotage.flow.errors import PilotGone
-from pilotage.model.states import JobState, PilotState
+from pilotage.model.records.states import JobState, PilotState
 from pilotage.testing.stores import move, moved
 
 from .house import House, attempts
@@ -29,7 +29,7 @@ def test_a_heartbeat_of_what_both_sides_know_is_noted_and_reads_no_world(
         raise AssertionError("a world was read")
 
     with monkeypatch.context() as patched:
-        patched.setattr("pilotage.store.snapshots.Snapshots.for_reports", no_world)
+        patched.setattr("pilotage.store.worlds.snapshots.Snapshots.for_reports", no_world)
         assert report.report(house.runtime, pilot, held, ()) == []
     assert seen(house, pilot) == (PilotState.RUNNING, house.now)
     (queue,) = house.store.snapshots.for_broker(house.now, 1, 10).queue_reports

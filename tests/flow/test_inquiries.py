@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from pilotage.flow.inquiries import PERIOD, Inquiries
-from pilotage.flow.workers import Inline
-from pilotage.model.federation import Queue
+from pilotage.flow.outside.inquiries import PERIOD, Inquiries
+from pilotage.flow.outside.workers import Inline
+from pilotage.model.records.federation import Queue
 from pilotage.ports.computing import Capacity, ComputingElementPort
 
 from .house import FakeElement

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pilotage.api.explanations import JobExplanation, explained_job
 from pilotage.explain.job_files import with_ways
-from pilotage.model.federation import TransferService
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import TransferService
+from pilotage.model.records.work import InputFile
 
 from .house import ALICE, House
 

@@ -21,9 +21,9 @@ from pilotage.agent.jobs import JobRunner, Resources
 from pilotage.agent.wire import MatchAnswer, Work
 from pilotage.flow.calls import report
 from pilotage.flow.errors import PilotGone
-from pilotage.model.federation import TimeoutConstants
-from pilotage.model.states import JobState
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.federation import TimeoutConstants
+from pilotage.model.records.states import JobState
 from pilotage.store import Store
 from tests.properties import examples
 

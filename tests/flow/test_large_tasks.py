@@ -8,11 +8,11 @@ from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.calls.submit import FILES_AT_ONCE
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.decision_parts import PART
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import InputFile
-from pilotage.model.world import Report
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.documents.decision_parts import PART
+from pilotage.model.documents.world import Report
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import InputFile
 
 from .house import House, attempts
 

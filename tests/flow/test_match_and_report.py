@@ -7,10 +7,10 @@ import pytest
 
 from pilotage.flow.calls import cancel, pilot_end
 from pilotage.flow.errors import NoSuchTask, PilotGone
-from pilotage.model.federation import GlobalShare
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.timeouts import first_lease_of, lease_of
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.federation import GlobalShare
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.rules.timeouts import first_lease_of, lease_of
 from pilotage.testing import federation
 
 from .house import House, attempts

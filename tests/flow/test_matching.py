@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.matching import Matching
-from pilotage.model.federation import ComputingElement
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import File
-from pilotage.model.world import MatchRequest
+from pilotage.flow.matching.matching import Matching
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import File
 from pilotage.store import Store
-from pilotage.store.counters import job_deltas
+from pilotage.store.tables.counters import job_deltas
 from pilotage.testing import NOW, requirements
 from pilotage.testing.stores import FEDERATION, create, move, moved, new_jobs, new_pilot, new_task, states
 

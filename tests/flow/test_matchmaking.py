@@ -11,10 +11,10 @@ from pilotage.explain.analysis import explain
 from pilotage.flow.calls import sites, what_if
 from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.match import site_variables
-from pilotage.model.advertisements import Advertisement, NewAdvertisement
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import ComputingElement, Federation
-from pilotage.model.states import JobState
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.states import JobState
 from pilotage.ports.computing import Capacity
 
 from .house import FakeElement, House

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
 
 from .house import House, attempts
 

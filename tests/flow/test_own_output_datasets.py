@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from pilotage.flow.calls.publications import publish_again
-from pilotage.flow.own_catalogue import OwnCatalogue
-from pilotage.model.identity import Identity
-from pilotage.model.spec import MergeSpec
-from pilotage.model.states import PublicationState
-from pilotage.model.work import File, InputDataset, InputFile
+from pilotage.flow.outside.own_catalogue import OwnCatalogue
+from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.states import PublicationState
+from pilotage.model.records.work import File, InputDataset, InputFile
+from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError
 from pilotage.store import Store
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.headway import Headway
+from pilotage.flow.loops.broker_read_plan import Headway
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.model.decision import Create, Decision, Move
-from pilotage.model.moves import FULL
-from pilotage.model.states import JobState
-from pilotage.model.work import NewJob
-from pilotage.model.world import Report
+from pilotage.model.documents.decision import Create, Decision, Move
+from pilotage.model.documents.moves import FULL
+from pilotage.model.documents.world import Report
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import NewJob
 
 from .house import House, attempts
 

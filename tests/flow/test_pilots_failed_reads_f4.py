@@ -6,10 +6,10 @@ import pytest
 
 from pilotage.flow.calls import storages
 from pilotage.flow.calls.match import match
-from pilotage.model.federation import BindingConstants, ComputingElement, Link, StagingConstants
-from pilotage.model.states import JobState
-from pilotage.model.work import InputFile
-from pilotage.model.world import Report, StorageFault
+from pilotage.model.documents.world import Report, StorageFault
+from pilotage.model.records.federation import BindingConstants, ComputingElement, Link, StagingConstants
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import InputFile
 
 from .house import House, attempts, federation
 

@@ -6,9 +6,9 @@ import pytest
 
 from pilotage.api.explanations import explained_pilot
 from pilotage.flow.calls.cancel import cancel
-from pilotage.model.identity import Identity
-from pilotage.model.states import PilotState
-from pilotage.model.work import Pilot
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import PilotStatus
 
 from .house import FakeElement, House

@@ -6,11 +6,11 @@ from typing import Any
 
 from pilotage.flow.calls import preview
 from pilotage.flow.calls.preview import Planned, Preview
-from pilotage.model.documents import from_json, to_document, to_json
-from pilotage.model.federation import GlobalShare, LoopConstants
-from pilotage.model.identity import Identity
-from pilotage.model.work import InputFile, InputPattern, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import from_json, to_document, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import GlobalShare, LoopConstants
+from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .house import ALICE, House

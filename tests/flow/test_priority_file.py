@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from pilotage.flow.calls.transfer_priorities import read_priorities, take_files
+from pilotage.flow.outside.operator_file import LARGEST, FileInbox
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
-from pilotage.inbox import LARGEST, FileInbox
-from pilotage.model.constants import StagingConstants
-from pilotage.model.slot_parts import SMALL_FILE
-from pilotage.model.states import TransferState
-from pilotage.model.work import File, Replica
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.server import PRIORITY_FILES, runtime_of
 from pilotage.testing.stores import create, new_transfer
 

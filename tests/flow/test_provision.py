@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from pilotage.explain.queues import of_queue
-from pilotage.flow.inquiries import KEPT_FOR
+from pilotage.flow.outside.inquiries import KEPT_FOR
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.flow.steps.provision import RESUBMITTED_AFTER
-from pilotage.model.constants import SubmitPool
-from pilotage.model.federation import ComputingElement, DirectorConstants, Server, Site
-from pilotage.model.states import PilotState
-from pilotage.model.work import Pilot
+from pilotage.model.records.constants import SubmitPool
+from pilotage.model.records.federation import ComputingElement, DirectorConstants, Server, Site
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
 from pilotage.pilots import director
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 

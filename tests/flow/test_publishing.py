@@ -9,16 +9,16 @@ from zlib import adler32
 import pytest
 
 from pilotage.flow.calls.publications import publish_again
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.flow.workers import Inline
-from pilotage.model.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
-from pilotage.model.identity import Identity
-from pilotage.model.spec import MergeSpec
-from pilotage.model.states import JobState, PublicationState
-from pilotage.model.work import InputDataset, InputFile
-from pilotage.model.world import Output, Report
+from pilotage.model.documents.world import Output, Report
+from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
+from pilotage.model.records.spec import MergeSpec
+from pilotage.model.records.states import JobState, PublicationState
+from pilotage.model.records.work import InputDataset, InputFile
+from pilotage.model.values.identity import Identity
 from pilotage.staging.publishing import LEASE
 from pilotage.store import Store
 from tests.catalogues.fake import FakeCatalogue, Gathered

@@ -10,11 +10,11 @@ from pilotage.brokerage.production import Production
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.rebind import rebound
-from pilotage.model.federation import BindingConstants, ComputingElement, Queue
-from pilotage.model.identity import Identity
-from pilotage.model.spec import Binding
-from pilotage.model.states import JobState
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import BindingConstants, ComputingElement, Queue
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.identity import Identity
 
 from .house import House, attempts, federation
 

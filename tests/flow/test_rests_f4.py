@@ -15,9 +15,9 @@ import pytest
 
 from pilotage.api.explanations import explained_transfer
 from pilotage.flow.calls import storages
-from pilotage.model.federation import Queue, Site, StagingConstants, Storage
-from pilotage.model.states import JobState, TransferState
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Queue, Site, StagingConstants, Storage
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.records.work import InputFile
 from pilotage.movers import downloads
 from tests.waiting import wait_for
 

@@ -2,9 +2,9 @@
 
 from pilotage.flow.calls.catalogue import register
 from pilotage.flow.calls.submit import SubmissionOutcome
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import File, InputFile, InputPattern, Replica
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, InputFile, InputPattern, Replica
+from pilotage.model.values.identity import Identity
 from pilotage.testing.stores import create
 from tests.waiting import wait_for
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.flow.workers import Inline
-from pilotage.model.states import TransferState
-from pilotage.model.work import InputFile
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import InputFile
 from pilotage.ports.moving import Abilities, Delivery, DeliveryStatus, Started
 
 from .house import House

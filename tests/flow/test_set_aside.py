@@ -10,16 +10,16 @@ from pilotage import brokerage
 from pilotage.api.explanations import explained_task
 from pilotage.brokerage.plugin import PluginError
 from pilotage.brokerage.soundness import check
-from pilotage.flow.isolation import MOST_TRIALS, POLICY, isolate
-from pilotage.flow.set_aside import FIRST_PAUSE, SetAside
+from pilotage.flow.loops.isolation import MOST_TRIALS, POLICY, isolate
+from pilotage.flow.loops.set_aside import FIRST_PAUSE, SetAside
 from pilotage.flow.step import Phase, Step, always, take
 from pilotage.flow.steps import STEPS
-from pilotage.model.data import Copy
-from pilotage.model.decision import Create, Decision, Move, Touch
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, PilotState, TransferState
-from pilotage.model.subjects import QUEUE, SUBJECTS, TASK, Key
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.documents.decision import Create, Decision, Move, Touch
+from pilotage.model.documents.subjects import QUEUE, SUBJECTS, TASK, Key
+from pilotage.model.documents.world import TaskQueue, World
+from pilotage.model.records.data import Copy
+from pilotage.model.records.states import JobState, PilotState, TransferState
+from pilotage.model.values.identity import Identity
 from pilotage.tasks import splitting
 from pilotage.testing.records import job, pilot, requirements, task, transfer
 from pilotage.testing.worlds import federation, queue, world

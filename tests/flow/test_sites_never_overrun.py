@@ -14,14 +14,14 @@ from sqlalchemy import select
 
 from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.errors import PilotGone
-from pilotage.model.advertisements import NewAdvertisement
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import ComputingElement, Queue, Site
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.records.advertisements import NewAdvertisement
+from pilotage.model.records.federation import ComputingElement, Queue, Site
 from pilotage.ports.computing import Capacity
 from pilotage.store import Store
-from pilotage.store.borrowings import borrowings
-from pilotage.store.jobs import jobs
-from pilotage.store.pilots import pilots
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.worlds.borrowings import borrowings
 
 from .house import FakeElement, House, attempts
 

@@ -11,9 +11,9 @@ from pilotage.flow.planning import idle_reasons, plan
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always, take
 from pilotage.flow.steps import STEPS
-from pilotage.model.decision import Decision
-from pilotage.model.states import TRANSITIONS
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TRANSITIONS
 from pilotage.movers.loader import InstalledMovers
 
 from .house import House

@@ -3,9 +3,9 @@
 import pytest
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
-from pilotage.model.federation import Storage
-from pilotage.model.identity import Identity
-from pilotage.model.work import InputFile, InputPattern, TaskSpec
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
+from pilotage.model.values.identity import Identity
 
 from .house import ALICE, House
 

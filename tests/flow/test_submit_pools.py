@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from pilotage.flow.submit_pools import SubmitPools
-from pilotage.flow.workers import PlaceBusy, Workers
-from pilotage.model.constants import SubmitPool
+from pilotage.flow.outside.submit_pools import SubmitPools
+from pilotage.flow.outside.workers import PlaceBusy, Workers
+from pilotage.model.records.constants import SubmitPool
 from pilotage.ports.pool_logs import pool_log, submission_log, submitting
 from tests.waiting import PATIENCE
 

@@ -12,15 +12,15 @@ import pytest
 
 from pilotage.api.storages import Storages, get_storages
 from pilotage.explain import queues as explained
-from pilotage.flow import loops
 from pilotage.flow.calls import conditions, storages
-from pilotage.flow.loops import Loops
+from pilotage.flow.loops import loops
+from pilotage.flow.loops.loops import Loops
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS, step
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.federation import BrokerageConstants, Storage
-from pilotage.model.storage_spaces import FreeSpace, StorageSpace
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import BrokerageConstants, Storage
+from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace
 from pilotage.movers import processes
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from pilotage.flow.calls import cancel
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.values.identity import Identity
 from pilotage.testing.stores import bring, move, moved, states
 
 from .house import House, attempts

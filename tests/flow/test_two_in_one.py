@@ -6,8 +6,8 @@ from zlib import adler32
 
 import pytest
 
-from pilotage.model.states import JobState
-from pilotage.model.world import Output, Report
+from pilotage.model.documents.world import Output, Report
+from pilotage.model.records.states import JobState
 from pilotage.store import Store
 from tests.waiting import wait_for
 

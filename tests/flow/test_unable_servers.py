@@ -8,14 +8,14 @@ import fsspec
 import pytest
 
 from pilotage.api.explanations import explained_transfer, troubles
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.flow.workers import Inline
-from pilotage.model.constants import StagingConstants
-from pilotage.model.federation import ComputingElement
-from pilotage.model.states import JobState, PilotState, TransferState
-from pilotage.model.work import InputFile
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.states import JobState, PilotState, TransferState
+from pilotage.model.records.work import InputFile
 from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort

@@ -14,13 +14,13 @@ from sqlalchemy import text
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls.submit import submit
+from pilotage.flow.loops.wakeup_relay import WakeupRelay
+from pilotage.flow.loops.wakeups import Wakeups
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
-from pilotage.flow.wakeup_relay import WakeupRelay
-from pilotage.flow.wakeups import Wakeups
-from pilotage.model.federation import ComputingElement, LoopConstants
-from pilotage.model.states import JobState
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import ComputingElement, LoopConstants
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from tests.waiting import PATIENCE, wait_for

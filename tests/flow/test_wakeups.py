@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from pilotage.computing.loader import load
-from pilotage.flow.loops import Loops
+from pilotage.flow.loops.loops import Loops
+from pilotage.flow.loops.wakeups import arrivals
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
-from pilotage.flow.wakeups import arrivals
-from pilotage.model.decision import Committed, Create, Decision, Move
-from pilotage.model.states import FIRST, JobState
-from pilotage.model.work import NewTask, TaskSpec
+from pilotage.model.documents.decision import Committed, Create, Decision, Move
+from pilotage.model.records.states import FIRST, JobState
+from pilotage.model.records.work import NewTask, TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing import NOW

@@ -11,11 +11,11 @@ from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import Changes
-from pilotage.model.documents import from_json, to_document, to_json
-from pilotage.model.federation import ComputingElement, GlobalShare
-from pilotage.model.states import JobState
-from pilotage.model.work import Measured, MergeSpec
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import from_json, to_document, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import ComputingElement, GlobalShare
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Measured, MergeSpec
 from pilotage.store import JobView
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.properties import examples

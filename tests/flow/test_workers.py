@@ -6,8 +6,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from pilotage.flow import workers
-from pilotage.flow.workers import PlaceBusy, Workers
+from pilotage.flow.outside import workers
+from pilotage.flow.outside.workers import PlaceBusy, Workers
 from tests.waiting import PATIENCE, wait_for
 
 

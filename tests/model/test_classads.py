@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.advertisements import parsed
-from pilotage.model.classad import ClassAdError, read
+from pilotage.model.records.advertisements import parsed
+from pilotage.model.values.classad import ClassAdError, read
 
 OPERANDS = st.sampled_from(
     ["MY.A", "TARGET.B", "C", "1", "2.5", '"x"', "true", "false", "undefined", "error", "0", "TARGET.L"]

@@ -1,9 +1,9 @@
 """Decisions about many records are committed part by part."""
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.decision_parts import parts
-from pilotage.model.moves import no_live_job
-from pilotage.model.states import JobState, TaskState
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.decision_parts import parts
+from pilotage.model.documents.moves import no_live_job
+from pilotage.model.records.states import JobState, TaskState
 from pilotage.testing import NOW
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Decision
-from pilotage.model.documents import json_schema
-from pilotage.model.federation import Federation
-from pilotage.model.work import TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.serialization import json_schema
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import TaskSpec
 from pilotage.simulation.scenario import Scenario
 
 SOURCE = Path(__file__).parents[2] / "src" / "pilotage"

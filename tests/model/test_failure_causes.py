@@ -7,10 +7,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.black_holes import Rest, rests
-from pilotage.model.constants import GuardConstants
-from pilotage.model.failure_causes import Place, TaskOutcomes, judged
-from pilotage.model.failures import Failure, allowed_attempts, outweighed
+from pilotage.model.records.constants import GuardConstants
+from pilotage.model.records.failures import Failure, allowed_attempts, outweighed
+from pilotage.model.rules.black_holes import Rest, rests
+from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 
 GUARD = GuardConstants()
 MAX_ATTEMPTS = 3

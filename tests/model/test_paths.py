@@ -3,7 +3,8 @@
 import pytest
 from pydantic import TypeAdapter
 
-from pilotage.model.paths import (
+from pilotage.model.records.work import FileName
+from pilotage.model.values.paths import (
     copy_path,
     is_copy,
     is_output,
@@ -13,7 +14,6 @@ from pilotage.model.paths import (
     path_in_job,
     scratch_path,
 )
-from pilotage.model.work import FileName
 
 
 def test_two_instances_never_use_the_same_path() -> None:

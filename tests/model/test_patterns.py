@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.patterns import literal_beginning, matcher
+from pilotage.model.values.patterns import literal_beginning, matcher
 
 
 @pytest.mark.parametrize(

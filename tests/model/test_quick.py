@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from pilotage.model.quick import quickly_made
+from pilotage.model.values.quick import quickly_made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

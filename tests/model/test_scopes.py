@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from pilotage.model.identity import Identity
-from pilotage.model.scopes import (
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import (
     default_scope,
     identifier,
     name_of,
@@ -13,7 +13,7 @@ from pilotage.model.scopes import (
     scopes_of,
     split_identifier,
 )
-from pilotage.model.types import FileName, Name, Scope
+from pilotage.model.values.types import FileName, Name, Scope
 
 NAMES = st.from_regex(TypeAdapter(Name).json_schema()["pattern"].replace("$", r"\Z"), fullmatch=True).filter(
     lambda name: len(name) <= 200

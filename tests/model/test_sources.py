@@ -1,7 +1,7 @@
 """From where a file is best brought to a storage: one rule for brokerage and staging (B5, B19)."""
 
-from pilotage.model.federation import Link, Storage
-from pilotage.model.sources import Sources
+from pilotage.model.records.federation import Link, Storage
+from pilotage.model.rules.sources import Sources
 from pilotage.testing import three_sites
 
 

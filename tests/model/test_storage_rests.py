@@ -1,7 +1,7 @@
 """Storages rest after deliveries that failed in a row, longer each time, and for an hour at most (F4)."""
 
-from pilotage.model.constants import StagingConstants
-from pilotage.model.storage_rests import FailedDelivery, StorageRest, resting_at, storage_rests
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.storage_rests import FailedDelivery, StorageRest, resting_at, storage_rests
 from pilotage.testing import NOW
 
 CONSTANTS = StagingConstants(failing_files=3, storage_rest=60)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers.contract import Rig
 from tests.conftest import locked_port
 from tests.waiting import wait_for

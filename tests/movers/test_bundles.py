@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.model.slot_parts import BUNDLE
-from pilotage.movers.lanes import Lanes
+from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.movers.local import LocalBackend
 from pilotage.movers.processes import WorkerProcesses
+from pilotage.movers.small_file_threads import Lanes
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 from tests.waiting import PATIENCE, wait_for

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers import call_processes, processes
 from pilotage.movers.call_records import CallOrder
 from pilotage.movers.processes import WorkerProcesses

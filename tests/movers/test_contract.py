@@ -8,8 +8,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from pilotage.model.federation import Storage
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import RunningCopy

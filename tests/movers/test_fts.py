@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pilotage.flow.calls.acceptance import faults
-from pilotage.model.federation import Storage, TransferService
-from pilotage.model.states import TransferState
-from pilotage.model.work import File, Transfer
+from pilotage.model.records.federation import Storage, TransferService
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import File, Transfer
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.fts import fts_jobs
 from pilotage.movers.fts.blame import fault_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers.fsspec_backend import FsspecBackend
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place, StorageError

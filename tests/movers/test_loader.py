@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers import loader, worker
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.ports import adapters

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers import ssh_reader
 from pilotage.movers.backend import LinkError, PathEntry, StorageOptionError
 from pilotage.movers.contract import violations

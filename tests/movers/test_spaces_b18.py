@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.movers import processes
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.observations import Fault
+from pilotage.model.records.observations import Fault
 from pilotage.movers import downloads, sftp_streams, xrootd_backend
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place

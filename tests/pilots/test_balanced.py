@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Create, Decision, Touch
-from pilotage.model.federation import DirectorConstants, Federation
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import NewPilot, Pilot
-from pilotage.model.world import JobCount, TaskQueue
+from pilotage.model.documents.decision import Create, Decision, Touch
+from pilotage.model.documents.world import JobCount, TaskQueue
+from pilotage.model.records.federation import DirectorConstants, Federation
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import NewPilot, Pilot
+from pilotage.model.values.identity import Identity
 from pilotage.pilots import director, rests
 from pilotage.pilots.lacking import note
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.model.constants import LoopConstants
-from pilotage.model.states import PilotState
-from pilotage.model.work import Pilot
+from pilotage.model.records.constants import LoopConstants
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
 from pilotage.pilots import matcher
 from pilotage.pilots.batch_waits import expected_wait, expected_waits, stay
 from pilotage.testing import NOW, federation, pilot, queue, request, world

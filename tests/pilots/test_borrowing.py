@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.borrowing import Borrowing, Candidacy
-from pilotage.model.decision import Decision
-from pilotage.model.failures import Failure
-from pilotage.model.federation import Federation, GlobalShare, Link, Storage
-from pilotage.model.states import JobState
-from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.work import File, Job
-from pilotage.model.world import JobCount, QueueReport, World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import JobCount, QueueReport, World
+from pilotage.model.records.borrowing import Borrowing, Candidacy
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.federation import Federation, GlobalShare, Link, Storage
+from pilotage.model.records.states import JobState
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.work import File, Job
 from pilotage.pilots.borrowing import BorrowableJob, chosen, offers, record, spares
 from pilotage.pilots.matcher import match
 from pilotage.pilots.readers import Readers

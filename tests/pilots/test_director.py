@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Begin, Create, Decision
-from pilotage.model.documents import to_json
-from pilotage.model.federation import ComputingElement, DirectorConstants
-from pilotage.model.identity import Identity
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.work import NewPilot, Pilot
-from pilotage.model.world import TaskQueue
+from pilotage.model.documents.decision import Begin, Create, Decision
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import TaskQueue
+from pilotage.model.records.federation import ComputingElement, DirectorConstants
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.work import NewPilot, Pilot
+from pilotage.model.values.identity import Identity
 from pilotage.pilots import director
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.constants import GenericIdentity, SubmitPool
-from pilotage.model.decision import Begin, Create, Decision
-from pilotage.model.federation import (
+from pilotage.model.documents.decision import Begin, Create, Decision
+from pilotage.model.documents.world import TaskQueue
+from pilotage.model.records.constants import GenericIdentity, SubmitPool
+from pilotage.model.records.federation import (
     ComputingElement,
     DirectorConstants,
     Federation,
     Server,
     Site,
 )
-from pilotage.model.identity import Identity
-from pilotage.model.observations import ListMatch, PoolReport, ServerReport, SilentServer
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.work import NewPilot, Pilot
-from pilotage.model.world import TaskQueue
+from pilotage.model.records.observations import ListMatch, PoolReport, ServerReport, SilentServer
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.work import NewPilot, Pilot
+from pilotage.model.values.identity import Identity
 from pilotage.pilots import director, list_match
 from pilotage.testing import ALICE, BOB, HOUR, NOW, federation, pilot, queue, requirements, world
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision, Touch
-from pilotage.model.documents import to_json
-from pilotage.model.federation import Federation, GlobalShare
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.model.world import JobCount, MatchRequest, World
+from pilotage.model.documents.decision import Decision, Touch
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import JobCount, MatchRequest, World
+from pilotage.model.records.federation import Federation, GlobalShare
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.values.identity import Identity
 from pilotage.pilots import matcher
 from pilotage.pilots.share_turns import ShareTurns
 from pilotage.pilots.task_queue_columns import Level, columns, draw

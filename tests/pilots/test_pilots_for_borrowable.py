@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.borrowing import BorrowableLine, Candidacy
-from pilotage.model.constants import BindingConstants
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import DirectorConstants, Federation
-from pilotage.model.states import PilotState
-from pilotage.model.work import NewPilot, Pilot
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.world import TaskQueue, World
+from pilotage.model.records.borrowing import BorrowableLine, Candidacy
+from pilotage.model.records.constants import BindingConstants
+from pilotage.model.records.federation import DirectorConstants, Federation
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.pilots import director
 from pilotage.pilots.pilots_for_borrowable import pilots_for_borrowable
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world

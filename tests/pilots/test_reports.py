@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision, Forget, Move, Touch
-from pilotage.model.documents import to_json
-from pilotage.model.failures import Failure
-from pilotage.model.scopes import personal_scope
-from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import File, Job, MergeSpec, Replica, Task
-from pilotage.model.world import Heartbeat, Output, Report, World
+from pilotage.model.documents.decision import Decision, Forget, Move, Touch
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import Heartbeat, Output, Report, World
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.states import AT_A_PILOT, JobState, PilotState
+from pilotage.model.records.work import File, Job, MergeSpec, Replica, Task
+from pilotage.model.values.scopes import personal_scope
 from pilotage.pilots import reports
 from pilotage.testing import NOW, job, pilot, task, world
 from pilotage.testing.moves import follow

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Decision, Forget
-from pilotage.model.states import JobState
-from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.world import Heartbeat, Report, StorageFault, World
+from pilotage.model.documents.decision import Decision, Forget
+from pilotage.model.documents.world import Heartbeat, Report, StorageFault, World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.pilots import reports
 from pilotage.testing import NOW, federation, job, pilot, queue, task, world
 

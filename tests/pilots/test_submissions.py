@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Move, Touch
-from pilotage.model.observations import PilotSighting, PilotSubmission
-from pilotage.model.states import PilotState as P
+from pilotage.model.documents.decision import Move, Touch
+from pilotage.model.records.observations import PilotSighting, PilotSubmission
+from pilotage.model.records.states import PilotState as P
 from pilotage.pilots.submissions import observed
 from pilotage.testing import NOW, pilot, world
 

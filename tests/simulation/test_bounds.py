@@ -2,9 +2,9 @@
 
 import pytest
 
-from pilotage.model.federation import ComputingElement, GlobalShare, Queue, QueueStatus
-from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import ComputingElement, GlobalShare, Queue, QueueStatus
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.simulation.bounds import (
     Ideal,
     earliest,

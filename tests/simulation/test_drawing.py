@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pilotage.cli.app import app
 from pilotage.federation.documents import write
-from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Link, Site
+from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Link, Site
 from pilotage.simulation.drawing import TooFewQueues, drawn
 from pilotage.simulation.reading import Case, read, virtual
 from pilotage.simulation.submissions import submissions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.model.states import JobState
+from pilotage.model.records.states import JobState
 from pilotage.simulation.idleness import Empty, Idleness, empty
 from pilotage.simulation.sites import SiteSlots
 

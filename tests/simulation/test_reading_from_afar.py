@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.matching import Matched
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import File, Job, Replica, Task, TaskSpec
+from pilotage.flow.matching.matching import Matched
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import File, Job, Replica, Task, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import PilotOrder
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.pilots import VirtualPilot

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from pilotage.cli.app import app
 from pilotage.federation.documents import checked
 from pilotage.federation.documents import read as read_document
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation
-from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.simulation.reading import read
 from pilotage.simulation.recording import EndedJob, RecordedTask, document_of, recorded
 from pilotage.simulation.scenario import Scenario

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from pilotage.cli.app import app
 from pilotage.federation.documents import write
-from pilotage.model.federation import Link
-from pilotage.model.states import JobState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Link
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, Replica
 from pilotage.simulation.policies import KNOWN
 from pilotage.simulation.replay import replay
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world

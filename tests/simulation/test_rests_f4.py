@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from pilotage.flow.calls import storages
-from pilotage.model.data import File, NewTransfer
-from pilotage.model.federation import Federation, Queue, Site, StagingConstants, Storage
-from pilotage.model.states import TransferState
+from pilotage.model.records.data import File, NewTransfer
+from pilotage.model.records.federation import Federation, Queue, Site, StagingConstants, Storage
+from pilotage.model.records.states import TransferState
 from pilotage.simulation.scenario import LinkBehaviour, Scenario, Spell, StorageBehaviour
 from pilotage.simulation.simulation import Simulation
 from pilotage.testing.stores import create

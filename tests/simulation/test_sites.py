@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from sqlalchemy import text
 
-from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
-from pilotage.model.identity import Identity
-from pilotage.model.work import MergeSpec, TaskSpec
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
+from pilotage.model.records.work import MergeSpec, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.simulation.idleness import slots
 from pilotage.simulation.metrics import metrics
 from pilotage.simulation.payloads import MERGE, SimulatedTask

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from pilotage.model.federation import ComputingElement, Federation
-from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.policies import KNOWN
 from pilotage.simulation.reading import virtual

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from pilotage.model.data import File, NewTransfer
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.federation import Federation, Link, Queue, Site, StagingConstants, Storage
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.records.data import File, NewTransfer
+from pilotage.model.records.federation import Federation, Link, Queue, Site, StagingConstants, Storage
 from pilotage.simulation.scenario import Scenario
 from pilotage.simulation.simulation import Simulation
 from pilotage.testing.stores import create

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pilotage.cli.app import app
 from pilotage.cli.simulating import _cell
-from pilotage.model.constants import BindingConstants
+from pilotage.model.records.constants import BindingConstants
 from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics
 from pilotage.simulation.outcomes import Unended

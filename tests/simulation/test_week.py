@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.documents import canonical_json
-from pilotage.model.federation import (
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.documents.serialization import canonical_json
+from pilotage.model.records.federation import (
     ComputingElement,
     DirectorConstants,
     Federation,
@@ -21,14 +21,14 @@ from pilotage.model.federation import (
     Storage,
     TimeoutConstants,
 )
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import InputFile, MergeSpec, TaskSpec
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import InputFile, MergeSpec, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import virtual
 from pilotage.simulation.scenario import LinkBehaviour, Scenario, SiteBehaviour, Spell
 from pilotage.simulation.simulation import Simulation
-from pilotage.store.records import RECORDS
+from pilotage.store.tables.records import RECORDS
 
 HOUR, DAY = 3600.0, 86400.0
 NAMES = ("north", "east", "south")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.states import TransferState as X
-from pilotage.model.transfer_counts import TransferCount
-from pilotage.model.transfer_limits import Room
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.rules.transfer_limits import Room
 from pilotage.staging.forecast import ShareLoad, deliveries_before, wait
 from pilotage.testing import three_sites, transfer
 

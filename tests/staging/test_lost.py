@@ -2,8 +2,8 @@
 
 import pytest
 
-from pilotage.model.states import JobState, is_allowed
-from pilotage.model.work import Job
+from pilotage.model.records.states import JobState, is_allowed
+from pilotage.model.records.work import Job
 from pilotage.staging import lost
 from pilotage.testing import job, replica, world
 

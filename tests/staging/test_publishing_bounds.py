@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from pilotage.model.catalogues import ExternalCatalogue, MappedStorage, OutputTerms
-from pilotage.model.decision import Move
-from pilotage.model.observations import PublicationSighting
-from pilotage.model.publications import Publication, published_name
-from pilotage.model.states import PublicationState
-from pilotage.model.work import File, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms
+from pilotage.model.records.observations import PublicationSighting
+from pilotage.model.records.publications import Publication, published_name
+from pilotage.model.records.states import PublicationState
+from pilotage.model.records.work import File, Replica
 from pilotage.staging.publishing import AT_ONCE, LONGEST_DELAY, MOST_FILES, begin, observed
 from pilotage.testing import NOW
 from pilotage.testing.worlds import federation

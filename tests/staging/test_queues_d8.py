@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Decision
-from pilotage.model.sources import Sources
-from pilotage.model.states import TransferState as X
-from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
-from pilotage.model.work import Replica, Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
+from pilotage.model.records.work import Replica, Transfer
+from pilotage.model.rules.sources import Sources
 from pilotage.staging import preparing, settle, slots
 from pilotage.testing import NOW, three_sites, transfer, world
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Decision, Forget, Move
-from pilotage.model.observations import DeliverySighting, Fault
-from pilotage.model.states import TransferState as X
-from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Forget, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.observations import DeliverySighting, Fault
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.work import Transfer
 from pilotage.staging import deliveries, preparing, retries, slots
 from pilotage.staging.sources_now import SourcesNow
 from pilotage.testing import NOW, file, replica, three_sites, transfer, world

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.model.federation import StagingConstants
-from pilotage.model.observations import DeliverySighting
-from pilotage.model.states import TransferState as X
-from pilotage.model.work import Transfer
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.observations import DeliverySighting
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.work import Transfer
 from pilotage.staging.retries import LONGEST_WAY, abandoned, after_deliveries, after_failure
 from pilotage.testing import NOW, replica, three_sites, transfer, world
 

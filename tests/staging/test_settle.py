@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.documents import canonical_json
-from pilotage.model.failures import Failure
-from pilotage.model.federation import Storage
-from pilotage.model.states import JobState as J
-from pilotage.model.states import TransferState as X
-from pilotage.model.states import is_allowed
-from pilotage.model.work import MergeSpec, NewTransfer, Replica
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.serialization import canonical_json
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.states import is_allowed
+from pilotage.model.records.work import MergeSpec, NewTransfer, Replica
 from pilotage.staging.settle import destination_of, settle
 from pilotage.testing import HOUR, NOW, file, job, replica, task, three_sites, transfer, world
 

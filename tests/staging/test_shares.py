@@ -10,14 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-from pilotage.model.decision import Decision, Touch
-from pilotage.model.documents import canonical_json
-from pilotage.model.federation import Link, StagingConstants
-from pilotage.model.identity import Identity
-from pilotage.model.slot_parts import BUNDLE
-from pilotage.model.states import TransferState as X
-from pilotage.model.transfers import base_priority, declared_sub_shares, share_of, transfer_priority
-from pilotage.model.work import Transfer
+from pilotage.model.documents.decision import Decision, Touch
+from pilotage.model.documents.serialization import canonical_json
+from pilotage.model.records.federation import Link, StagingConstants
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_shares import (
+    base_priority,
+    declared_sub_shares,
+    share_of,
+    transfer_priority,
+)
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.staging import unawaited
 from pilotage.staging.order import in_order
 from pilotage.staging.slots import start

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Decision
-from pilotage.model.federation import Link
-from pilotage.model.slot_parts import SMALL_FILE
-from pilotage.model.states import TransferState as X
-from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
-from pilotage.model.work import File, NewTransfer, Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Link
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
+from pilotage.model.records.work import File, NewTransfer, Replica
+from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.staging import preparing, settle, slots
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites

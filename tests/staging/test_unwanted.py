@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.data import CopiesSize, Copy
-from pilotage.model.decision import Begin, Forget
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Begin, Forget
+from pilotage.model.documents.world import World
+from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.staging.unwanted import remove
 from pilotage.testing import NOW, three_sites, world
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.model.advertisements import Advertisement, NewAdvertisement
-from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
-from pilotage.model.decision import Claim, Create
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.states import JobState as J
-from pilotage.model.work import NewPilot
+from pilotage.model.documents.decision import Claim, Create
+from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.work import NewPilot
 from pilotage.store import Store
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from pilotage.model.decision import Claim, Create
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState, State, TransferState
-from pilotage.model.work import File, NewPilot
+from pilotage.model.documents.decision import Claim, Create
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState, State, TransferState
+from pilotage.model.records.work import File, NewPilot
 from pilotage.store import Store
 from pilotage.testing.stores import (
     bring,

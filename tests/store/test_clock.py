@@ -6,10 +6,11 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from pilotage.model.step_names import PROVISION
+from pilotage.model.values.step_names import PROVISION
 from pilotage.server import runtime_of
-from pilotage.store import Store, iterations
+from pilotage.store import Store
 from pilotage.store.clock import DatabaseClock, MonotoneClock
+from pilotage.store.tables import iterations
 
 
 class Times:

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, NewJob, Replica
+from pilotage.model.documents.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState, TaskState, TransferState
+from pilotage.model.records.work import File, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import (

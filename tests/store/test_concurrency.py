@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from pilotage.model.states import JobState as J
+from pilotage.model.records.states import JobState as J
 from pilotage.store import Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from pilotage.model.counters import COUNTERS
-from pilotage.model.decision import Change, Claim, Create, Move, Value
-from pilotage.model.states import TRANSITIONS, Kind, State
-from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
+from pilotage.model.documents.decision import Change, Claim, Create, Move, Value
+from pilotage.model.records.counters import COUNTERS
+from pilotage.model.records.states import TRANSITIONS, Kind, State
+from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.counters import counts
-from pilotage.store.jobs import jobs
-from pilotage.store.records import RECORDS
-from pilotage.store.task_queues import LEVELS
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.records import RECORDS
+from pilotage.store.tables.task_queues import LEVELS
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import decision, new_transfer
 

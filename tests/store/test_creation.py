@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from pilotage.model.decision import Create
-from pilotage.model.states import JobState as J
-from pilotage.model.states import TransferState
-from pilotage.model.work import File, NewJob, NewTask, Replica, TaskSpec
+from pilotage.model.documents.decision import Create
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import File, NewJob, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
 from pilotage.testing import ALICE
 from pilotage.testing.stores import create, decision, move, moved, new_jobs, new_task, new_transfer, passage

@@ -2,9 +2,10 @@
 
 from sqlalchemy import Connection, bindparam, select
 
-from pilotage.store import Store, direct_statements
-from pilotage.store.federations import federations
-from pilotage.store.sets import among, raw_rows
+from pilotage.store import Store
+from pilotage.store.database import direct_statements
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.tables.federations import federations
 from pilotage.testing.stores import FEDERATION
 
 _VERSION = federations.c.version

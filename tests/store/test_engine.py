@@ -12,14 +12,14 @@ import tenacity
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
 
-from pilotage.model.decision import Create
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.states import JobState as J
-from pilotage.model.work import NewTask, TaskSpec
+from pilotage.model.documents.decision import Create
+from pilotage.model.records.states import JobState
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.work import NewTask, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-from pilotage.store.driver_errors import passes
-from pilotage.store.engine import Database, _is_committed
+from pilotage.store.database.driver_errors import passes
+from pilotage.store.database.engine import Database, _is_committed
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 from tests.waiting import PATIENCE
 
@@ -133,7 +133,7 @@ def test_connections_that_died_while_idle_are_replaced(postgresql: Store) -> Non
 
 
 def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilotage.store.engine.BUSY_TIMEOUT", 0.01)
+    monkeypatch.setattr("pilotage.store.database.engine.BUSY_TIMEOUT", 0.01)
     store = Store.open(sqlite_url)
     blocker = sqlite3.connect(
         sqlite_url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
@@ -146,7 +146,7 @@ def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.Monkey
         if len(failed) == 2:
             blocker.execute("COMMIT")
 
-    monkeypatch.setattr("pilotage.store.engine._tell", told)
+    monkeypatch.setattr("pilotage.store.database.engine._tell", told)
     assert create(store, TASK) == [1]
     assert failed == ["database is locked"] * 2
     blocker.close()
@@ -248,7 +248,7 @@ def test_writers_of_one_process_take_turns(store: Store) -> None:
 def test_writers_of_one_file_wait_for_each_other_and_never_meet_its_lock(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pilotage.store.engine.BUSY_TIMEOUT", 0.0)
+    monkeypatch.setattr("pilotage.store.database.engine.BUSY_TIMEOUT", 0.0)
     stores = [Store.open(sqlite_url) for _ in range(3)]
     task = new_task(stores[0])
 

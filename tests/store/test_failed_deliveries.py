@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from pilotage.model.decision import Forget
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.states import TransferState as X
-from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.work import File, Replica
+from pilotage.model.documents.decision import Forget
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.work import File, Replica
 from pilotage.staging import preparing
 from pilotage.store import Store
-from pilotage.store.failed_deliveries import KEPT, MOST_OF_AN_END
+from pilotage.store.tables.failed_deliveries import KEPT, MOST_OF_AN_END
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, decision, new_transfer
 

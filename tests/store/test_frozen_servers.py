@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from pilotage.store import Store, iterations
+from pilotage.store import Store
+from pilotage.store.tables import iterations
 from tests.waiting import PATIENCE
 
 FROZEN = """

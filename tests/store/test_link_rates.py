@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from pilotage.model.federation import Link
-from pilotage.model.sources import throughput_of
-from pilotage.model.states import TransferState as X
-from pilotage.model.work import File
+from pilotage.model.records.federation import Link
+from pilotage.model.records.states import TransferState as X
+from pilotage.model.records.work import File
+from pilotage.model.rules.sources import throughput_of
 from pilotage.store import Store
-from pilotage.store.link_rates import link_hours
-from pilotage.store.sets import raw_rows
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.tables.link_rates import link_hours
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, moved, new_transfer, passage
 

@@ -3,11 +3,11 @@
 import zlib
 from dataclasses import replace
 
-from pilotage.model.constants import LogConstants
-from pilotage.model.identity import Identity
-from pilotage.model.logs import KeptLog, LogKey, LogStream
+from pilotage.model.records.constants import LogConstants
+from pilotage.model.records.logs import KeptLog, LogKey, LogStream
+from pilotage.model.values.identity import Identity
 from pilotage.store import Store
-from pilotage.store.logs import usage_log
+from pilotage.store.tables.logs import usage_log
 from pilotage.testing import ALICE
 
 BOB = Identity(name="bob", vo=ALICE.vo)

@@ -14,12 +14,12 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, select, text
 from sqlalchemy.exc import DatabaseError
 
 from pilotage import store
-from pilotage.model.states import Kind
+from pilotage.model.records.states import Kind
 from pilotage.store import NewerStore, Store
-from pilotage.store.engine import Database
-from pilotage.store.history import decisions_of
-from pilotage.store.jobs import jobs
-from pilotage.store.records import with_all_indexes
+from pilotage.store.database.engine import Database
+from pilotage.store.tables.history import decisions_of
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.records import with_all_indexes
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, new_jobs
 

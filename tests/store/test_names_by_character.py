@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select, text
 
-from pilotage.model.work import File
+from pilotage.model.records.work import File
 from pilotage.store import Store
-from pilotage.store import catalogue as reads
-from pilotage.store.columns import begins, by_character
-from pilotage.store.files import files
+from pilotage.store.database.columns import begins, by_character
+from pilotage.store.tables.files import files
+from pilotage.store.views import catalogue as reads
 from pilotage.testing.stores import create
 
 NAMES = sorted(

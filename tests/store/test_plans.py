@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, text
 
-from pilotage.model.decision import Claim, Touch
-from pilotage.model.identity import Credential
-from pilotage.model.publications import NewPublication
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState, TransferState
-from pilotage.model.work import File
-from pilotage.model.world import Heartbeat, Report
-from pilotage.store import Store, direct_statements
-from pilotage.store.broker_facts import DISK_IO
-from pilotage.store.counters import counts
-from pilotage.store.held_jobs import held_by
-from pilotage.store.jobs import jobs
-from pilotage.store.live_work import LIVE_WORK
+from pilotage.model.documents.decision import Claim, Touch
+from pilotage.model.documents.world import Heartbeat, Report
+from pilotage.model.records.publications import NewPublication
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState, TransferState
+from pilotage.model.records.work import File
+from pilotage.model.values.identity import Credential
+from pilotage.store import Store
+from pilotage.store.commit.live_work import LIVE_WORK
+from pilotage.store.database import direct_statements
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.worlds.broker_facts import DISK_IO
+from pilotage.store.worlds.held_jobs import held_by
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,

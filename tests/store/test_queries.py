@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, Replica
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState, TaskState, TransferState
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.identity import Identity
 from pilotage.store import FederationRenamed, NoFederation, ReplicaView, Store
 from pilotage.testing import ALICE, BOB, NOW
 from pilotage.testing.stores import (

@@ -11,13 +11,13 @@ from hypothesis import given
 from sqlalchemy import create_engine, text
 
 from pilotage.brokerage.production import Production, Ranking, order
-from pilotage.model.decision import Asked, Candidates, Choice, Decision, Ordering, Refusal
-from pilotage.model.documents import to_json
-from pilotage.model.reasons import packed, unpacked
-from pilotage.model.states import JobState as J
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Asked, Candidates, Choice, Decision, Ordering, Refusal
+from pilotage.model.documents.reasons import packed, unpacked
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState as J
 from pilotage.store import Store
-from pilotage.store.reasons import choice_of, documents_of, facts_of
+from pilotage.store.tables.reasons import choice_of, documents_of, facts_of
 from pilotage.testing import NOW, federation, queue, task, world
 from pilotage.testing.stores import move, new_jobs, new_task
 from tests.brokerage.test_production_properties import relaxed, worlds

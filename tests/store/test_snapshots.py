@@ -5,13 +5,9 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.decision import Touch
-from pilotage.model.documents import to_json
-from pilotage.model.federation import Queue
-from pilotage.model.states import JobState as J
-from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
-from pilotage.model.world import (
+from pilotage.model.documents.decision import Touch
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import (
     Heartbeat,
     JobCount,
     JobUsage,
@@ -23,6 +19,10 @@ from pilotage.model.world import (
     TaskQueue,
     World,
 )
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import PilotState, TaskState, TransferState
+from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
 from pilotage.store import NoFederation, Store
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (

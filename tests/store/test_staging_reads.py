@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.model.federation import StagingConstants
-from pilotage.model.states import JobState as J
-from pilotage.model.states import TransferState
-from pilotage.model.work import File
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.states import JobState as J
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import File
 from pilotage.staging import preparing, settle
 from pilotage.store import Store
 from pilotage.testing import NOW

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select
 
-from pilotage.model.identity import Credential
-from pilotage.model.states import PilotState as P
+from pilotage.model.records.states import PilotState as P
+from pilotage.model.values.identity import Credential
 from pilotage.store import Store
-from pilotage.store.tokens import Tokens, tokens
+from pilotage.store.tables.tokens import Tokens, tokens
 from pilotage.testing import ALICE
 from pilotage.testing.stores import move, moved, new_pilot
 

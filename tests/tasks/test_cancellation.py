@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.states import LIVE_JOBS, JobState, TaskState, TransferState, is_allowed
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, TransferState, is_allowed
+from pilotage.model.records.work import Transfer
 from pilotage.tasks import cancellation
 from pilotage.testing import NOW, job, task, world
 

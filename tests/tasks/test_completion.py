@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.documents import to_json
-from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
-from pilotage.model.work import File, MergeSpec, NewJob, Requirements, Task
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, is_allowed
+from pilotage.model.records.work import File, MergeSpec, NewJob, Requirements, Task
 from pilotage.tasks import completion
 from pilotage.testing import ALICE, job, jobs_of, output_file, task, world
 

@@ -1,8 +1,8 @@
 """Quotas bound the work that has not ended, of a user and of a VO."""
 
-from pilotage.model.constants import QuotaConstants
-from pilotage.model.identity import Identity
-from pilotage.model.spec import InputFile, LiveWork, TaskSpec
+from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.spec import InputFile, LiveWork, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.tasks.quotas import Quota
 
 ALICE = Identity(name="alice", vo="ligo")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.federation import Queue, ScoutConstants
-from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
-from pilotage.model.work import File, InputFile, Job, Measured, MergeSpec, NewJob, Requirements, Task
-from pilotage.model.world import JobUsage, TaskCount, World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import JobUsage, TaskCount, World
+from pilotage.model.records.federation import Queue, ScoutConstants
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, is_allowed
+from pilotage.model.records.work import File, InputFile, Job, Measured, MergeSpec, NewJob, Requirements, Task
 from pilotage.tasks import completion, scouting, splitting
 from pilotage.testing import ALICE, job, jobs_of, task, world
 

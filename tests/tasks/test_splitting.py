@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.documents import to_json
-from pilotage.model.states import JobState, TaskState, is_allowed
-from pilotage.model.work import InputFile, InputPattern, NewJob, Requirements, Task
-from pilotage.model.world import TaskCount
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import TaskCount
+from pilotage.model.records.states import JobState, TaskState, is_allowed
+from pilotage.model.records.work import InputFile, InputPattern, NewJob, Requirements, Task
 from pilotage.store import Store
 from pilotage.tasks import splitting
 from pilotage.testing import ALICE, task, world

@@ -7,15 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision
-from pilotage.model.documents import to_json
-from pilotage.model.failures import Failure, Verdict
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage, TimeoutConstants
-from pilotage.model.identity import Identity
-from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
-from pilotage.model.timeouts import OUTCOMES, RULES
-from pilotage.model.work import Job, Pilot, Task, TaskSpec
-from pilotage.model.world import JobCount, QueueReport, World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import JobCount, QueueReport, World
+from pilotage.model.records.failures import Failure, Verdict
+from pilotage.model.records.federation import (
+    ComputingElement,
+    Federation,
+    Queue,
+    Site,
+    Storage,
+    TimeoutConstants,
+)
+from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
+from pilotage.model.records.work import Job, Pilot, Task, TaskSpec
+from pilotage.model.rules.timeouts import OUTCOMES, RULES
+from pilotage.model.values.identity import Identity
 from pilotage.watchdog import timeouts
 
 S, P = JobState, PilotState

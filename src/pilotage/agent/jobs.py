@@ -17,6 +17,7 @@ from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedE
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
+from .file_access import Ways
 from .held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail
 from .machine import now
@@ -24,7 +25,6 @@ from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .view import UNCONTAINED, SitePaths, View, view
-from .ways import Ways
 from .wire import AttemptLogs, MatchAnswer, Node, Output, Pair, Report, StorageFault
 
 log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from .attempt import (
     legal_path,
     legal_scratch,
 )
+from .file_access import Halt, Ways, is_storages_fault
 from .storage import OpenStorage, open_beneath
-from .ways import Halt, Ways, is_storages_fault
 from .wire import JobInput, Output, StorageFault
 
 log = logging.getLogger(__name__)

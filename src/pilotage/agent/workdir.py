@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
+from .file_access import Halt, Ways
 from .node import DEVICES_OF_PAYLOADS
 from .transfer import fetch
 from .trees import remove_tree
-from .ways import Halt, Ways
 
 
 def prepare(

@@ -13,7 +13,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from pilotage.model.identity import Credential, Identity, Role
+from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store import Store
 
 BELIEVED_FOR = 5.0

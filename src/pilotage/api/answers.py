@@ -10,7 +10,7 @@ from fastapi.utils import create_model_field
 
 from pilotage.federation import messages
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.model.documents import to_json
+from pilotage.model.documents.serialization import to_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from fastapi import APIRouter, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import datasets
-from pilotage.flow.own_catalogue import Edit
-from pilotage.model.identity import Credential
-from pilotage.model.scopes import default_scope, identifier, scopes_of, split_identifier
-from pilotage.model.types import DatasetName, FileName, Scope
+from pilotage.flow.outside.own_catalogue import Edit
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.scopes import default_scope, identifier, scopes_of, split_identifier
+from pilotage.model.values.types import DatasetName, FileName, Scope
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError
-from pilotage.store.datasets import DatasetVersion
+from pilotage.store.tables.datasets import DatasetVersion
 
 from .access import Person, actor
 from .answers import answer, documented

@@ -6,7 +6,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.types import Whole
+from pilotage.model.values.types import Whole
 from pilotage.store import Store
 
 PREFIX = "/api/v1"

@@ -12,8 +12,8 @@ from pydantic_core import core_schema
 
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault
-from pilotage.model.federation import Federation
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import TaskSpec
 
 T = TypeVar("T")
 

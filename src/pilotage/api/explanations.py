@@ -24,15 +24,14 @@ from pilotage.explain.layout import folded
 from pilotage.explain.words import plural
 from pilotage.flow.calls import borrowing_outlook, conditions, eligible_pilots, forwarded, throttled_jobs
 from pilotage.flow.runtime import Runtime
-from pilotage.model import site_limits
-from pilotage.model.borrowing import Borrowing, Comparison
-from pilotage.model.decision import Choice, DatedChoice
-from pilotage.model.federation import Queue
-from pilotage.model.job_files import FileOfJob
-from pilotage.model.logs import Point
-from pilotage.model.publications import author_of, is_own
-from pilotage.model.scopes import version_of
-from pilotage.model.states import (
+from pilotage.model.documents.decision import Choice, DatedChoice
+from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import Borrowing, Comparison
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.job_files import FileOfJob
+from pilotage.model.records.logs import Point
+from pilotage.model.records.publications import author_of, is_own
+from pilotage.model.records.states import (
     AT_A_PILOT,
     ENDED,
     TRANSFERS_AHEAD,
@@ -42,9 +41,10 @@ from pilotage.model.states import (
     TaskState,
     TransferState,
 )
-from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
-from pilotage.model.work import Pilot, Requirements, TaskSpec, Transfer
-from pilotage.model.world import World
+from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
+from pilotage.model.records.work import Pilot, Requirements, TaskSpec, Transfer
+from pilotage.model.rules import site_limits
+from pilotage.model.values.scopes import version_of
 from pilotage.pilots import batch_waits, list_match
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.identity import Credential
+from pilotage.model.values.identity import Credential
 
 from .access import KnownTokens, bearer_of
 from .guard import replayed

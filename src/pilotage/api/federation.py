@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance, federation_changes
-from pilotage.model.federation import ComputingElement, Federation
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.store import FederationRenamed
 
 from . import world_process

@@ -13,18 +13,18 @@ from pilotage.explain import publications
 from pilotage.federation import checks
 from pilotage.flow.calls import catalogue, corrections
 from pilotage.flow.calls.inputs import SCAN_TIME
-from pilotage.flow.file_readers import TooManyReaders
-from pilotage.model.catalogues import open_to
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.folders import OthersFilesError, may_list, not_yours, refuse_others
-from pilotage.model.identity import Credential
-from pilotage.model.paths import FILE_NAMES, is_copy, is_file_name, is_output
-from pilotage.model.patterns import literal_beginning, matcher
-from pilotage.model.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
-from pilotage.model.work import InputFile, Replica
+from pilotage.flow.outside.file_readers import TooManyReaders
+from pilotage.model.records.catalogues import open_to
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.work import InputFile, Replica
+from pilotage.model.rules.folders import OthersFilesError, may_list, not_yours, refuse_others
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.paths import FILE_NAMES, is_copy, is_file_name, is_output
+from pilotage.model.values.patterns import literal_beginning, matcher
+from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.ports.moving import StorageError, WrongPatternError
 from pilotage.store import FileConflict, ReplicaView, Store
-from pilotage.store.catalogue import CatalogueEntry
+from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person, actor
 from .answers import answer, documented

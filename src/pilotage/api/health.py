@@ -13,7 +13,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from pilotage.flow.isolation import words
+from pilotage.flow.loops.isolation import words
 from pilotage.flow.runtime import Runtime
 
 from .answers import answer

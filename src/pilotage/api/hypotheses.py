@@ -11,7 +11,7 @@ from pilotage.explain.comparison import FieldChange, WhatIf, side_by_side
 from pilotage.explain.layout import folded
 from pilotage.federation.faults import BadDocument
 from pilotage.flow.calls.what_if import Changes
-from pilotage.model.decision import Choice
+from pilotage.model.documents.decision import Choice
 
 from .answers import answer, faults_of
 

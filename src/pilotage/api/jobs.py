@@ -3,9 +3,9 @@
 from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.flow.calls import what_if
-from pilotage.model.identity import Credential
-from pilotage.model.logs import LogKey
-from pilotage.model.states import AT_A_PILOT
+from pilotage.model.records.logs import LogKey
+from pilotage.model.records.states import AT_A_PILOT
+from pilotage.model.values.identity import Credential
 from pilotage.store import JobDetails, Store
 
 from .access import Person, may_see

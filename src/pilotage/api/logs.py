@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field, model_validator
 
 from pilotage.agent.timeline import MOST_POINTS
 from pilotage.agent.wire import LONGEST_LOG
-from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
-from pilotage.model.types import FINITE, Whole
+from pilotage.model.records.logs import KeptLog, LogKey, LogStream, Point
+from pilotage.model.values.types import FINITE, Whole
 from pilotage.store import Store, StoredLog
-from pilotage.store.logs import NODE, USAGE, usage_log
+from pilotage.store.tables.logs import NODE, USAGE, usage_log
 
 from .dependencies import StoredInteger
 

@@ -10,10 +10,10 @@ from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Specificati
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
-from pilotage.model.logs import KeptLog, LogKey
-from pilotage.model.types import Whole
-from pilotage.model.work import Count, Megabytes, Seconds
-from pilotage.model.world import Report
+from pilotage.model.documents.world import Report
+from pilotage.model.records.logs import KeptLog, LogKey
+from pilotage.model.records.work import Count, Megabytes, Seconds
+from pilotage.model.values.types import Whole
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented

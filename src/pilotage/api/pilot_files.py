@@ -14,8 +14,8 @@ from starlette.requests import ClientDisconnect
 from pilotage.agent.wire import Access
 from pilotage.agent.wire import FileRequest as Wanted
 from pilotage.flow.calls import pilot_files
-from pilotage.flow.file_readers import TooManyReaders
-from pilotage.model.types import FileName, Whole
+from pilotage.flow.outside.file_readers import TooManyReaders
+from pilotage.model.values.types import FileName, Whole
 from pilotage.ports.moving import StorageError
 
 from .access import PilotId

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Response
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.logs import LogKey
-from pilotage.model.states import PilotState
-from pilotage.model.work import Name
+from pilotage.model.records.logs import LogKey
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Name
 from pilotage.pilots import list_match
 from pilotage.pilots.rests import QueueRest, empty_queues
 

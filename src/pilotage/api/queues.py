@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path, Response
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import DatedChoice
+from pilotage.model.documents.decision import DatedChoice
 
 from .access import FOR_PEOPLE
 from .answers import answer, documented

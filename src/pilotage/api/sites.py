@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 
 from pilotage.brokerage import PluginError
 from pilotage.flow.calls.site_views import QueueMatch, SiteState
-from pilotage.model.advertisements import MOST_BYTES
-from pilotage.model.classad import ClassAdError
-from pilotage.model.identity import Credential
+from pilotage.model.records.advertisements import MOST_BYTES
+from pilotage.model.values.classad import ClassAdError
+from pilotage.model.values.identity import Credential
 
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
 from .answers import answer, documented

@@ -6,9 +6,9 @@ from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import storages
-from pilotage.model.federation import Blacklisting
-from pilotage.model.storage_rests import StorageRest
-from pilotage.model.storage_spaces import FreeSpace
+from pilotage.model.records.federation import Blacklisting
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.records.storage_spaces import FreeSpace
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented

@@ -12,10 +12,10 @@ from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow.calls import cancel, lease, publications, submit, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
-from pilotage.model.identity import Credential
-from pilotage.model.states import LIVE_TASKS, JobState, TaskState
-from pilotage.model.types import FINITE
-from pilotage.model.work import Seconds, TaskSpec
+from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.work import Seconds, TaskSpec
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.types import FINITE
 from pilotage.store import Store, TaskDetails, TaskView
 
 from .access import Person, actor, may_see, owner_seen

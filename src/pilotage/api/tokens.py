@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
-from pilotage.model.identity import Credential, Identity
-from pilotage.model.types import FINITE
+from pilotage.model.values.identity import Credential, Identity
+from pilotage.model.values.types import FINITE
 from pilotage.store import PersonToken
 
 from .access import FOR_OPERATORS

@@ -7,9 +7,9 @@ from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.transfer_priorities import set_priorities
-from pilotage.model.scopes import scopes_of, split_identifier
-from pilotage.model.states import TransferState
-from pilotage.model.types import Whole
+from pilotage.model.records.states import TransferState
+from pilotage.model.values.scopes import scopes_of, split_identifier
+from pilotage.model.values.types import Whole
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented

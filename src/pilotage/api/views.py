@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from pilotage.model.work import Pilot, Transfer
+from pilotage.model.records.work import Pilot, Transfer
 from pilotage.pilots.rests import QueueRest
 from pilotage.store import JobView, OutputView, QueueView, ShareView, TaskView
 

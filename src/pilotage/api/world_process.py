@@ -12,7 +12,7 @@ from collections.abc import Generator
 from fastapi import HTTPException
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.documents import to_json
+from pilotage.model.documents.serialization import to_json
 from pilotage.store import Store
 
 PIECE = 1 << 18

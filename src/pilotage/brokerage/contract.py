@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from pilotage.model.decision import Choice, Decision, Move
-from pilotage.model.documents import from_json, to_json
-from pilotage.model.sources import Sources
-from pilotage.model.states import JobState
-from pilotage.model.work import NewTransfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Decision, Move
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import NewTransfer
+from pilotage.model.rules.sources import Sources
 
 from .plugin import Brokerage
 

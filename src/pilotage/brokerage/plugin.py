@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
 from pilotage.brokerage.engine.plugin_options import OptionError
-from pilotage.model.decision import Decision
-from pilotage.model.entry_point_groups import BROKERAGES
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.values.entry_point_groups import BROKERAGES
 
 __all__ = ["Brokerage", "OptionError", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]
 

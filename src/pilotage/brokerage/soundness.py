@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator
 from itertools import chain
 
-from pilotage.model.decision import Choice, Decision, Move
-from pilotage.model.states import JobState
-from pilotage.model.work import NewTransfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import NewTransfer
 
 from .plugin import PluginError
 

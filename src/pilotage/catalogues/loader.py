@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 
-from pilotage.model.catalogues import ExternalCatalogue
-from pilotage.model.federation import Federation
+from pilotage.model.records.catalogues import ExternalCatalogue
+from pilotage.model.records.federation import Federation
 from pilotage.ports import adapters
 from pilotage.ports.catalogue import CataloguePort
 

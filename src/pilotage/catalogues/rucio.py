@@ -17,11 +17,11 @@ from rucio.common.exception import (
     RucioException,
 )
 
-from pilotage.model.catalogues import ReplicationRule
-from pilotage.model.documents import from_document
-from pilotage.model.patterns import matcher
-from pilotage.model.types import CLOSED
-from pilotage.model.work import InputFile
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.records.catalogues import ReplicationRule
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.patterns import matcher
+from pilotage.model.values.types import CLOSED
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, OutputFile
 
 from .rucio_outputs import Rses, RucioOutputs

@@ -18,7 +18,7 @@ from rucio.common.exception import (
     UnsupportedOperation,
 )
 
-from pilotage.model.catalogues import ReplicationRule
+from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.ports.catalogue import CatalogueError, OutputFile
 
 Rses = Mapping[str, tuple[str, str]]

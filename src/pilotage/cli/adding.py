@@ -74,7 +74,7 @@ def _write(file: Path, records: Mapping[str, Any]) -> None:
     """Add records to the file, unless the federation would not be one any more."""
     from pilotage.federation import additions, documents
     from pilotage.federation.faults import BadDocument
-    from pilotage.model.federation import Federation
+    from pilotage.model.records.federation import Federation
 
     before = documents.read_text(file) if file.exists() else EMPTY
     _refuse_known(before, records["sites"][0]["name"], file)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pilotage.model.step_names import BROKER
+from pilotage.model.values.step_names import BROKER
 
 from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json, show_lines, width
 
 if TYPE_CHECKING:
-    from pilotage.model.work import TaskSpec
-    from pilotage.model.world import World
+    from pilotage.model.documents.world import World
+    from pilotage.model.records.work import TaskSpec
 
 app = typer.Typer()
 
@@ -81,7 +81,7 @@ def plan(
 def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     from pilotage.explain import plans
     from pilotage.flow import planning
-    from pilotage.model.documents import canonical_json
+    from pilotage.model.documents.serialization import canonical_json
 
     saved = _world(world)
     with _told(step, world, debug):
@@ -99,8 +99,8 @@ def _world(path: Path) -> "World":
 
     from pilotage.federation import text
     from pilotage.federation.documents import SourceFile, read
-    from pilotage.model.federation import Federation
-    from pilotage.model.world import World
+    from pilotage.model.documents.world import World
+    from pilotage.model.records.federation import Federation
 
     source = SourceFile.of(path)
     # What does not parse is read below as a world, which tells its faults.
@@ -163,7 +163,7 @@ def faults_of(answer: Any) -> list[tuple[int, str, str]]:
 
 
 def _asked_of_server(specs: Any) -> Any:
-    from pilotage.model.documents import to_document
+    from pilotage.model.documents.serialization import to_document
 
     from .client import Client
 
@@ -180,7 +180,7 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     from pilotage.explain.plans import PlannedTask
     from pilotage.flow.calls import preview, submit
     from pilotage.flow.calls.inputs import Lookup
-    from pilotage.model.documents import to_document
+    from pilotage.model.documents.serialization import to_document
     from pilotage.movers.loader import InstalledMovers
 
     world = _world(path)

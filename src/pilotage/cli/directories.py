@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from pilotage.model.paths import FILE_NAMES, OUTPUTS, is_file_name
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name
 from pilotage.movers.checksums import CHUNK, Checksum
 
 from .errors import BadInput

@@ -36,7 +36,7 @@ def draw_scenario(
     file says. The same file, number and seed give the same scenario. The two files are written over.
     """
     from pilotage.federation.documents import read
-    from pilotage.model.federation import Federation
+    from pilotage.model.records.federation import Federation
     from pilotage.simulation.drawing import TooFewQueues, drawn
 
     declared = read(Federation, federation)

@@ -36,7 +36,7 @@ def check(file: File, json_output: Json = False) -> None:
     from pilotage.federation.documents import read
     from pilotage.federation.faults import BadFile, field_name
     from pilotage.flow.calls import acceptance
-    from pilotage.model.federation import Federation
+    from pilotage.model.records.federation import Federation
 
     try:
         federation = read(Federation, file, acceptance.faults)
@@ -73,8 +73,8 @@ def load(
     What would lose running jobs, or files that are known, is refused, with what would work instead.
     """
     from pilotage.federation import documents
-    from pilotage.model.documents import to_document
-    from pilotage.model.federation import Federation
+    from pilotage.model.documents.serialization import to_document
+    from pilotage.model.records.federation import Federation
 
     from .client import Client
 

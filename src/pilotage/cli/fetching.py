@@ -86,7 +86,7 @@ def _place(file: Any) -> str:
 
 def _path(file: Any) -> str:
     """Return the path of an output in its job's directory."""
-    from pilotage.model.paths import is_file_name, path_in_job
+    from pilotage.model.values.paths import is_file_name, path_in_job
 
     # A server may be anybody's: the name of an output must be one that outputs can have.
     if not (isinstance(file["name"], str) and is_file_name(file["name"])):

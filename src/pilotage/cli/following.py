@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from pilotage.model.states import AT_A_PILOT, ENDED, JobState, TaskState
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
 
 from .errors import CommandFailure, Unreachable
 from .layout import visible

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
+from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
 
 from .configuration import has_store, settings, store_name, using_store
 from .errors import BadInput, CommandFailure
@@ -29,7 +29,7 @@ def archive(
 
     Runs on a machine that reaches the store itself, also while a server runs. Outputs stay where they are.
     """
-    from pilotage import archiving
+    from pilotage.flow.loops import archiving
     from pilotage.store import Store
 
     known = settings()

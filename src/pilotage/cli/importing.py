@@ -61,7 +61,7 @@ def import_federation(
 def _document(imported: "Imported", output: Path | None) -> dict[str, object]:
     from dataclasses import asdict
 
-    from pilotage.model.documents import to_document
+    from pilotage.model.documents.serialization import to_document
 
     federation = imported.federation
     return {

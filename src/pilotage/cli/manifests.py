@@ -7,10 +7,10 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_document
-from pilotage.model.paths import FILE_NAMES, is_file_name
-from pilotage.model.types import plain_checksum
-from pilotage.model.work import InputFile
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.paths import FILE_NAMES, is_file_name
+from pilotage.model.values.types import plain_checksum
 
 from .errors import BadInput
 from .output import one_line

@@ -41,8 +41,8 @@ def record(
     Commands, environments and payload files are not written. Tasks without a job that ended well are left
     out.
     """
-    from pilotage.model.documents import from_document
-    from pilotage.model.federation import Federation
+    from pilotage.model.documents.serialization import from_document
+    from pilotage.model.records.federation import Federation
     from pilotage.simulation.recording import document_of, recorded
 
     from .client import Client
@@ -81,8 +81,8 @@ def _write(document: dict[str, Any], file: Path) -> None:
 
 def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":
     """Tasks that were submitted since, newest first, with the first of their jobs that ended well."""
-    from pilotage.model.documents import from_document
-    from pilotage.model.work import TaskSpec
+    from pilotage.model.documents.serialization import from_document
+    from pilotage.model.records.work import TaskSpec
     from pilotage.simulation.recording import EndedJob, RecordedTask
 
     for view in _views(client, begin, most):

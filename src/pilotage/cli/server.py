@@ -62,7 +62,7 @@ def _run(
     from pilotage.federation.documents import read
     from pilotage.flow.calls import acceptance
     from pilotage.flow.calls.federation_changes import WorkInTheWay
-    from pilotage.model.federation import Federation
+    from pilotage.model.records.federation import Federation
 
     federation = read(Federation, declared, acceptance.faults) if declared else None
     _log_to_terminal()

@@ -138,8 +138,8 @@ def _draw(found: "Sequence[Trial]", folder: Path) -> None:
 def _replay(path: Path, scenario: Path | None, names: Sequence[str], json_output: bool) -> None:
     from pilotage.federation.documents import read
     from pilotage.federation.faults import BadDocument
-    from pilotage.model.documents import to_document
-    from pilotage.model.world import World
+    from pilotage.model.documents.serialization import to_document
+    from pilotage.model.documents.world import World
     from pilotage.simulation.replay import replay
 
     policies = _replayable(scenario, names)
@@ -196,7 +196,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _show(found: "Sequence[Trial]", json_output: bool) -> None:
-    from pilotage.model.documents import to_document
+    from pilotage.model.documents.serialization import to_document
     from pilotage.simulation.trials import NAMES, compared
 
     estimates = compared(found)

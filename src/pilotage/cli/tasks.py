@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import typer
 
-from pilotage.model.states import ENDED
+from pilotage.model.records.states import ENDED
 
 from .deciding import faults_of, references
 from .errors import BadInput, CommandFailure
@@ -76,7 +76,7 @@ def submit(
 def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
     """The server's answer to all tasks in one request: it takes all of them or none."""
     from pilotage.federation.documents import MOST_TASKS
-    from pilotage.model.documents import to_document
+    from pilotage.model.documents.serialization import to_document
 
     if len(specs) > MOST_TASKS:
         raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")

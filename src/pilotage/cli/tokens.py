@@ -113,7 +113,7 @@ def revoke(
 
 
 def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
-    from pilotage.model.identity import Credential, Identity
+    from pilotage.model.values.identity import Credential, Identity
     from pilotage.store import Store
 
     expires = None if seconds is None else time.time() + seconds

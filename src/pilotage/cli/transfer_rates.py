@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pilotage.explain.layout import folded
-from pilotage.model.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
 
 from .layout import lay_out
 from .output import Column, console, echo, plural

@@ -38,9 +38,9 @@ def _value(name: str, field: str, text: str, of_queue: bool) -> Any:
     """Text where the field holds text, and otherwise what YAML makes of it."""
     from pilotage.federation import text as yaml
     from pilotage.federation.faults import BadDocument
-    from pilotage.model.documents import json_schema
-    from pilotage.model.federation import Queue
-    from pilotage.model.work import TaskSpec
+    from pilotage.model.documents.serialization import json_schema
+    from pilotage.model.records.federation import Queue
+    from pilotage.model.records.work import TaskSpec
 
     fields = json_schema(Queue if of_queue else TaskSpec)["properties"]
     # YAML would make a number of 1e3 and a truth of true, where a name is meant.

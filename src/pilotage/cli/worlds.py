@@ -57,11 +57,11 @@ def schema(
     json_output: Json = False,  # noqa: ARG001 -- a schema is JSON with it and without
 ) -> None:
     """Print the JSON Schema of a document, which editors can check files with."""
-    from pilotage.model.decision import Decision
-    from pilotage.model.documents import schema_text
-    from pilotage.model.federation import Federation
-    from pilotage.model.work import TaskSpec
-    from pilotage.model.world import World
+    from pilotage.model.documents.decision import Decision
+    from pilotage.model.documents.serialization import schema_text
+    from pilotage.model.documents.world import World
+    from pilotage.model.records.federation import Federation
+    from pilotage.model.records.work import TaskSpec
     from pilotage.simulation.scenario import Scenario
 
     kinds: dict[SchemaName, type] = {

@@ -5,7 +5,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from pilotage.model.federation import ComputingElement
+from pilotage.model.records.federation import ComputingElement
 from pilotage.ports import adapters
 from pilotage.ports.computing import ComputingElementPort
 

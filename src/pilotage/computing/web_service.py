@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import requests
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from pilotage.model.urls import without_password
+from pilotage.model.values.urls import without_password
 
 TIMEOUTS = (20.0, 60.0)
 """Seconds to connect, and without a byte, before a service is given up."""

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice, Refusal, Value
-from pilotage.model.documents import from_document
+from pilotage.model.documents.decision import Choice, Refusal, Value
+from pilotage.model.documents.serialization import from_document
 
 from .summary import QueueSummary, table
 

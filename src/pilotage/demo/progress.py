@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pilotage.model.states import ENDED, LIVE_PILOTS, JobState
+from pilotage.model.records.states import ENDED, LIVE_PILOTS, JobState
 
 DONE = (JobState.MERGING, *ENDED["job"])
 PLAIN_PERIOD = 2.0

@@ -16,9 +16,9 @@ from typing import Any
 from rich.console import Console
 
 from pilotage.federation.documents import read, read_tasks
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation
-from pilotage.model.states import LIVE_TASKS, TaskState
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import LIVE_TASKS, TaskState
 
 from . import checking, service, standard_library, summary
 from .outcome import DemoOutcome, choice_of, document, show

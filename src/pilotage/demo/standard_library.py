@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.model.work import FileName
+from pilotage.model.records.work import FileName
 
 PREFIX = "python"
 _LEFT_OUT = frozenset(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from pilotage.model.federation import Queue
+from pilotage.model.records.federation import Queue
 
 Document = Mapping[str, Any]
 

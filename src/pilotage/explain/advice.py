@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import ceil, floor, log10
 from typing import cast
 
-from pilotage.model.decision import Asked, Refusal, Value
+from pilotage.model.documents.decision import Asked, Refusal, Value
 
 MARGIN = 1e-9
 """Part of what a queue has that is left over where the check's own arithmetic is not repeated exactly."""

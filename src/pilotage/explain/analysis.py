@@ -6,7 +6,7 @@ from itertools import repeat
 from math import inf, isfinite
 from typing import cast
 
-from pilotage.model.decision import Choice, DatedChoice, Mend, Refusal, Value
+from pilotage.model.documents.decision import Choice, DatedChoice, Mend, Refusal, Value
 
 from .advice import advised, asked_at, need_at
 from .words import number

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from pilotage.model.borrowing import Borrowing, Comparison
-from pilotage.model.spec import Binding
+from pilotage.model.records.borrowing import Borrowing, Comparison
+from pilotage.model.records.spec import Binding
 
 
 def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.model.decision import Choice
+from pilotage.model.documents.decision import Choice
 
 from .analysis import explain
 from .layout import Heading, table

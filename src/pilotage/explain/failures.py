@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pilotage.model.failures import ending_of
+from pilotage.model.records.failures import ending_of
 
 from .words import few, plural, shortened
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pilotage.model.failures import FailedAttempt
-from pilotage.model.states import JobState, State
+from pilotage.model.records.failures import FailedAttempt
+from pilotage.model.records.states import JobState, State
 
 from .words import moment
 

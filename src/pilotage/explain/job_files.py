@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.job_files import FileOfJob
-from pilotage.model.states import TransferState
-from pilotage.model.work import Transfer
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.job_files import FileOfJob
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Transfer
 
 from .words import ago
 

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pilotage.model.federation import Queue
-from pilotage.model.site_limits import Bounds
-from pilotage.model.states import WAITING_PILOTS, PilotState, State
-from pilotage.model.work import Pilot, Requirements
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.model.rules.site_limits import Bounds
 
 from .history import Event
 from .words import moment, plural

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
-from pilotage.model.transfer_queues import TRANSFER_QUEUES, TransferQueue
-from pilotage.model.work import NewPilot, Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Create, Decision, Forget, Move, Touch
+from pilotage.model.documents.world import World
+from pilotage.model.records.transfer_queues import TRANSFER_QUEUES, TransferQueue
+from pilotage.model.records.work import NewPilot, Requirements
 
 from .analysis import Explanation, explain
 from .layout import Heading, folded, table

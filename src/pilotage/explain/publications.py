@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from pilotage.model.publications import Publication, PublishedDataset, published_name
-from pilotage.model.states import LIVE_TASKS, PublicationState, TaskState
+from pilotage.model.records.publications import Publication, PublishedDataset, published_name
+from pilotage.model.records.states import LIVE_TASKS, PublicationState, TaskState
 
 from .words import ago, plural
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pilotage.model.decision import Choice, Refusal
-from pilotage.model.failures import ending_of
-from pilotage.model.queue_condition import QueueCondition
-from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, PilotState
-from pilotage.model.storage_spaces import FreeSpace
+from pilotage.model.documents.decision import Choice, Refusal
+from pilotage.model.records.failures import ending_of
+from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, PilotState
+from pilotage.model.records.storage_spaces import FreeSpace
+from pilotage.model.rules.queue_condition import QueueCondition
 
 from .advice import need_at
 from .analysis import explain, obstacles

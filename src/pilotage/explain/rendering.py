@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pilotage.model.decision import Choice, DatedChoice
+from pilotage.model.documents.decision import Choice, DatedChoice
 
 from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
 from .words import few, moment, number, plural, shortened

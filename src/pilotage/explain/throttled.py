@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from pilotage.model.job_rooms import JobQuota
+from pilotage.model.rules.job_rooms import JobQuota
 
 from .words import moment, plural
 

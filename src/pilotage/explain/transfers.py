@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.model.federation import StagingConstants
-from pilotage.model.states import TransferState
-from pilotage.model.storage_rests import StorageRest
-from pilotage.model.transfer_counts import TransferCount
-from pilotage.model.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
-from pilotage.model.transfers import base_priority
-from pilotage.model.work import Transfer
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_shares import base_priority
 
 from .history import Event
 from .words import ago, moment, plural

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pilotage.model.logs import Point
+from pilotage.model.records.logs import Point
 
 _BARS = " ▁▂▃▄▅▆▇█"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from pilotage.model.decision import Value
+from pilotage.model.documents.decision import Value
 
 MOST_RUNS = 10
 """Runs of record numbers that are shown at most."""

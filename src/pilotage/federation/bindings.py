@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.spec import TaskSpec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.values.identity import Identity
 
 from .faults import Fault
 

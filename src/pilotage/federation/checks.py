@@ -7,16 +7,16 @@ from importlib.metadata import entry_points
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from pilotage.model import fairshare
-from pilotage.model.entry_point_groups import BROKERAGES
-from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Queue
-from pilotage.model.folders import others_files
-from pilotage.model.identity import Identity
-from pilotage.model.paths import is_output
-from pilotage.model.ranking import RankError, rank
-from pilotage.model.stations import stations_of
-from pilotage.model.transfers import declared_sub_shares
-from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Queue
+from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.rules.folders import others_files
+from pilotage.model.rules.stations import stations_of
+from pilotage.model.rules.transfer_shares import declared_sub_shares
+from pilotage.model.values import fairshare
+from pilotage.model.values.entry_point_groups import BROKERAGES
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.paths import is_output
+from pilotage.model.values.ranking import RankError, rank
 
 from . import classads
 from .bindings import binding_faults

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from pilotage.model import advertisements, classad
-from pilotage.model.federation import Federation
-from pilotage.model.spec import TaskSpec
+from pilotage.model.records import advertisements
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.values import classad
 
 from .faults import Fault, Path
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_json, to_document
-from pilotage.model.federation import Federation
-from pilotage.model.work import TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import from_json, to_document
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import TaskSpec
 
 from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name

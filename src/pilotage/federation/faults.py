@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pilotage.model.urls import hidden
+from pilotage.model.values.urls import hidden
 
 Path = tuple[str | int, ...]
 

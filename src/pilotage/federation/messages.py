@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pilotage.model.documents import json_schema
-from pilotage.model.types import OUTPUT_DATASET
-from pilotage.model.urls import hidden
+from pilotage.model.documents.serialization import json_schema
+from pilotage.model.values.types import OUTPUT_DATASET
+from pilotage.model.values.urls import hidden
 
 from .faults import Fault, Path
 

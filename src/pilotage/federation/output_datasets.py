@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from pilotage.model.catalogues import ExternalCatalogue, OutputTerms
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.publications import output_storages, split_dataset
-from pilotage.model.scopes import personal_scope
-from pilotage.model.types import LONGEST_DATASET_NAME
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.catalogues import ExternalCatalogue, OutputTerms
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.publications import output_storages, split_dataset
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import personal_scope
+from pilotage.model.values.types import LONGEST_DATASET_NAME
 
 from .faults import Fault, Path
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_json
+from pilotage.model.documents.serialization import from_json
 
 from .faults import Fault, Path
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from pilotage.model.paths import INPUTS, RESERVED
-from pilotage.model.software import ArchitectureError, parse_architecture
-from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
+from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
+from pilotage.model.values.paths import INPUTS, RESERVED
+from pilotage.model.values.software import ArchitectureError, parse_architecture
 
 from . import classads
 from .faults import MOST_FAULTS, Fault, Path, repeated

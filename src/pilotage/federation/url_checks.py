@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pilotage.model.federation import Federation
-from pilotage.model.urls import url_fault
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.urls import url_fault
 
 from .faults import Fault, Path
 

@@ -6,10 +6,10 @@ from itertools import chain, islice
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_document
-from pilotage.model.software import ArchitectureError, parse_architecture
-from pilotage.model.work import Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.documents.world import World
+from pilotage.model.records.work import Requirements
+from pilotage.model.values.software import ArchitectureError, parse_architecture
 
 from .checks import brokerages, federation_faults
 from .faults import MOST_FAULTS, Fault

@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any
 
 from pilotage import brokerage
-from pilotage.model.federation import Federation
+from pilotage.model.records.federation import Federation
 
 
 class Brokerages:

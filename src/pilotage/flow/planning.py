@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from pilotage.model.decision import Decision
-from pilotage.model.foreseen import foreseen
-from pilotage.model.joining import joined
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.merged_decisions import joined
+from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.world import World
 
 from .brokerages import Brokerages
 from .steps import step

@@ -5,35 +5,35 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pilotage.model.catalogues import ExternalCatalogue
-from pilotage.model.federation import Federation
-from pilotage.model.step_names import ADVERTISE, PROVISION, PUBLISH, STAGE, SURVEY
+from pilotage.model.records.catalogues import ExternalCatalogue
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.step_names import ADVERTISE, PROVISION, PUBLISH, STAGE, SURVEY
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
-from pilotage.ports.inbox import Inbox
 from pilotage.ports.moving import Movers
+from pilotage.ports.operator_file import Inbox
 from pilotage.ports.presence import Presence, Unnamed
 from pilotage.store import Store
 
 from .brokerages import Brokerages
-from .catalogues import Catalogues
-from .catalogues import Load as LoadCatalogue
-from .deliveries import Deliveries
-from .elements import Elements, Load
-from .file_readers import MOST_OF_PILOTS, FileReaders
-from .headway import Headway
-from .log_readers import LogReaders
-from .own_catalogue import OwnCatalogue
+from .loops.broker_read_plan import Headway
+from .loops.set_aside import SetAside
+from .loops.wakeups import Wakeable, Wakeups
+from .matching.idle_timeouts import Staying
+from .outside.catalogues import Catalogues
+from .outside.catalogues import Load as LoadCatalogue
+from .outside.deliveries import Deliveries
+from .outside.elements import Elements, Load
+from .outside.file_readers import MOST_OF_PILOTS, FileReaders
+from .outside.log_readers import LogReaders
+from .outside.own_catalogue import OwnCatalogue
+from .outside.publishing import Publishing
+from .outside.spaces import Spaces
+from .outside.workers import Workers, WorkersPort
 from .passes import Pass
-from .publishing import Publishing
-from .set_aside import SetAside
-from .spaces import Spaces
-from .staying import Staying
-from .wakeups import Wakeable, Wakeups
-from .workers import Workers, WorkersPort
 
 if TYPE_CHECKING:
-    from .matching import Matching
+    from .matching.matching import Matching
 
 
 def system_seed() -> int:
@@ -100,7 +100,7 @@ class Runtime:
     @cached_property
     def matching(self) -> "Matching":
         """The memory of matches, made for the first of them, since it brings numpy along."""
-        from .matching import Matching
+        from .matching.matching import Matching
 
         return Matching(self.store)
 

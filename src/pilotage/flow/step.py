@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.decision_parts import parts
-from pilotage.model.foreseen import foreseen
-from pilotage.model.joining import joined, parted
-from pilotage.model.states import Kind, State
-from pilotage.model.subjects import Subject
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.documents.decision_parts import parts
+from pilotage.model.documents.merged_decisions import joined, parted
+from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.subjects import Subject
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import Kind, State
 from pilotage.store import concerns_records
 
 from .brokerages import Brokerages
-from .isolation import Trials
+from .loops.isolation import Trials
 from .passes import Pass
 
 if TYPE_CHECKING:

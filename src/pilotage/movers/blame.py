@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pilotage.model.observations import Fault
+from pilotage.model.records.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
 from .carriers import CarrierError

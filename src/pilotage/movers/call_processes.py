@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.ports.moving import Delivered, Readable, StorageError
 
 from .call_records import MESSAGE, CallOrder, ReceivedBytes, call_code

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.ports.moving import ScanLimits, Space, StorageError, WrongFileError, WrongPatternError
 
 from .worker import fingerprint

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader
 

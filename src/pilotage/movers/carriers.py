@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from pilotage.model.entry_point_groups import TRANSFER_SERVICES
-from pilotage.model.federation import TransferService
-from pilotage.model.observations import Fault
+from pilotage.model.records.federation import TransferService
+from pilotage.model.records.observations import Fault
+from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
 from pilotage.ports import adapters
 from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
 

@@ -6,7 +6,7 @@ from time import monotonic
 
 from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
-from pilotage.model.types import plain_checksum
+from pilotage.model.values.types import plain_checksum
 from pilotage.ports.moving import AlteredFileError, Delivered, Progress, Readable, WrongFileError
 
 CHUNK = 1 << 20

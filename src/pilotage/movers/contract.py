@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from pilotage.model.federation import Storage
-from pilotage.model.paths import COPIES
+from pilotage.model.records.federation import Storage
+from pilotage.model.values.paths import COPIES
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place, StorageError
 
 CONTENT = bytes(range(256)) * 12_000

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from pilotage.model.paths import scratch_path
+from pilotage.model.values.paths import scratch_path
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, offers

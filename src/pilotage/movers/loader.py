@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from typing import cast
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader
 

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from itertools import groupby, islice
 from typing import cast
 
-from pilotage.model.federation import Storage
-from pilotage.model.slot_parts import SMALL_FILE
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Abilities,

@@ -6,10 +6,10 @@ from fnmatch import fnmatchcase
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_document
-from pilotage.model.federation import Storage
-from pilotage.model.paths import FILE_NAMES, OUTPUTS
-from pilotage.model.work import InputFile
+from pilotage.model.documents.serialization import from_document
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS
 from pilotage.ports.moving import ScanLimits, StorageError, WrongPatternError, is_below
 
 from .backend import Backend, LinkError, PathEntry

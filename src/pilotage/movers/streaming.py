@@ -7,10 +7,10 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 from uuid import uuid4
 
-from pilotage.model.federation import Storage, TransferService
-from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
-from pilotage.model.slot_parts import SMALL_FILE
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Storage, TransferService
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch
+from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
     PER_VO,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pilotage.model.federation import Storage
-from pilotage.model.slot_parts import SMALL_FILE
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Delivered,
@@ -20,7 +20,7 @@ from pilotage.ports.moving import (
     StorageError,
 )
 
-from .lanes import Lanes
+from .small_file_threads import Lanes
 
 log = logging.getLogger(__name__)
 

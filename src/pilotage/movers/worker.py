@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 from zlib import crc32
 
-from pilotage.model.federation import TransferService
+from pilotage.model.records.federation import TransferService
 from pilotage.ports import adapters
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 

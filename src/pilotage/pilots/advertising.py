@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 
-from pilotage.model.advertisements import Advertisement, Constant, NewAdvertisement
-from pilotage.model.decision import Create, Decision
-from pilotage.model.observations import ServerReport
-from pilotage.model.step_names import ADVERTISE
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import Advertisement, Constant, NewAdvertisement
+from pilotage.model.records.observations import ServerReport
+from pilotage.model.values.step_names import ADVERTISE
 
 
 def due(world: World) -> list[tuple[str, Advertisement | None]]:

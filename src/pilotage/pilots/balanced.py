@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Queue
-from pilotage.model.identity import Identity
-from pilotage.model.states import AT_A_PILOT, WAITING_PILOTS, PilotState
-from pilotage.model.work import Pilot, PilotKind, Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
+from pilotage.model.records.work import Pilot, PilotKind, Requirements
+from pilotage.model.values.identity import Identity
 
 from .apportionment import Floats, Ints
 from .demand import Demand, is_believed

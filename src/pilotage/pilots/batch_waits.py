@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from pilotage.model.constants import LoopConstants
-from pilotage.model.federation import Queue
-from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
-from pilotage.model.work import Pilot
+from pilotage.model.records.constants import LoopConstants
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.work import Pilot
 
 from .task_queues import by_queue, starts_pilots
 

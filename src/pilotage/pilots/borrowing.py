@@ -5,11 +5,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from pilotage.model import global_shares, site_limits
-from pilotage.model.borrowing import CAUSES, Borrowing
-from pilotage.model.decision import Claim, Move
-from pilotage.model.federation import Queue
-from pilotage.model.site_limits import (
+from pilotage.model.documents.decision import Claim, Move
+from pilotage.model.documents.world import MatchRequest, World
+from pilotage.model.records.borrowing import CAUSES, Borrowing
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.rules import global_shares, site_limits
+from pilotage.model.rules.site_limits import (
     ANY_NUMBER,
     NO_BOUNDS,
     NOBODY,
@@ -18,10 +22,6 @@ from pilotage.model.site_limits import (
     jobs_there,
     queues_by_site,
 )
-from pilotage.model.spec import Binding
-from pilotage.model.states import UNSTARTED_JOBS, JobState
-from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.model.world import MatchRequest, World
 
 from .predictions import Prediction, Predictions
 from .readers import Readers

@@ -1,10 +1,10 @@
 """Refuse pilots that cannot contain payloads at queues that insist on it."""
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.federation import Queue
-from pilotage.model.states import PilotState
-from pilotage.model.step_names import MATCH
-from pilotage.model.work import Pilot
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.step_names import MATCH
 
 COMPLETE = frozenset({"bubblewrap", "namespaces", "landlock"})
 """Ways that keep files and signals from payloads; what a pilot calls otherwise keeps less, or nothing."""

@@ -1,8 +1,8 @@
 """Lifetimes of the credentials of pilots (P9)."""
 
-from pilotage.model.constants import DirectorConstants
-from pilotage.model.states import PilotState
-from pilotage.model.work import Pilot
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
 
 LIFETIME = 5 * 86400.0
 """Seconds that a pilot's credential lasts, unless it is renewed (P9)."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pilotage.model.constants import DirectorConstants
-from pilotage.model.federation import Queue
-from pilotage.model.states import WAITING_PILOTS
-from pilotage.model.work import Pilot, Requirements
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.documents.world import TaskQueue, World
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import WAITING_PILOTS
+from pilotage.model.records.work import Pilot, Requirements
 
 from .apportionment import Floats, Ints
 from .task_queues import element_of, holds_room, seconds_at, starts_pilots

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from numpy.random import Generator
 
-from pilotage.model.advertisements import Advertisement
-from pilotage.model.decision import Begin, Create, Decision
-from pilotage.model.site_limits import Bounds, all_bounds
-from pilotage.model.step_names import PROVISION
-from pilotage.model.work import NewPilot, Pilot, Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Begin, Create, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.work import NewPilot, Pilot, Requirements
+from pilotage.model.rules.site_limits import Bounds, all_bounds
+from pilotage.model.values.step_names import PROVISION
 
 from . import balanced, formula
 from .demand import Demand, demand

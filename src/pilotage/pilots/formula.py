@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pilotage.model.step_names import PROVISION
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.values.step_names import PROVISION
 
 from .demand import Demand, believed_waiting, most_waiting
 from .wants import Wants

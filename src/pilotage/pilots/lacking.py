@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pilotage.model.decision import Decision, Touch
-from pilotage.model.step_names import MATCH
-from pilotage.model.work import Pilot, Requirements
+from pilotage.model.documents.decision import Decision, Touch
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.model.values.step_names import MATCH
 
 NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
     "GPUs": lambda wanted: wanted.gpus > 0,

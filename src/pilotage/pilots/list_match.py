@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from pilotage.model.federation import Queue
-from pilotage.model.observations import ListMatch, SilentServer
-from pilotage.model.work import Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.observations import ListMatch, SilentServer
+from pilotage.model.records.work import Requirements
 
 from .servers import OpenServer, names
 from .task_queues import element_of, size, starts_pilots

@@ -8,14 +8,14 @@ from math import inf
 
 import numpy as np
 
-from pilotage.model.black_holes import Rest, rests
-from pilotage.model.decision import Change, Decision, Move
-from pilotage.model.federation import Queue
-from pilotage.model.site_limits import queues_by_site
-from pilotage.model.states import LIVE_PILOTS, JobState
-from pilotage.model.step_names import MATCH
-from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.model.world import MatchRequest, World
+from pilotage.model.documents.decision import Change, Decision, Move
+from pilotage.model.documents.world import MatchRequest, World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import LIVE_PILOTS, JobState
+from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.rules.black_holes import Rest, rests
+from pilotage.model.rules.site_limits import queues_by_site
+from pilotage.model.values.step_names import MATCH
 
 from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers, room

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from numpy.random import Generator
 
-from pilotage.model.decision import Claim
-from pilotage.model.federation import Queue
-from pilotage.model.identity import Identity
-from pilotage.model.work import NewPilot, PilotKind, Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Claim
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import NewPilot, PilotKind, Requirements
+from pilotage.model.values.identity import Identity
 
 from .list_match import Answers
 from .pools import Pools

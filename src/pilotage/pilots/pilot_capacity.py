@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from pilotage.model.advertisements import Advertisement
-from pilotage.model.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
-from pilotage.model.decision import Claim
-from pilotage.model.federation import Queue
-from pilotage.model.site_limits import ANY_NUMBER, Bounds, match_claim
-from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
-from pilotage.model.work import Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Claim
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.work import Pilot
+from pilotage.model.rules.site_limits import ANY_NUMBER, Bounds, match_claim
 
 from .apportionment import Floats, Ints, apportion
 from .demand import Demand, is_believed

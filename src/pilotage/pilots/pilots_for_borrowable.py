@@ -8,9 +8,9 @@ from math import ceil
 import numpy as np
 from numpy.random import Generator
 
-from pilotage.model.federation import Queue
-from pilotage.model.states import LIVE_PILOTS
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.documents.world import TaskQueue, World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import LIVE_PILOTS
 
 from .apportionment import apportion
 from .batch_waits import expected_wait

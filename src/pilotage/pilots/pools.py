@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from numpy.random import Generator
 
-from pilotage.model.work import Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.work import Requirements
 
 
 class Pools:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from pilotage.model.expected_runs import expected_run
-from pilotage.model.federation import Queue
-from pilotage.model.sources import Sources, throughput_of
-from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
-from pilotage.model.work import Job, JobKind, Task
-from pilotage.model.world import QueueReport, World
+from pilotage.model.documents.world import QueueReport, World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+from pilotage.model.records.work import Job, JobKind, Task
+from pilotage.model.rules.expected_runs import expected_run
+from pilotage.model.rules.sources import Sources, throughput_of
 
 MEGABYTE = 1e6
 

@@ -3,18 +3,18 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
-from pilotage.model.failures import Failure, allowed_attempts, ending_of, outweighed
-from pilotage.model.identity import Identity
-from pilotage.model.logs import KeptLog, LogKey
-from pilotage.model.moves import JobMoves, Wait
-from pilotage.model.outputs import missing, taken
-from pilotage.model.paths import output_name
-from pilotage.model.scopes import identifier, name_of, personal_scope
-from pilotage.model.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
-from pilotage.model.step_names import MATCH
-from pilotage.model.work import File, Job, Pilot, Replica, Task
-from pilotage.model.world import Heartbeat, Output, Report, World
+from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
+from pilotage.model.documents.moves import JobMoves, Wait
+from pilotage.model.documents.world import Heartbeat, Output, Report, World
+from pilotage.model.records.failures import Failure, allowed_attempts, ending_of, outweighed
+from pilotage.model.records.logs import KeptLog, LogKey
+from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
+from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.outputs import missing, taken
+from pilotage.model.values.paths import output_name
+from pilotage.model.values.scopes import identifier, name_of, personal_scope
+from pilotage.model.values.step_names import MATCH
 
 from .storage_faults import StorageFaults
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pilotage.model.constants import DirectorConstants, longer_each_time
-from pilotage.model.failing_pilots import FINE, LeftAlone
-from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
-from pilotage.model.work import Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import DirectorConstants, longer_each_time
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.records.work import Pilot
+from pilotage.model.rules.failing_pilots import FINE, LeftAlone
 
 from .lacking import NEEDS, made_for
 from .task_queues import by_queue

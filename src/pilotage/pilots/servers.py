@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from pilotage.model.failing_pilots import after_failures, made_since
-from pilotage.model.federation import Queue
-from pilotage.model.ranking import rank
-from pilotage.model.work import Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import Pilot
+from pilotage.model.rules.failing_pilots import after_failures, made_since
+from pilotage.model.values.ranking import rank
 
 from .rests import room
 from .task_queues import element_of

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pilotage.model import global_shares
-from pilotage.model.federation import GlobalShare
-from pilotage.model.states import AT_A_PILOT
-from pilotage.model.world import JobCount
+from pilotage.model.documents.world import JobCount
+from pilotage.model.records.federation import GlobalShare
+from pilotage.model.records.states import AT_A_PILOT
+from pilotage.model.rules import global_shares
 
 
 class ShareTurns:

@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from pilotage.model.decision import Forget
-from pilotage.model.moves import Wait
-from pilotage.model.scopes import name_of
-from pilotage.model.storage_rests import End, FailedDelivery, one_line, resting_at, tried_again
-from pilotage.model.work import Job, Pilot
-from pilotage.model.world import Report, World
+from pilotage.model.documents.decision import Forget
+from pilotage.model.documents.moves import Wait
+from pilotage.model.documents.world import Report, World
+from pilotage.model.records.storage_rests import End, FailedDelivery, one_line, resting_at, tried_again
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.values.scopes import name_of
 
 
 class StorageFaults:
     """Faults of storages that pilots' reports tell.
 
     A pilot is believed of its queue's own storage, and of what is read from others to there; of that again
-    only where others agree (:func:`~pilotage.model.storage_rests.storage_rests`).
+    only where others agree (:func:`~pilotage.model.records.storage_rests.storage_rests`).
     """
 
     def __init__(self, world: World, homes: Mapping[str, str]) -> None:

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 
-from pilotage.model.decision import Change, Decision, Move, Touch, Value
-from pilotage.model.observations import PilotSighting
-from pilotage.model.states import PILOTS_AT_A_SITE, PilotState
-from pilotage.model.step_names import PROVISION
-from pilotage.model.work import Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Change, Decision, Move, Touch, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.observations import PilotSighting
+from pilotage.model.records.states import PILOTS_AT_A_SITE, PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.step_names import PROVISION
 
 LONGEST_WAITS = 300
 """Characters that are kept of why a pilot is not started."""

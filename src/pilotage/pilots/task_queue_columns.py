@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Queue
-from pilotage.model.identity import Identity
-from pilotage.model.work import Pilot, Requirements
-from pilotage.model.world import MatchRequest
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import Pilot, Requirements
+from pilotage.model.values.identity import Identity
 
 from .share_turns import ShareTurns
 from .task_queues import is_open, walltime_left, walltime_needed

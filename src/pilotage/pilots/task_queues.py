@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from pilotage.model.constants import DirectorConstants
-from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
-from pilotage.model.identity import Identity
-from pilotage.model.states import WAITING_PILOTS
-from pilotage.model.work import Pilot, PilotKind, Requirements
-from pilotage.model.world import MatchRequest
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
+from pilotage.model.records.states import WAITING_PILOTS
+from pilotage.model.records.work import Pilot, PilotKind, Requirements
+from pilotage.model.values.identity import Identity
 
 CLOSED = ("offline", "paused")
 """Statuses in which a queue starts nothing: it is given no pilots, and the pilots there are given no jobs."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pilotage.model.black_holes import Rest, Scope, scopes
+from pilotage.model.rules.black_holes import Rest, Scope, scopes
 
 JUDGED_AFTER = 60.0
 """Seconds beyond ``guard.fast`` after which a try that has not failed opens its place."""

@@ -8,7 +8,7 @@ from math import nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
 
 from .apportionment import Floats, Ints
 from .share_turns import ShareTurns

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.states import WAITING_PILOTS, PilotState
-from pilotage.model.work import Pilot, Requirements
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import WAITING_PILOTS, PilotState
+from pilotage.model.records.work import Pilot, Requirements
 
 from .task_queues import could_run
 

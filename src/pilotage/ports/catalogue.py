@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotage.model.catalogues import ReplicationRule
-from pilotage.model.work import InputFile
+from pilotage.model.records.catalogues import ReplicationRule
+from pilotage.model.records.work import InputFile
 
 MOST_FOUND = 100_000
 """Files of a catalogue that one pattern or one dataset of a task may stand for."""

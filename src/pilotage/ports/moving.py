@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pilotage.model.catalogues import ExternalCatalogue, moving_scope
-from pilotage.model.federation import Storage, TransferService
-from pilotage.model.observations import Fault
-from pilotage.model.paths import copy_path
-from pilotage.model.scopes import is_of_vo, split_identifier
-from pilotage.model.slot_parts import BUNDLE
-from pilotage.model.work import File, InputFile, Transfer
+from pilotage.model.records.catalogues import ExternalCatalogue, moving_scope
+from pilotage.model.records.federation import Storage, TransferService
+from pilotage.model.records.observations import Fault
+from pilotage.model.records.work import File, InputFile, Transfer
+from pilotage.model.values.paths import copy_path
+from pilotage.model.values.scopes import is_of_vo, split_identifier
+from pilotage.model.values.slot_parts import BUNDLE
 
 PER_VO = "vos"
 """The option of a storage with further options, credentials above all, by VO."""

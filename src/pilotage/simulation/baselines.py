@@ -10,15 +10,15 @@ from pilotage.brokerage.engine.decision_draft import Downloads
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns
 from pilotage.brokerage.production.cycle import Production
-from pilotage.flow.borrowing import BorrowableJobs
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.matching import Matching
+from pilotage.flow.matching.borrowing import BorrowableJobs
+from pilotage.flow.matching.matching import Matching
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Candidates, Choice, Decision, Move
-from pilotage.model.federation import Queue
-from pilotage.model.spec import Binding
-from pilotage.model.states import JobState
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Candidates, Choice, Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import JobState
 from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.store import Store
 

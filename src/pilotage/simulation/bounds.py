@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation, GlobalShare
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation, GlobalShare
 
 from .scenario import Scenario
 

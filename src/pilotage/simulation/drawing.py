@@ -8,8 +8,9 @@ from math import log
 from typing import Any
 
 from pilotage.flow.calls.preview import preview
-from pilotage.model.documents import to_document
-from pilotage.model.federation import (
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import (
     UNKNOWN_CORE_POWER,
     ComputingElement,
     Federation,
@@ -18,8 +19,7 @@ from pilotage.model.federation import (
     Site,
     Storage,
 )
-from pilotage.model.work import InputFile, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.records.work import InputFile, TaskSpec
 
 from .drawn_jobs import SHORT, expected
 from .recording import given

@@ -3,7 +3,7 @@
 from math import exp, log
 from statistics import NormalDist
 
-from pilotage.model.spec import MOST_JOBS
+from pilotage.model.records.spec import MOST_JOBS
 
 from .scenario import GeneratedWork
 

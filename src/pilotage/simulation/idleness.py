@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, func, select
 
-from pilotage.model.counters import JOBS_BY_TASK
-from pilotage.model.federation import Federation
-from pilotage.model.states import JobState
-from pilotage.store.counters import counts
-from pilotage.store.sets import raw_rows
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import JobState
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.tables.counters import counts
 
 from .replay import WAITING
 from .sites import SiteSlots, VirtualSite

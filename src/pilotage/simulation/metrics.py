@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pilotage.model.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED
 
 from .bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
 from .idleness import Empty

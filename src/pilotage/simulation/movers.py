@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.observations import Fault
-from pilotage.model.scopes import name_of
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.observations import Fault
+from pilotage.model.records.work import InputFile
+from pilotage.model.values.scopes import name_of
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Abilities,

@@ -10,10 +10,10 @@ from sqlalchemy import Select, func, select
 
 from pilotage.explain.analysis import obstacles
 from pilotage.flow.steps.broker import place, plugins
-from pilotage.model.states import ENDED, JobState, TaskState
-from pilotage.model.types import DESCRIBED
-from pilotage.store.jobs import is_live, jobs
-from pilotage.store.tasks import tasks
+from pilotage.model.records.states import ENDED, JobState, TaskState
+from pilotage.model.values.types import DESCRIBED
+from pilotage.store.tables.jobs import is_live, jobs
+from pilotage.store.tables.tasks import tasks
 
 from .simulation import BEGIN, Simulation
 

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from pilotage.model.identity import Identity
-from pilotage.model.work import JobKind, TaskSpec
+from pilotage.model.records.work import JobKind, TaskSpec
+from pilotage.model.values.identity import Identity
 
 MERGE = 600.0
 """HS23 s of a merge job: a minute on a core of 10 HS23."""

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
-from pilotage.flow.matching import Matched
+from pilotage.flow.matching.matching import Matched
 from pilotage.flow.runtime import Runtime
-from pilotage.model.work import Pilot
-from pilotage.model.world import Heartbeat, MatchRequest
+from pilotage.model.documents.world import Heartbeat, MatchRequest
+from pilotage.model.records.work import Pilot
 from pilotage.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
 

@@ -6,15 +6,15 @@ from functools import cache, partial
 from random import Random
 from typing import Protocol
 
-from pilotage.flow.calls.readings import Readings
-from pilotage.flow.matching import Matched
-from pilotage.model.federation import Storage
-from pilotage.model.outputs import example
-from pilotage.model.scopes import name_of
-from pilotage.model.step_names import REBIND
-from pilotage.model.timeouts import lease_of
-from pilotage.model.work import Job, Pilot, Task
-from pilotage.model.world import Heartbeat, MatchRequest, Output, Report
+from pilotage.flow.calls.input_sources import Readings
+from pilotage.flow.matching.matching import Matched
+from pilotage.model.documents.world import Heartbeat, MatchRequest, Output, Report
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import Job, Pilot, Task
+from pilotage.model.rules.timeouts import lease_of
+from pilotage.model.values.outputs import example
+from pilotage.model.values.scopes import name_of
+from pilotage.model.values.step_names import REBIND
 from pilotage.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
 

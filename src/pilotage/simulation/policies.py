@@ -10,10 +10,10 @@ from pilotage.federation.faults import BadDocument, Fault, Path
 from pilotage.federation.messages import unknown_field
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
-from pilotage.model.documents import to_document
-from pilotage.model.federation import Federation
-from pilotage.model.step_names import LIFT, REBIND, SURVEY
-from pilotage.model.types import CLOSED
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.step_names import LIFT, REBIND, SURVEY
+from pilotage.model.values.types import CLOSED
 
 LEAVABLE = frozenset({REBIND, LIFT})
 """Steps without which a simulation still ends."""

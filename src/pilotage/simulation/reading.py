@@ -9,8 +9,8 @@ from pilotage.federation import checks, documents
 from pilotage.federation.documents import SourceFile
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
-from pilotage.model.federation import ComputingElement, Federation
-from pilotage.model.work import InputFile
+from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.records.work import InputFile
 
 from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed

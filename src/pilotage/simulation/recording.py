@@ -8,10 +8,10 @@ from math import ceil, log
 from statistics import median, pstdev
 from typing import Any
 
-from pilotage.model.documents import to_document
-from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation
-from pilotage.model.types import DESCRIBED
-from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation
+from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.values.types import DESCRIBED
 
 from .scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
 

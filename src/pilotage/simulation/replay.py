@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pilotage.flow.planning import plan
-from pilotage.model.states import UNSTARTED_JOBS, JobState
-from pilotage.model.step_names import BROKER
-from pilotage.model.types import DESCRIBED
-from pilotage.model.work import Job
-from pilotage.model.world import JobCount, World
+from pilotage.model.documents.world import JobCount, World
+from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.work import Job
+from pilotage.model.values.step_names import BROKER
+from pilotage.model.values.types import DESCRIBED
 
 from .policies import Policy, changed
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.model.types import (
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.types import (
     CLOSED,
     FINITE,
     Count,
@@ -20,7 +21,6 @@ from pilotage.model.types import (
     Slots,
     Whole,
 )
-from pilotage.model.work import TaskSpec
 
 from .policies import Policy
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pilotage.flow.calls.storages import rests
 from pilotage.flow.runtime import Runtime
-from pilotage.model.sources import Sources
+from pilotage.model.rules.sources import Sources
 
 from .clock import VirtualClock
 from .journal import Journal

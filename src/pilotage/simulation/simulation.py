@@ -8,18 +8,18 @@ from math import floor, inf
 from sqlalchemy import func, select
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
-from pilotage.flow.workers import Inline
-from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
-from pilotage.model.sources import Sources
-from pilotage.model.states import TaskState
-from pilotage.model.step_names import BROKER, SPLIT, STAGE
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
+from pilotage.model.records.states import TaskState
+from pilotage.model.rules.sources import Sources
+from pilotage.model.values.step_names import BROKER, SPLIT, STAGE
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
-from pilotage.store.columns import is_state
-from pilotage.store.sets import raw_rows
-from pilotage.store.tasks import tasks as task_table
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.tables.tasks import tasks as task_table
 
 from .baselines import adopt
 from .clock import VirtualClock

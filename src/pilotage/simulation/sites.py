@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 from .pilots import VirtualPilot

@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.spec import MOST_JOBS
-from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import MOST_JOBS
+from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.values.identity import Identity
 
 from .drawn_jobs import SHORT
 from .payloads import SimulatedTask

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from pilotage.model.federation import Federation, Queue
-from pilotage.model.spec import TaskSpec
+from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.spec import TaskSpec
 
 from .payloads import SimulatedTask
 

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pilotage.model.decision import Change, Decision, Touch
-from pilotage.model.observations import DeliverySighting
-from pilotage.model.states import TransferState
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Change, Decision, Touch
+from pilotage.model.documents.world import World
+from pilotage.model.records.observations import DeliverySighting
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Transfer
 
 from . import rested, retries
 from .sources_now import SourcesNow

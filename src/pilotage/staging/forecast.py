@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 
-from pilotage.model.constants import StagingConstants
-from pilotage.model.states import TransferState
-from pilotage.model.transfer_counts import TransferCount
-from pilotage.model.transfer_limits import Room
-from pilotage.model.transfers import base_priority
-from pilotage.model.work import Transfer
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_limits import Room
+from pilotage.model.rules.transfer_shares import base_priority
 
 from .shares import apportion
 

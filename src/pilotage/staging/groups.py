@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from pilotage.model.decision import Creation, Move, Value
-from pilotage.model.states import TransferState
-from pilotage.model.work import Transfer
+from pilotage.model.documents.decision import Creation, Move, Value
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Transfer
 
 
 def move(

@@ -1,10 +1,10 @@
 """Jobs with an input that is gone for good: no storage has it any more, so no queue could ever run them."""
 
-from pilotage.model.decision import Decision, Value
-from pilotage.model.moves import JobMoves
-from pilotage.model.states import JobState
-from pilotage.model.work import Job
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Value
+from pilotage.model.documents.moves import JobMoves
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Job
 
 
 def fail(world: World) -> Decision:

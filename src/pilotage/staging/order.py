@@ -4,14 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pilotage.model.constants import StagingConstants
-from pilotage.model.slot_parts import BUNDLE, parts_of, whole
-from pilotage.model.states import TRANSFERS_AHEAD
-from pilotage.model.transfer_limits import Room
-from pilotage.model.transfer_queues import FINISHING, PREPARING, TransferQueue
-from pilotage.model.transfers import base_priority
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.records.states import TRANSFERS_AHEAD
+from pilotage.model.records.transfer_queues import FINISHING, PREPARING, TransferQueue
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_limits import Room
+from pilotage.model.rules.transfer_shares import base_priority
+from pilotage.model.values.slot_parts import BUNDLE, parts_of, whole
 
 from .sources_now import SourcesNow
 

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 
-from pilotage.model.decision import Decision, Move, Value
-from pilotage.model.states import TRANSFERS_AHEAD, TransferState
-from pilotage.model.storage_rests import resting_at
-from pilotage.model.transfer_queues import PREPARING
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.records.storage_rests import resting_at
+from pilotage.model.records.transfer_queues import PREPARING
+from pilotage.model.records.work import Transfer
 
 from .groups import move
 from .slots import Slots

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from pilotage.model.catalogues import ExternalCatalogue, OutputTerms
-from pilotage.model.decision import Decision, Move, Value
-from pilotage.model.observations import PublicationSighting
-from pilotage.model.paths import is_copy
-from pilotage.model.publications import Publication, is_own, split_dataset
-from pilotage.model.states import PublicationState
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.catalogues import ExternalCatalogue, OutputTerms
+from pilotage.model.records.observations import PublicationSighting
+from pilotage.model.records.publications import Publication, is_own, split_dataset
+from pilotage.model.records.states import PublicationState
+from pilotage.model.values.paths import is_copy
 
 AT_ONCE = 2
 """Datasets of one catalogue that are worked on at the same time, each by one call."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pilotage.model.decision import Forget, Move
-from pilotage.model.observations import Fault
-from pilotage.model.storage_rests import FailedDelivery, StorageRest, one_line
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Forget, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.observations import Fault
+from pilotage.model.records.storage_rests import FailedDelivery, StorageRest, one_line
+from pilotage.model.records.work import Transfer
 
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pilotage.model.decision import Change, Decision, Forget, Move, Value
-from pilotage.model.federation import StagingConstants
-from pilotage.model.observations import DeliverySighting
-from pilotage.model.states import TransferState
-from pilotage.model.work import Replica, Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Change, Decision, Forget, Move, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import StagingConstants
+from pilotage.model.records.observations import DeliverySighting
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Replica, Transfer
 
 from .groups import move
 from .rested import noted, silence

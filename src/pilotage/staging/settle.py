@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pilotage.model.decision import Creation, Decision, Move, Value
-from pilotage.model.failures import allowed_attempts
-from pilotage.model.moves import JobMoves
-from pilotage.model.paths import copy_path, path_in_job, scratch_path
-from pilotage.model.publications import NewPublication, is_own
-from pilotage.model.sources import outputs_at
-from pilotage.model.states import UNFINISHED_TRANSFERS, JobState, TransferState
-from pilotage.model.transfer_queues import FINISHING
-from pilotage.model.transfers import CANCEL_GRACE, base_priority, share_of, transfer_priority
-from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Creation, Decision, Move, Value
+from pilotage.model.documents.moves import JobMoves
+from pilotage.model.documents.world import World
+from pilotage.model.records.failures import allowed_attempts
+from pilotage.model.records.publications import NewPublication, is_own
+from pilotage.model.records.states import UNFINISHED_TRANSFERS, JobState, TransferState
+from pilotage.model.records.transfer_queues import FINISHING
+from pilotage.model.records.work import File, Job, NewTransfer, Replica, Task, Transfer
+from pilotage.model.rules.sources import outputs_at
+from pilotage.model.rules.transfer_shares import CANCEL_GRACE, base_priority, share_of, transfer_priority
+from pilotage.model.values.paths import copy_path, path_in_job, scratch_path
 
 from .groups import move
 from .slots import Slots

@@ -7,14 +7,14 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import Any
 
-from pilotage.model.counters import TRANSFERS_BY_SHARE
-from pilotage.model.decision import Change, Claim, Decision, Move, Touch, Value
-from pilotage.model.slot_parts import parts_of, whole
-from pilotage.model.states import TRANSFERS_AHEAD, TransferState
-from pilotage.model.transfer_limits import Place, Room
-from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Change, Claim, Decision, Move, Touch, Value
+from pilotage.model.documents.world import World
+from pilotage.model.records.counters import TRANSFERS_BY_SHARE
+from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.transfer_limits import Place, Room
+from pilotage.model.values.slot_parts import parts_of, whole
 
 from .order import ActiveShare, active_shares
 from .shares import apportion

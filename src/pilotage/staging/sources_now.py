@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 
-from pilotage.model.sources import Sources
-from pilotage.model.states import TransferState
-from pilotage.model.transfer_limits import Room
-from pilotage.model.transfer_queues import PREPARING, TransferQueue
-from pilotage.model.unable_ways import UnableWays
-from pilotage.model.work import Transfer
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.transfer_queues import PREPARING, TransferQueue
+from pilotage.model.records.unable_ways import UnableWays
+from pilotage.model.records.work import Transfer
+from pilotage.model.rules.sources import Sources
+from pilotage.model.rules.transfer_limits import Room
 
 
 class SourcesNow:

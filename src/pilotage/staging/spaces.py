@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import Storage
-from pilotage.model.observations import SpaceSighting
-from pilotage.model.step_names import SURVEY
-from pilotage.model.storage_spaces import GIGABYTE, StorageSpace
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.observations import SpaceSighting
+from pilotage.model.records.storage_spaces import GIGABYTE, StorageSpace
+from pilotage.model.values.step_names import SURVEY
 
 
 def due(world: World) -> list[Storage]:

@@ -1,8 +1,8 @@
 """Downloads in a queue that nobody waits for any more (D2)."""
 
-from pilotage.model.decision import Decision
-from pilotage.model.states import QUEUED_TRANSFERS, TransferState
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import QUEUED_TRANSFERS, TransferState
 
 from .groups import move
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from pilotage.model.copies_quotas import Counted, quota, usage
-from pilotage.model.data import Copy
-from pilotage.model.decision import Begin, Decision, Forget
-from pilotage.model.scopes import split_identifier
-from pilotage.model.step_names import CLEAN
-from pilotage.model.work import Replica
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Begin, Decision, Forget
+from pilotage.model.documents.world import World
+from pilotage.model.records.data import Copy
+from pilotage.model.records.work import Replica
+from pilotage.model.rules.copies_quotas import Counted, quota, usage
+from pilotage.model.values.scopes import split_identifier
+from pilotage.model.values.step_names import CLEAN
 
 
 def remove(world: World) -> Decision:

@@ -1,8 +1,8 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
-from .archive import Slice
-from .driver_errors import concerns_records
-from .errors import (
+from .commit.archive import Slice
+from .database.driver_errors import concerns_records
+from .database.errors import (
     ArchivedElsewhere,
     DatasetTaken,
     FederationRenamed,
@@ -15,17 +15,17 @@ from .errors import (
     StoreError,
     TooBroad,
 )
-from .federations import FederationFile
-from .files import OutputView, ReplicaView
-from .history import EventView
-from .jobs import JobDetails, JobView
-from .logs import StoredLog
-from .queues import QueueView, ShareView
-from .set_aside import SetAsideRecord
 from .store import Store
-from .tasks import TaskDetails, TaskView
-from .tokens import PersonToken
-from .waiting import Waiting
+from .tables.federations import FederationFile
+from .tables.files import OutputView, ReplicaView
+from .tables.history import EventView
+from .tables.jobs import JobDetails, JobView
+from .tables.logs import StoredLog
+from .tables.set_aside import SetAsideRecord
+from .tables.tasks import TaskDetails, TaskView
+from .tables.tokens import PersonToken
+from .views.queues import QueueView, ShareView
+from .worlds.waiting import Waiting
 
 __all__ = [
     "ArchivedElsewhere",

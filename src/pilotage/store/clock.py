@@ -9,11 +9,11 @@ from operator import itemgetter
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from .engine import Database
-from .federations import federations
-from .iterations import iterations
-from .pilots import pilots
-from .tasks import tasks
+from .database.engine import Database
+from .tables.federations import federations
+from .tables.iterations import iterations
+from .tables.pilots import pilots
+from .tables.tasks import tasks
 
 log = logging.getLogger(__name__)
 

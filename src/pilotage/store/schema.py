@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from .errors import NewerStore
+from .database.errors import NewerStore
 from .migrations import functions
-from .records import with_all_indexes
+from .tables.records import with_all_indexes
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION = """

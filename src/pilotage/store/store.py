@@ -3,35 +3,37 @@
 import secrets
 from collections.abc import Callable, Collection
 
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.federation import Federation
-from pilotage.model.federation_changes import WorkThere
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.records.federation import Federation
+from pilotage.model.rules.federation_changes import WorkThere
 
-from . import iterations, schema, work_there
-from .archive import Archive
-from .batch_waits import PilotWaits
-from .catalogue import Catalogue
+from . import schema
 from .clock import Clock, clock_of
-from .commit import Commit, check, is_light, meanings
-from .counters import fold
-from .datasets import Datasets
-from .decisions import candidates_alone, documents
-from .engine import Database
-from .errors import NoFederation
-from .federations import FederationFile, Federations
-from .heartbeats import Heartbeats
-from .history import Entries, Meanings
-from .live_pilots import LivePilots
-from .logs import Logs
-from .matches import Matches
-from .notices import Notices
-from .publication_queries import PublicationQueries
-from .queries import Queries
-from .set_aside import SetAsideRecords
-from .snapshots import Snapshots
-from .tasks import SpecCache
-from .tokens import Tokens
-from .transfer_queries import TransferQueries
+from .commit.archive import Archive
+from .commit.commit import Commit, check, is_light, meanings
+from .commit.heartbeats import Heartbeats
+from .database.engine import Database
+from .database.errors import NoFederation
+from .database.notices import Notices
+from .matching.matches import Matches
+from .tables import iterations
+from .tables.batch_waits import PilotWaits
+from .tables.counters import fold
+from .tables.datasets import Datasets
+from .tables.decisions import candidates_alone, documents
+from .tables.federations import FederationFile, Federations
+from .tables.history import Entries, Meanings
+from .tables.logs import Logs
+from .tables.set_aside import SetAsideRecords
+from .tables.tasks import SpecCache
+from .tables.tokens import Tokens
+from .views.catalogue import Catalogue
+from .views.publications import PublicationQueries
+from .views.queries import Queries
+from .views.transfers import TransferQueries
+from .worlds import work_there
+from .worlds.live_pilots import LivePilots
+from .worlds.snapshots import Snapshots
 
 Listener = Callable[[Decision, Committed], None]
 

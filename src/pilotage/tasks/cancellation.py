@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.moves import no_live_job
-from pilotage.model.paths import maker
-from pilotage.model.scopes import name_of
-from pilotage.model.states import (
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.moves import no_live_job
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import (
     LIVE_JOBS,
     LIVE_TASKS,
     UNFINISHED_TRANSFERS,
@@ -16,7 +15,8 @@ from pilotage.model.states import (
     TaskState,
     TransferState,
 )
-from pilotage.model.world import World
+from pilotage.model.values.paths import maker
+from pilotage.model.values.scopes import name_of
 
 _ENDS: dict[Kind, State] = {
     "task": TaskState.CANCELLED,

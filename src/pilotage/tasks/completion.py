@@ -3,13 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.moves import task_failed
-from pilotage.model.publications import NewPublication
-from pilotage.model.states import JOBS_AT_WORK, JobState, TaskState
-from pilotage.model.step_names import FINISH
-from pilotage.model.work import File, Job, NewJob, Requirements, Task
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.moves import task_failed
+from pilotage.model.documents.world import World
+from pilotage.model.records.publications import NewPublication
+from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.records.work import File, Job, NewJob, Requirements, Task
+from pilotage.model.values.step_names import FINISH
 
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task failed"}

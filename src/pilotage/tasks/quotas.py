@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from pilotage.model.constants import QuotaConstants
-from pilotage.model.decision import WorkLimit
-from pilotage.model.identity import Identity
-from pilotage.model.spec import LiveWork, TaskSpec
+from pilotage.model.documents.decision import WorkLimit
+from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.spec import LiveWork, TaskSpec
+from pilotage.model.values.identity import Identity
 
 
 @dataclass(slots=True)

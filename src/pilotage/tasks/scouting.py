@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.documents import to_json
-from pilotage.model.federation import UNKNOWN_CORE_POWER, ScoutConstants
-from pilotage.model.moves import task_failed
-from pilotage.model.states import JOBS_AT_WORK, JobState, TaskState
-from pilotage.model.work import Job, Measured, Task
-from pilotage.model.world import JobUsage, World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.moves import task_failed
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import JobUsage, World
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ScoutConstants
+from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.records.work import Job, Measured, Task
 
 from .splitting import again
 

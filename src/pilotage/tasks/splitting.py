@@ -4,11 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.job_rooms import JobRooms
-from pilotage.model.states import TASKS_TO_SPLIT, TaskState
-from pilotage.model.step_names import SPLIT
-from pilotage.model.work import (
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
+from pilotage.model.records.work import (
     InputDataset,
     InputFile,
     InputPattern,
@@ -18,7 +17,8 @@ from pilotage.model.work import (
     Task,
     TaskSpec,
 )
-from pilotage.model.world import World
+from pilotage.model.rules.job_rooms import JobRooms
+from pilotage.model.values.step_names import SPLIT
 
 from .throttling import admitted, released
 

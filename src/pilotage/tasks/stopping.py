@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 
-from pilotage.model.constants import GuardConstants
-from pilotage.model.decision import Decision, Move
-from pilotage.model.failures import Failure
-from pilotage.model.moves import no_live_job, task_failed
-from pilotage.model.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
-from pilotage.model.step_names import STOP
-from pilotage.model.work import Job, Task
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.moves import no_live_job, task_failed
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import GuardConstants
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.values.step_names import STOP
 
 
 def stop(world: World) -> Decision:

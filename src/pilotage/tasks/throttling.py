@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
-from pilotage.model.decision import Move
-from pilotage.model.identity import Identity
-from pilotage.model.job_rooms import JobRooms
-from pilotage.model.states import JobState
-from pilotage.model.work import Job, NewJob
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Job, NewJob
+from pilotage.model.rules.job_rooms import JobRooms
+from pilotage.model.values.identity import Identity
 
 RELEASED = "its quotas of live jobs have room"
 

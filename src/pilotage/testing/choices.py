@@ -3,10 +3,10 @@
 from typing import Any
 
 from pilotage.brokerage.production import Production
-from pilotage.model.decision import Choice, Decision, Refusal
-from pilotage.model.federation import Federation
-from pilotage.model.work import JobKind
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Decision, Refusal
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import JobKind
 
 from .records import jobs, task
 from .worlds import world

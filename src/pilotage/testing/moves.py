@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pilotage.model.decision import Decision, Move
-from pilotage.model.states import JobState, is_allowed
-from pilotage.model.work import Job
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.records.states import JobState, is_allowed
+from pilotage.model.records.work import Job
 
 
 def follow(jobs: Sequence[Job], decision: Decision) -> dict[int, tuple[JobState, int]]:

@@ -3,10 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, PilotState, TaskState, TransferState
-from pilotage.model.work import File, Job, JobKind, Pilot, Replica, Requirements, Task, TaskSpec, Transfer
-from pilotage.model.world import MatchRequest
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.states import JobState, PilotState, TaskState, TransferState
+from pilotage.model.records.work import (
+    File,
+    Job,
+    JobKind,
+    Pilot,
+    Replica,
+    Requirements,
+    Task,
+    TaskSpec,
+    Transfer,
+)
+from pilotage.model.values.identity import Identity
 
 NOW = 1_700_000_000.0
 """The time of every world built here, in s since 1970 UTC."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from pilotage.model.decision import (
+from pilotage.model.documents.decision import (
     Candidates,
     Change,
     Choice,
@@ -16,10 +16,10 @@ from pilotage.model.decision import (
     Move,
     Value,
 )
-from pilotage.model.federation import Federation, Queue, Site, Storage
-from pilotage.model.identity import Identity
-from pilotage.model.states import LIVE_TRANSFERS, JobState, Kind, State, TransferState
-from pilotage.model.work import NewJob, NewPilot, NewTask, NewTransfer, TaskSpec
+from pilotage.model.records.federation import Federation, Queue, Site, Storage
+from pilotage.model.records.states import LIVE_TRANSFERS, JobState, Kind, State, TransferState
+from pilotage.model.records.work import NewJob, NewPilot, NewTask, NewTransfer, TaskSpec
+from pilotage.model.values.identity import Identity
 from pilotage.store import Store
 
 from .records import ALICE, NOW

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pilotage.model.federation import (
+from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, TaskCount, World
+from pilotage.model.records.federation import (
     BrokerageConstants,
     ComputingElement,
     Federation,
@@ -13,10 +14,9 @@ from pilotage.model.federation import (
     StagingConstants,
     Storage,
 )
-from pilotage.model.states import JobState
-from pilotage.model.storage_spaces import StorageSpace
-from pilotage.model.work import Task
-from pilotage.model.world import JobCount, LinkCount, QueueReport, TaskCount, World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.work import Task
 
 from .records import NOW, jobs
 

@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 
-from pilotage.model.black_holes import Rest, resting_now
-from pilotage.model.decision import Decision, Move, Value
-from pilotage.model.failures import allowed_attempts
-from pilotage.model.moves import FRESH, JobMoves, Wait
-from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.rebrokerage import MOVED_FAST, excess
-from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
-from pilotage.model.step_names import WATCH
-from pilotage.model.timeouts import (
+from pilotage.model.documents.decision import Decision, Move, Value
+from pilotage.model.documents.moves import FRESH, JobMoves, Wait
+from pilotage.model.documents.world import World
+from pilotage.model.records.failures import allowed_attempts
+from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.black_holes import Rest, resting_now
+from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
+from pilotage.model.rules.timeouts import (
     RULES,
     Outcome,
     Rule,
@@ -18,8 +18,8 @@ from pilotage.model.timeouts import (
     longest_heartbeat,
     resting_queues,
 )
-from pilotage.model.work import Job, Pilot
-from pilotage.model.world import World
+from pilotage.model.values.priorities import HIGH_PRIORITY
+from pilotage.model.values.step_names import WATCH
 
 _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.decision import Asked, Label, Mend
+from pilotage.model.documents.decision import Asked, Label, Mend
 
 from .arrays import Codes, Column, Mask
 from .job_groups import Group

@@ -4,17 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from pilotage.model.decision import Claim, Creation, Decision, Move, Value
-from pilotage.model.expected_runs import expected_run
-from pilotage.model.federation import Queue
-from pilotage.model.reasons import Choices, Facts, Packable
-from pilotage.model.sources import Sources
-from pilotage.model.spec import Binding
-from pilotage.model.states import JobState
-from pilotage.model.step_names import BROKER
-from pilotage.model.transfers import base_priority, share_of, transfer_priority
-from pilotage.model.work import Job, JobKind, NewTransfer, Task
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Claim, Creation, Decision, Move, Value
+from pilotage.model.documents.reasons import Choices, Facts, Packable
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.spec import Binding
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Job, JobKind, NewTransfer, Task
+from pilotage.model.rules.expected_runs import expected_run
+from pilotage.model.rules.sources import Sources
+from pilotage.model.rules.transfer_shares import base_priority, share_of, transfer_priority
+from pilotage.model.values.step_names import BROKER
 
 from .job_groups import MEGABYTE, Group
 from .queue_columns import QueueColumns

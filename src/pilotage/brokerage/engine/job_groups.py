@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from pilotage.model import global_shares
-from pilotage.model.states import JobState
-from pilotage.model.work import JobKind, Task, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import JobKind, Task, TaskSpec
+from pilotage.model.rules import global_shares
 
 from .plugin_options import Options, VoPolicy
 from .queue_columns import QueueColumns

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pilotage.model.sources import outputs_at
+from pilotage.model.rules.sources import outputs_at
 
 from .arrays import Column, Mask
 from .link_weights import UNKNOWN_WEIGHT

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Federation, Hardware, Queue
-from pilotage.model.software import Architecture
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import Federation, Hardware, Queue
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.software import Architecture
 
 ANY, AUTO = "ANY", "AUTO"
 EVERYTHING = frozenset({"", "any"})

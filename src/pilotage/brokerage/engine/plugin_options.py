@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pilotage.model.documents import from_json
-from pilotage.model.federation import BrokerageConstants
-from pilotage.model.types import CLOSED
+from pilotage.model.documents.serialization import from_json
+from pilotage.model.records.federation import BrokerageConstants
+from pilotage.model.values.types import CLOSED
 
 
 class OptionError(ValueError):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.fairshare import PolicyError, parse
-from pilotage.model.federation import Queue
+from pilotage.model.records.federation import Queue
+from pilotage.model.values.fairshare import PolicyError, parse
 
 from .arrays import Column, Mask
 from .offers import MOST_ANSWERS

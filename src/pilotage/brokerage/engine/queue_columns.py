@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pilotage.model.black_holes import Rest, resting_now
-from pilotage.model.fairshare import FairsharePolicy, FairshareWork
-from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
-from pilotage.model.site_limits import NOBODY, all_bounds, jobs_there
-from pilotage.model.sources import Sources
-from pilotage.model.states import JobState
-from pilotage.model.storage_rests import StorageRest, resting_at
-from pilotage.model.world import JobCount, LinkCount, QueueReport, World
+from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
+from pilotage.model.records.federation import Blacklisting, Federation, Queue, Storage
+from pilotage.model.records.states import JobState
+from pilotage.model.records.storage_rests import StorageRest, resting_at
+from pilotage.model.rules.black_holes import Rest, resting_now
+from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
+from pilotage.model.rules.sources import Sources
+from pilotage.model.values.fairshare import FairsharePolicy, FairshareWork
 
 from .arrays import Codes, Column, Mask
 from .link_weights import IncomingLinks, incoming_links

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Storage
-from pilotage.model.sources import Sources
-from pilotage.model.storage_rests import StorageRest
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.rules.sources import Sources
 
 
 class Reach:

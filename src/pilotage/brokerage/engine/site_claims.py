@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pilotage.model.decision import Change, Claim, Decision, Move
-from pilotage.model.site_limits import all_bounds, claims, queues_by_site
-from pilotage.model.states import JOBS_AT_A_SITE
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Change, Claim, Decision, Move
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JOBS_AT_A_SITE
+from pilotage.model.rules.site_limits import all_bounds, claims, queues_by_site
 
 
 def with_site_claims(decision: Decision, world: World) -> Decision:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.software import parse_architecture
-from pilotage.model.work import JobKind, Measured, Task, TaskSpec
+from pilotage.model.records.work import JobKind, Measured, Task, TaskSpec
+from pilotage.model.values.software import parse_architecture
 
 from .offers import request_of
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.black_holes import Scope
-from pilotage.model.fairshare import FairshareWork
-from pilotage.model.priorities import HIGH_PRIORITY
+from pilotage.model.rules.black_holes import Scope
+from pilotage.model.values.fairshare import FairshareWork
+from pilotage.model.values.priorities import HIGH_PRIORITY
 
 from .arrays import Codes, Column, Mask
 from .job_groups import Group, Placed

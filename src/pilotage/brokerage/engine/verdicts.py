@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.decision import Asked, Label, Value
-from pilotage.model.reasons import Facts, Given, PackedRefusal, Shared, Values
+from pilotage.model.documents.decision import Asked, Label, Value
+from pilotage.model.documents.reasons import Facts, Given, PackedRefusal, Shared, Values
 
 from .arrays import Codes, Column, Mask
 from .check import Check, Rows

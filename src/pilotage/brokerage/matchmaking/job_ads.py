@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
-from pilotage.model.advertisements import Constant
-from pilotage.model.classad import AttributeReference, ClassAdError, Subexpression, read
-from pilotage.model.spec import TaskSpec
+from pilotage.model.records.advertisements import Constant
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.values.classad import AttributeReference, ClassAdError, Subexpression, read
 
 from .site_ads import written
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import classad2
 
-from pilotage.model.advertisements import Constant
-from pilotage.model.decision import Value
+from pilotage.model.documents.decision import Value
+from pilotage.model.records.advertisements import Constant
 
 Ad = Any
 """A ``classad2.ClassAd``; the library has no types."""

@@ -11,9 +11,9 @@ from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
-from pilotage.model.classad import Subexpression
-from pilotage.model.decision import Label, Value
-from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
+from pilotage.model.documents.decision import Label, Value
+from pilotage.model.documents.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
+from pilotage.model.values.classad import Subexpression
 
 from . import library
 from .site_ads import SiteDemand

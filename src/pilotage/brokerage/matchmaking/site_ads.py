@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from pilotage.model.advertisements import (
+from pilotage.model.documents.decision import Label
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import (
     PERIODS,
     Advertisement,
     Constant,
@@ -14,14 +16,12 @@ from pilotage.model.advertisements import (
     current,
     problem,
 )
-from pilotage.model.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
-from pilotage.model.decision import Label
-from pilotage.model.entry_points import entry_points
-from pilotage.model.federation import Federation, Queue, Site
-from pilotage.model.observations import ServerReport
-from pilotage.model.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
-from pilotage.model.stations import stations_of
-from pilotage.model.world import World
+from pilotage.model.records.federation import Federation, Queue, Site
+from pilotage.model.records.observations import ServerReport
+from pilotage.model.rules.entry_points import entry_points
+from pilotage.model.rules.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
+from pilotage.model.rules.stations import stations_of
+from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
 CURRENT, SUBMITTING, PENDING = "CurrentJobs", "CurrentSubmittingJobs", "PendingJobs"

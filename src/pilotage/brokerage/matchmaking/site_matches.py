@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pilotage.brokerage.engine.arrays import Column, Mask
-from pilotage.model.classad import Subexpression
-from pilotage.model.decision import Label
+from pilotage.model.documents.decision import Label
+from pilotage.model.values.classad import Subexpression
 
 from . import library
 from .job_ads import JobAd

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from pilotage.brokerage.engine.arrays import Codes, Column, Mask
-from pilotage.model.classad import AttributeReference, Subexpression
-from pilotage.model.decision import Value
-from pilotage.model.site_limits import ANY_NUMBER
+from pilotage.model.documents.decision import Value
+from pilotage.model.rules.site_limits import ANY_NUMBER
+from pilotage.model.values.classad import AttributeReference, Subexpression
 
 from . import library
 from .site_ads import MOVING, SiteAd, SiteDemand

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.spec_table import SpecTable
-from pilotage.model.states import JobState
-from pilotage.model.work import Job
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Job
 
 
 class GroupTurn(NamedTuple):

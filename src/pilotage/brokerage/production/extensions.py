@@ -10,7 +10,7 @@ from pilotage.brokerage.engine.arrays import Codes, Column
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.model.spec import Binding
+from pilotage.model.records.spec import Binding
 
 from .checks import CHECKS, Check
 

@@ -11,9 +11,9 @@ from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.verdicts import FactsDraft, bits_of, plain
-from pilotage.model.decision import Label, Ordering
-from pilotage.model.reasons import Given, PackedCandidates, PackedRefusal
-from pilotage.model.states import JobState
+from pilotage.model.documents.decision import Label, Ordering
+from pilotage.model.documents.reasons import Given, PackedCandidates, PackedRefusal
+from pilotage.model.records.states import JobState
 
 from .candidates import Pairs
 from .checks.status import NO_PILOTS_AFTER

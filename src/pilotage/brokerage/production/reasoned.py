@@ -7,8 +7,8 @@ from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination
-from pilotage.model.decision import Asked, Label
-from pilotage.model.reasons import PackedChoice, PackedRefusal
+from pilotage.model.documents.decision import Asked, Label
+from pilotage.model.documents.reasons import PackedChoice, PackedRefusal
 
 from .checks import Check
 from .extensions import CandidateOrder

@@ -19,7 +19,7 @@ from pilotage.brokerage.engine.verdicts import (
     mask_of,
     rulings,
 )
-from pilotage.model.decision import Label
+from pilotage.model.documents.decision import Label
 
 from .checks.nucleus import PLEDGED
 from .checks.status import waived_status

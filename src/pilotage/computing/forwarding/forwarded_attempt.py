@@ -11,7 +11,7 @@ from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
 from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
-from pilotage.model.paths import path_in_job
+from pilotage.model.values.paths import path_in_job
 
 from .peer import Peer, PeerTask, Refused
 

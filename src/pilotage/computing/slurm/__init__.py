@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.profile import CommandFault, only_number, queue_names
 from pilotage.computing.options import Word, parse
-from pilotage.model.time_limits import seconds
+from pilotage.model.values.time_limits import seconds
 from pilotage.ports.computing import ElementState, PilotSize
 
 _RESERVED = """

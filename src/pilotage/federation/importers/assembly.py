@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault, field_name
-from pilotage.model.federation import Federation, Link, Queue, Site, Storage
+from pilotage.model.records.federation import Federation, Link, Queue, Site, Storage
 
 from .import_result import Entry, Imported, RefusedEntry, notes_of
 from .values import Names

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pilotage.model.closeness import BLOCKED, FARTHEST
-from pilotage.model.federation import Link, Site
+from pilotage.model.records.federation import Link, Site
+from pilotage.model.values.closeness import BLOCKED, FARTHEST
 
 from .assembly import Draft, record
 from .cric_documents import Document, Mapped, Unreadable, documents, records

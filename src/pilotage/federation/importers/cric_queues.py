@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
 
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pilotage.model.federation import Storage
+from pilotage.model.records.federation import Storage
 
 from .assembly import PLACEHOLDER, Draft, record
 from .cric_documents import Document, Record, records

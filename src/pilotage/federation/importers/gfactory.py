@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pilotage.model.federation import ComputingElement, Queue
+from pilotage.model.records.federation import ComputingElement, Queue
 
 from . import element_options, xml
 from .assembly import Draft, record

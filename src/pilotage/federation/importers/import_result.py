@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from pilotage.model.federation import Federation
+from pilotage.model.records.federation import Federation
 
 Action = Literal["guessed", "converted", "clipped", "dropped", "refused"]
 """Put in where nothing was said, said otherwise, cut to fit, left out; or the whole entry was refused."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.model.storage_spaces import LEAST_FREE
-from pilotage.model.time_limits import seconds
+from pilotage.model.records.storage_spaces import LEAST_FREE
+from pilotage.model.values.time_limits import seconds
 
 from .import_result import Entry, Imported, Note
 from .values import Names

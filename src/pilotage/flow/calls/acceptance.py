@@ -13,10 +13,10 @@ from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.federation.url_checks import url_faults
-from pilotage.model.entry_point_groups import TRANSFER_SERVICES
-from pilotage.model.federation import ComputingElement, Federation, Storage, TransferService
-from pilotage.model.storage_spaces import LEAST_FREE
-from pilotage.model.urls import url_fault
+from pilotage.model.records.federation import ComputingElement, Federation, Storage, TransferService
+from pilotage.model.records.storage_spaces import LEAST_FREE
+from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
+from pilotage.model.values.urls import url_fault
 from pilotage.movers import carriers
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes

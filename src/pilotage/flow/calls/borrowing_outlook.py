@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from math import isfinite
 
 from pilotage.brokerage import PluginError
-from pilotage.flow.bindings import said
+from pilotage.flow.matching.bindings import said
 from pilotage.flow.runtime import Runtime
-from pilotage.model.borrowing import Comparison
-from pilotage.model.identity import Identity
-from pilotage.model.spec import Binding
+from pilotage.model.records.borrowing import Comparison
+from pilotage.model.records.spec import Binding
+from pilotage.model.values.identity import Identity
 from pilotage.pilots.borrowing import offers
 from pilotage.store import JobDetails
 

@@ -1,9 +1,9 @@
 """Cancel a task for a person."""
 
 from pilotage.flow.errors import NoSuchTask
+from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.unawaited_downloads import give_up
-from pilotage.model.decision_parts import parts
+from pilotage.model.documents.decision_parts import parts
 from pilotage.pilots import withdrawal
 from pilotage.tasks import cancellation
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Create, Creation, Decision, Forget
-from pilotage.model.paths import is_copy
-from pilotage.model.work import File, InputFile, Replica
+from pilotage.model.documents.decision import Create, Creation, Decision, Forget
+from pilotage.model.records.work import File, InputFile, Replica
+from pilotage.model.values.paths import is_copy
 from pilotage.store import FileConflict
-from pilotage.store.catalogue import CatalogueEntry
+from pilotage.store.views.catalogue import CatalogueEntry
 
 
 class StillWanted(Exception):

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.queue_condition import QueueCondition
-from pilotage.model.states import AT_A_PILOT, JobState
-from pilotage.model.unable_ways import UnableWays
+from pilotage.model.records.states import AT_A_PILOT, JobState
+from pilotage.model.records.unable_ways import UnableWays
+from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.store import TaskDetails
 
 MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)

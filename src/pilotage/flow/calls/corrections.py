@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.data import CorrectedFile
-from pilotage.model.decision import Create, Creation, Decision
-from pilotage.model.federation import Storage
-from pilotage.model.paths import is_copy
-from pilotage.model.scopes import split_identifier
-from pilotage.model.work import File, InputFile, Replica
+from pilotage.model.documents.decision import Create, Creation, Decision
+from pilotage.model.records.data import CorrectedFile
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.work import File, InputFile, Replica
+from pilotage.model.values.paths import is_copy
+from pilotage.model.values.scopes import split_identifier
 from pilotage.ports.moving import StorageError
 
 log = logging.getLogger(__name__)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from pilotage.flow.own_catalogue import Edit
+from pilotage.flow.outside.own_catalogue import Edit
 from pilotage.flow.runtime import Runtime
-from pilotage.model.patterns import matcher
-from pilotage.model.scopes import identifier, name_of, split_identifier
-from pilotage.model.work import File
-from pilotage.store.datasets import DatasetVersion
+from pilotage.model.records.work import File
+from pilotage.model.values.patterns import matcher
+from pilotage.model.values.scopes import identifier, name_of, split_identifier
+from pilotage.store.tables.datasets import DatasetVersion
 
 
 def edit(

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from pilotage.model.federation import Queue
-from pilotage.model.work import Pilot, Requirements
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.work import Pilot, Requirements
 from pilotage.pilots.lacking import is_missed
 from pilotage.pilots.task_queues import could_run
 

@@ -5,7 +5,7 @@ import logging
 from pilotage.agent.wire import Enrolled
 from pilotage.flow.errors import AlreadyEnrolled, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.model.states import LIVE_PILOTS
+from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.pilots import credentials
 
 log = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 import logging
 from dataclasses import dataclass
 
-from pilotage.model.documents import declared_digest
-from pilotage.model.federation import Federation
-from pilotage.model.federation_changes import (
+from pilotage.model.documents.serialization import declared_digest
+from pilotage.model.records.federation import Federation
+from pilotage.model.rules.federation_changes import (
     FederationChange,
     FederationEffect,
     concerned,
@@ -13,7 +13,7 @@ from pilotage.model.federation_changes import (
     effects,
 )
 from pilotage.store import FederationFile, FederationRenamed, NoFederation, Store
-from pilotage.store.federations import UP
+from pilotage.store.tables.federations import UP
 
 log = logging.getLogger(__name__)
 

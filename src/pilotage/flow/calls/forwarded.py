@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Choice
+from pilotage.model.documents.decision import Choice
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import Forwarding
 from pilotage.store import JobDetails

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 
-from pilotage.flow.catalogues import ReadableCatalogue
+from pilotage.flow.outside.catalogues import ReadableCatalogue
 from pilotage.flow.runtime import Runtime
-from pilotage.model.catalogues import open_to
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.folders import may_list, not_yours, others_files, refuse_others
-from pilotage.model.identity import Identity
-from pilotage.model.paths import is_output, makers
-from pilotage.model.scopes import (
+from pilotage.model.records.catalogues import open_to
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.spec import Input
+from pilotage.model.records.work import InputDataset, InputFile, InputPattern, TaskSpec
+from pilotage.model.rules.folders import may_list, not_yours, others_files, refuse_others
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.paths import is_output, makers
+from pilotage.model.values.scopes import (
     default_scope,
     identifier,
     personal_scope,
@@ -20,8 +22,6 @@ from pilotage.model.scopes import (
     split_identifier,
     version_of,
 )
-from pilotage.model.spec import Input
-from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.ports.catalogue import CatalogueError, FoundFile
 from pilotage.ports.moving import StorageError
 from pilotage.store import Store

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from pilotage.flow.errors import LeaseTooShort
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Decision, Touch
-from pilotage.model.spec import TaskSpec
-from pilotage.model.timeouts import lease_of
+from pilotage.model.documents.decision import Decision, Touch
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.rules.timeouts import lease_of
 
 
 def lease_end(runtime: Runtime, seconds: float, specs: Iterable[TaskSpec]) -> float:

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.runtime import Runtime
-from pilotage.model.documents import to_document
-from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
-from pilotage.model.logs import LogKey
-from pilotage.model.paths import scratch_path
-from pilotage.model.sources import Sources
-from pilotage.model.stations import station_of
-from pilotage.model.timeouts import (
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.documents.world import Heartbeat, MatchRequest
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Storage
+from pilotage.model.records.logs import LogKey
+from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
+from pilotage.model.rules.sources import Sources
+from pilotage.model.rules.stations import station_of
+from pilotage.model.rules.timeouts import (
     LEASED,
     first_lease_of,
     heartbeat_of,
     lease_of,
     shortest_heartbeat,
 )
-from pilotage.model.work import JobKind, Pilot, Task, TaskSpec
-from pilotage.model.world import Heartbeat, MatchRequest
+from pilotage.model.values.paths import scratch_path
 from pilotage.pilots import lacking
-from pilotage.store.logs import node_log
+from pilotage.store.tables.logs import node_log
 
+from .input_sources import Readings, sources
 from .pilot_files import told
-from .readings import Readings, sources
 from .storages import rests
 
 if TYPE_CHECKING:
-    from pilotage.flow.matching import Matched
+    from pilotage.flow.matching.matching import Matched
 
 
 def match(

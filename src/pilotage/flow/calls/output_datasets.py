@@ -1,9 +1,9 @@
 """Datasets of outputs, as their catalogues and the store know them, before their tasks are accepted."""
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.federation import Federation
-from pilotage.model.publications import is_own, output_storages, split_dataset
-from pilotage.model.work import TaskSpec
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.publications import is_own, output_storages, split_dataset
+from pilotage.model.records.work import TaskSpec
 from pilotage.ports.catalogue import CatalogueError
 
 from .inputs import Fault

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Decision, Move
-from pilotage.model.logs import KeptLog
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.world import Heartbeat, World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.world import Heartbeat, World
+from pilotage.model.records.logs import KeptLog
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.pilots import reports as policy
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from pilotage.agent.wire import OPEN_SCHEMES, Access, FileRequest, Source
 from pilotage.flow.runtime import Runtime
-from pilotage.model.catalogues import moving_scope
-from pilotage.model.federation import Federation, Storage
-from pilotage.model.paths import scratch_path
-from pilotage.model.scopes import name_of, split_identifier
-from pilotage.model.work import Job
-from pilotage.model.world import Heartbeat
+from pilotage.model.documents.world import Heartbeat
+from pilotage.model.records.catalogues import moving_scope
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.work import Job
+from pilotage.model.values.paths import scratch_path
+from pilotage.model.values.scopes import name_of, split_identifier
 from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
 
 SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})

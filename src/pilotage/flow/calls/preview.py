@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from pilotage.flow import planning
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Choice
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
-from pilotage.model.step_names import BROKER
-from pilotage.model.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.step_names import BROKER
 from pilotage.tasks import splitting
 
 from . import submit

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pilotage.flow import rest_notices
 from pilotage.flow.errors import PilotGone
+from pilotage.flow.outside import rest_notices
 from pilotage.flow.runtime import Runtime
-from pilotage.model.logs import KeptLog
-from pilotage.model.states import LIVE_PILOTS
-from pilotage.model.world import Heartbeat, Report, World
+from pilotage.model.documents.world import Heartbeat, Report, World
+from pilotage.model.records.logs import KeptLog
+from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.pilots import reports as policy
 
 Attempt = tuple[int, int]

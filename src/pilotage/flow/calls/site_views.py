@@ -5,7 +5,7 @@ Apart from what makes them, which needs numpy: a server loads that when it is ne
 
 from dataclasses import dataclass
 
-from pilotage.model.decision import Value
+from pilotage.model.documents.decision import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

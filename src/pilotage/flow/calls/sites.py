@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
 from pilotage.flow.runtime import Runtime
-from pilotage.model.advertisements import NewAdvertisement, parsed
-from pilotage.model.decision import Choice, Create, Decision
-from pilotage.model.step_names import ADVERTISE
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice, Create, Decision
+from pilotage.model.documents.world import World
+from pilotage.model.records.advertisements import NewAdvertisement, parsed
+from pilotage.model.values.step_names import ADVERTISE
 
 from .site_views import NotTrue, QueueMatch, SiteState
 

@@ -3,10 +3,10 @@
 import logging
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Decision, Forget
-from pilotage.model.step_names import STAGE
-from pilotage.model.storage_rests import StorageRest, storage_rests
-from pilotage.model.storage_spaces import FreeSpace, free_spaces
+from pilotage.model.documents.decision import Decision, Forget
+from pilotage.model.records.storage_rests import StorageRest, storage_rests
+from pilotage.model.records.storage_spaces import FreeSpace, free_spaces
+from pilotage.model.values.step_names import STAGE
 
 log = logging.getLogger(__name__)
 

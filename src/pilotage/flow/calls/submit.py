@@ -9,13 +9,13 @@ from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import field_name
 from pilotage.flow.errors import KeyReused
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Create, Creation, Decision
-from pilotage.model.documents import to_json
-from pilotage.model.federation import Federation
-from pilotage.model.identity import Identity
-from pilotage.model.paths import is_output, maker
-from pilotage.model.spec import Input, LiveWork
-from pilotage.model.work import File, InputFile, NewTask, Replica, TaskSpec
+from pilotage.model.documents.decision import Create, Creation, Decision
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import Input, LiveWork
+from pilotage.model.records.work import File, InputFile, NewTask, Replica, TaskSpec
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.paths import is_output, maker
 from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 

@@ -1,8 +1,8 @@
 """Why jobs are throttled: the quotas of live jobs that have no room (rules T)."""
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.identity import Identity
-from pilotage.model.job_rooms import JobQuota, JobRooms
+from pilotage.model.rules.job_rooms import JobQuota, JobRooms
+from pilotage.model.values.identity import Identity
 
 
 def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, int]]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Decision, Touch
-from pilotage.model.step_names import STAGE
-from pilotage.ports.inbox import Inbox
+from pilotage.model.documents.decision import Decision, Touch
+from pilotage.model.values.step_names import STAGE
+from pilotage.ports.operator_file import Inbox
 
 log = logging.getLogger(__name__)
 

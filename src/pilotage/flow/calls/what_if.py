@@ -10,11 +10,11 @@ from pilotage.federation import checks, documents, messages
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow import planning
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Choice
-from pilotage.model.federation import Federation, Queue
-from pilotage.model.step_names import BROKER
-from pilotage.model.work import Measured, Task, TaskSpec
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Choice
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.work import Measured, Task, TaskSpec
+from pilotage.model.values.step_names import BROKER
 
 from . import preview
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pilotage.flow.elements import place_of, servers_of
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.outside.elements import place_of, servers_of
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision
-from pilotage.model.step_names import ADVERTISE
-from pilotage.model.subjects import SITE
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.model.documents.subjects import SITE
+from pilotage.model.documents.world import World
+from pilotage.model.values.step_names import ADVERTISE
 from pilotage.pilots import advertising
 
 

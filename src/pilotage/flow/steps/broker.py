@@ -9,20 +9,20 @@ from math import inf
 
 from pilotage.brokerage import soundness
 from pilotage.brokerage.engine.site_claims import with_site_claims
-from pilotage.flow.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.matching.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
-from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.moves import FULL
-from pilotage.model.states import UNSTARTED_JOBS, JobState
-from pilotage.model.step_names import BROKER, LIFT, STAGE
-from pilotage.model.storage_rests import tried_again
-from pilotage.model.subjects import QUEUE, TASK
-from pilotage.model.work import Job, Task
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.moves import FULL
+from pilotage.model.documents.subjects import QUEUE, TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.storage_rests import tried_again
+from pilotage.model.records.work import Job, Task
+from pilotage.model.values.step_names import BROKER, LIFT, STAGE
 from pilotage.staging import lost
 
 

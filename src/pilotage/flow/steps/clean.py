@@ -6,10 +6,10 @@ from pilotage.flow.idle_reasons import moment
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision, Forget
-from pilotage.model.step_names import CLEAN
-from pilotage.model.subjects import FILE, SITE
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Forget
+from pilotage.model.documents.subjects import FILE, SITE
+from pilotage.model.documents.world import World
+from pilotage.model.values.step_names import CLEAN
 from pilotage.staging import unwanted
 
 MOST_COPIES = 10_000

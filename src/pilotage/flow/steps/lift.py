@@ -7,10 +7,10 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
-from pilotage.model.states import JobState
-from pilotage.model.step_names import LIFT, STAGE
-from pilotage.model.subjects import QUEUE, TASK
-from pilotage.model.world import World
+from pilotage.model.documents.subjects import QUEUE, TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.values.step_names import LIFT, STAGE
 from pilotage.staging import lost
 
 from .broker import lifted, plugins

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.step import Phase, Step
-from pilotage.model.states import LIVE_PILOTS, JobState
-from pilotage.model.step_names import MATCH
-from pilotage.model.world import World
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_PILOTS, JobState
+from pilotage.model.values.step_names import MATCH
 
 
 def _phases(_: World, __: Brokerages) -> Sequence[Phase]:

@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.elements import place_of
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.outside.elements import place_of
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
-from pilotage.model.decision import Committed, Create, Decision
-from pilotage.model.identity import Credential
-from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING_PILOTS, JobState, PilotState
-from pilotage.model.step_names import PROVISION
-from pilotage.model.subjects import PILOT, QUEUE, TASK_QUEUE
-from pilotage.model.work import NewPilot, Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Create, Decision
+from pilotage.model.documents.subjects import PILOT, QUEUE, TASK_QUEUE
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING_PILOTS, JobState, PilotState
+from pilotage.model.records.work import NewPilot, Pilot
+from pilotage.model.values.identity import Credential
+from pilotage.model.values.step_names import PROVISION
 from pilotage.pilots import credentials, list_match, servers, submissions
 from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.outside.publishing import PublicationOrder
 from pilotage.flow.passes import Pass
-from pilotage.flow.publishing import PublicationOrder
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.publications import Publication, is_own, published_name, split_dataset
-from pilotage.model.states import PublicationState
-from pilotage.model.step_names import PUBLISH
-from pilotage.model.subjects import TASK
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.subjects import TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.publications import Publication, is_own, published_name, split_dataset
+from pilotage.model.records.states import PublicationState
+from pilotage.model.values.step_names import PUBLISH
 from pilotage.ports.catalogue import OutputFile
 from pilotage.staging import publishing
 

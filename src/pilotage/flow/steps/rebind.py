@@ -6,22 +6,22 @@ from dataclasses import replace
 from functools import partial
 
 from pilotage.brokerage.engine.site_claims import with_site_claims
-from pilotage.flow.bindings import said
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.matching.bindings import said
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
-from pilotage.model.decision import Decision, Move
-from pilotage.model.federation import Federation
-from pilotage.model.idle_slots import idle_slots
-from pilotage.model.joining import joined
-from pilotage.model.moves import FRESH
-from pilotage.model.site_limits import NOBODY, all_bounds, jobs_there
-from pilotage.model.states import JobState, PilotState
-from pilotage.model.step_names import REBIND
-from pilotage.model.subjects import QUEUE, TASK
-from pilotage.model.work import Job
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.documents.merged_decisions import joined
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.documents.subjects import QUEUE, TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import Job
+from pilotage.model.rules.idle_slots import idle_slots
+from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
+from pilotage.model.values.step_names import REBIND
 
 from .broker import chosen, plugins, restricted
 

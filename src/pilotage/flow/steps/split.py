@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.states import TASKS_TO_SPLIT, TaskState
-from pilotage.model.step_names import SPLIT
-from pilotage.model.subjects import TASK
-from pilotage.model.world import World
+from pilotage.model.documents.subjects import TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
+from pilotage.model.values.step_names import SPLIT
 from pilotage.tasks import splitting
 
 

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from pilotage.flow import rest_notices
 from pilotage.flow.calls.transfer_priorities import take_files
 from pilotage.flow.idle_reasons import moment
-from pilotage.flow.isolation import words
+from pilotage.flow.loops.isolation import words
+from pilotage.flow.outside import rest_notices
+from pilotage.flow.outside.scratch import clear
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision, Move, Touch
-from pilotage.model.states import TRANSFERS_AHEAD, JobState, TransferState
-from pilotage.model.step_names import STAGE
-from pilotage.model.subjects import SITE, TASK, TRANSFER
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move, Touch
+from pilotage.model.documents.subjects import SITE, TASK, TRANSFER
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import TRANSFERS_AHEAD, JobState, TransferState
+from pilotage.model.values.step_names import STAGE
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
-from pilotage.flow.unawaited_downloads import give_up
-from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.states import JobState
-from pilotage.model.step_names import STOP
-from pilotage.model.subjects import TASK
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.subjects import TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState
+from pilotage.model.values.step_names import STOP
 from pilotage.tasks import stopping
 
 

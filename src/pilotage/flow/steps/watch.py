@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from pilotage.flow.calls import cancel
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.outside.scratch import clear
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.step_names import WATCH
-from pilotage.model.subjects import PILOT, QUEUE, TASK, TRANSFER
-from pilotage.model.work import Pilot
-from pilotage.model.world import World
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.subjects import PILOT, QUEUE, TASK, TRANSFER
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.model.values.step_names import WATCH
 from pilotage.watchdog import timeouts
 
 log = logging.getLogger(__name__)

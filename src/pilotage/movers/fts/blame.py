@@ -3,7 +3,7 @@
 import errno
 import re
 
-from pilotage.model.observations import Fault
+from pilotage.model.records.observations import Fault
 
 _REASON = re.compile(r"(SOURCE|DESTINATION|TRANSFER)\b[A-Z_ ]*\[(\d+)\]")
 """FTS writes ``SCOPE [errno] words``; what is wrong with itself has the scope GENERAL_FAILURE."""

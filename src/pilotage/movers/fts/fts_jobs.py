@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pilotage.model.observations import Fault
+from pilotage.model.records.observations import Fault
 from pilotage.movers.carriers import CarrierError, Sign
 from pilotage.ports.moving import Progress, StorageError
 

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from pilotage.store.records import with_all_indexes
+from pilotage.store.tables.records import with_all_indexes
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -3,9 +3,9 @@
 from pilotage.brokerage.engine.check import MEGABYTE
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.spec_table import LEAST_OUTPUT
-from pilotage.model.decision import Asked
-from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.work import Measured
+from pilotage.model.documents.decision import Asked
+from pilotage.model.records.work import Measured
+from pilotage.model.values.priorities import HIGH_PRIORITY
 
 _NOTHING = Measured(finished=0)
 _BELOW = 1 + 1e-9

@@ -5,7 +5,7 @@ import numpy as np
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.model.states import JobState
+from pilotage.model.records.states import JobState
 
 INACTIVE_AFTER = 2 * 3600.0
 NO_PILOTS_AFTER = 3 * 3600.0

@@ -7,7 +7,7 @@ from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.needs import walltime_at
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.model.federation import UNKNOWN_CORE_POWER
+from pilotage.model.records.federation import UNKNOWN_CORE_POWER
 
 from . import asking
 

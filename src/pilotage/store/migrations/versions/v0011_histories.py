@@ -85,7 +85,7 @@ def _events(connection: sa.Connection, kind: str) -> Iterator[sa.Row[Any]]:
 def _entry(
     connection: sa.Connection, known: dict[tuple[str, ...], int], event: sa.Row[tuple[object, ...]]
 ) -> str:
-    """The line of ``store/history.py`` as it was when this was written."""
+    """The line of ``store/tables/history.py`` as it was when this was written."""
     pilot = event.actor.removeprefix("pilot:")
     by_pilot = pilot != event.actor and pilot.isdecimal()
     actor = "pilot:" if by_pilot else event.actor[:150]

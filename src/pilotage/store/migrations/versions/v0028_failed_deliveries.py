@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from pilotage.store.columns import Id
+from pilotage.store.database.columns import Id
 
 revision = "0028"
 down_revision = "0027"

@@ -1,0 +1,52 @@
+"""The storages from which a pilot reads inputs of its jobs: beside its queue, or from afar (E3)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pilotage.agent.wire import JobInput, JobOrder, Source
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.work import Job
+from pilotage.model.rules.sources import Sources
+from pilotage.model.values.scopes import name_of
+
+from .pilot_files import told
+
+if TYPE_CHECKING:
+    from pilotage.flow.matching.matching import Matched
+
+
+class Readings:
+    """The inputs of matched jobs as their pilot reads them, by the rule with which the matcher found them."""
+
+    def __init__(self, matched: "Matched", sources: Callable[[], Sources]) -> None:
+        self._storage = matched.queue.storage if matched.queue else ""
+        # Only asked where something is read from afar, as few matches do: it knows what rests now.
+        self._sources = sources
+        self._files = {file.name: file for file in matched.files}
+        # An original has no path of its own: pilots find it under its name.
+        self._paths: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for replica in matched.replicas:
+            self._paths[replica.file][replica.storage] = replica.path
+
+    def of(self, job: Job, name: str) -> JobInput:
+        """An input of a job, and the storage that it is read from where that is not its queue's."""
+        file, held, source = self._files[name], self._paths[name], self.afar(job, name)
+        path = held.get(source.name if source else self._storage, "")
+        return JobInput(name_of(name), file.size, file.checksum, path, source.name if source else "")
+
+    def afar(self, job: Job, name: str) -> Storage | None:
+        """The storage that an input is read from if it is not at the queue's own.
+
+        A job that stays at its queue reads there alone: what is missing there is lost.
+        """
+        held = self._paths[name]
+        if job.choice is None or self._storage in held:
+            return None
+        return self._sources().readable_from(held, self._storage)
+
+
+def sources(federation: Federation, orders: Iterable[JobOrder]) -> Mapping[str, Source]:
+    """The storages that the jobs of some orders read from afar, by name."""
+    named = {file.source for order in orders for file in order.inputs if file.source}
+    return {storage.name: told(storage) for storage in federation.storages if storage.name in named}

@@ -1,0 +1,70 @@
+"""Loops: one thread for each step, which takes pass after pass while there is something to do."""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Step, take
+from pilotage.store import NoFederation
+
+from .isolation import words
+
+log = logging.getLogger(__name__)
+
+SHORTEST_PAUSE = 0.01
+"""Seconds between two passes of a loop: what arrives meanwhile is taken together."""
+
+LONGEST_PAUSE = 86400.0
+"""Seconds between two passes at most, whatever period the federation asks for."""
+
+PAUSE_AFTER_FAULT = 2.0
+"""Seconds that a loop waits after a pass failed."""
+
+
+class Loops:
+    """The loops of some steps. A pass that changed something is followed by another at once."""
+
+    def __init__(self, runtime: Runtime, steps: Sequence[Step]) -> None:
+        self._runtime = runtime
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._loop, args=(step,), name=f"loop-{step.name}", daemon=True)
+            for step in steps
+        ]
+
+    def start(self) -> None:
+        """Start every loop."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Let every loop finish its pass, and wait for it."""
+        self._stopping.set()
+        self._runtime.wakeups.wake_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _loop(self, step: Step) -> None:
+        while not self._stopping.is_set():
+            # What woke it until now is seen by this pass, and is no reason for another.
+            self._runtime.wakeups.is_woken(step.name)
+            changed, period = self._pass(step)
+            self._stopping.wait(SHORTEST_PAUSE)
+            if not (changed and step.goes_on(self._runtime)):
+                self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
+
+    def _pass(self, step: Step) -> tuple[int, float]:
+        """Take one pass. A fault is logged; the next pass starts from the store, for nothing is kept."""
+        try:
+            # The pass reads the federation anyway: what it finds anew holds from the next one on.
+            loops = self._runtime.store.last_federation().loops
+            changed = take(step, self._runtime, self._runtime.begin(loops.batch))
+        except NoFederation:
+            return 0, PAUSE_AFTER_FAULT
+        except Exception as error:
+            self._runtime.set_aside.failing_loops[step.name] = words(error)
+            log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
+            return 0, PAUSE_AFTER_FAULT
+        self._runtime.set_aside.failing_loops.pop(step.name, None)
+        return changed, loops.period

@@ -1,0 +1,139 @@
+"""What policies fail at is set aside: everything else goes on in the same pass, and it is tried again later.
+
+A subject that is set aside is tried again after a pause that doubles each time, up to an hour; at once when
+the federation changes, and when a server starts, as after an upgrade.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from threading import Lock
+
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.subjects import SUBJECTS, Key, Subject
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import longer_each_time
+from pilotage.store import SetAsideRecord, Store
+
+from .isolation import POLICY, Failing, Policy, Trials, faults_of, isolate, words
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 10.0
+"""Seconds after which a subject is tried again for the first time."""
+
+_Name = tuple[str, str]
+"""The kind of a subject, and which it is."""
+
+
+class SetAside:
+    """What the steps of one process leave out, also written to the store, for people to see.
+
+    Each step is taken by one thread; several steps at a time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._known: dict[str, dict[_Name, SetAsideRecord]] | None = None
+        self._version: dict[str, int] = {}
+        self.failing_loops: dict[str, str] = {}
+        """Errors of loops whose last pass failed as a whole."""
+
+    def tasks(self, step: str, time: float) -> frozenset[int]:
+        """Tasks that a pass of a step is not to read."""
+        return frozenset(int(name) for subject, name in self._out(step, time) if subject == "task")
+
+    def left_of(self, step: str, world: World) -> World:
+        """The world without what a step leaves out."""
+        by_kind: dict[str, set[Key]] = defaultdict(set)
+        for subject, name in self._out(step, world.time):
+            if subject in SUBJECTS:
+                numbered = subject in ("task", "transfer", "pilot")
+                by_kind[subject].add(int(name) if numbered else name)
+        for subject, names in by_kind.items():
+            world = SUBJECTS[subject].without(world, names)
+        return world
+
+    def decided(
+        self, step: str, kinds: Sequence[Subject], actor: str, policy: Policy, world: World
+    ) -> Decision | None:
+        """Decide about all that a policy does not fail at; None where nothing is left, or it is to rest."""
+        if (POLICY, actor) in self._out(step, world.time):
+            return None
+        try:
+            return policy(world)
+        except Exception as error:
+            log.exception("step %s: the policy of %s failed; what it fails at is set aside", step, actor)
+            found = isolate(policy, actor, error, world, kinds)
+        self.note(step, found.faults, world.time)
+        return found.decision
+
+    def halves(
+        self, step: str, kinds: Sequence[Subject], world: World, error: Exception, trials: Trials
+    ) -> Sequence[World]:
+        """Two halves of a world of which the store refused what was decided; none for what is set aside."""
+        log.error("step %s: the store refused a decision: %s", step, words(error))
+        kind = next((kind for kind in kinds if kind.keys(world)), None)
+        if kind is None:
+            raise error
+        keys = kind.keys(world)
+        if len(keys) == 1 or not trials.any_left():
+            self.note(step, list(faults_of(kind, keys, error)), world.time)
+            return ()
+        middle = len(keys) // 2
+        return [kind.without(world, set(half)) for half in (keys[middle:], keys[:middle])]
+
+    def note(self, step: str, faults: Collection[Failing], time: float) -> None:
+        """Set aside what a step failed at."""
+        known = self._of(step)
+        new: list[SetAsideRecord] = []
+        for fault in faults:
+            name = (fault.subject, str(fault.key))
+            before = known.get(name)
+            times = 1 if before is None else before.times + 1
+            new.append(
+                SetAsideRecord(
+                    step=step,
+                    subject=fault.subject,
+                    name=str(fault.key),
+                    error=fault.error,
+                    among=fault.among,
+                    since=time if before is None else before.since,
+                    times=times,
+                    retry_at=time + longer_each_time(FIRST_PAUSE, times),
+                )
+            )
+            known[name] = new[-1]
+            log.warning("step %s sets aside %s %s: %s", step, *name, fault.error)
+        self._store.set_aside.replace((), new)
+
+    def end_pass(self, step: str, time: float) -> None:
+        """Forget what was tried again in a pass that has ended, and did not fail."""
+        known = self._of(step)
+        if not known:
+            return
+        lifted = [one for one in known.values() if one.retry_at <= time]
+        for one in lifted:
+            del known[one.subject, one.name]
+            log.warning("step %s takes %s %s again", step, one.subject, one.name)
+        if lifted:
+            self._store.set_aside.replace(lifted, ())
+
+    def _out(self, step: str, time: float) -> Collection[_Name]:
+        return [name for name, one in self._of(step).items() if one.retry_at > time]
+
+    def _of(self, step: str) -> dict[_Name, SetAsideRecord]:
+        """What a step has set aside; all of it due when the process or the federation is another."""
+        with self._lock:
+            if self._known is None:
+                self._known = defaultdict(dict)
+                for one in self._store.set_aside.everything():
+                    self._known[one.step][one.subject, one.name] = replace(one, retry_at=0.0)
+            known = self._known[step]
+        version = self._store.federation_version
+        if self._version.setdefault(step, version) != version:
+            self._version[step] = version
+            known.update({name: replace(one, retry_at=0.0) for name, one in known.items()})
+        return known

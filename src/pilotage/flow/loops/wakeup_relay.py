@@ -1,0 +1,106 @@
+"""The relay: what one process commits wakes the loops of the others that share its store."""
+
+import logging
+import secrets
+import threading
+from collections.abc import Iterable
+from contextlib import closing
+
+from pilotage.flow.step import Step
+from pilotage.model.documents.decision import Committed, Decision
+from pilotage.store import NoticesLost, Store
+
+from .wakeups import Subject, Wakeups, arrivals
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 0.05
+"""Seconds between two notices of a process: what happens meanwhile is told by one."""
+
+LISTENED = 1.0
+"""Seconds after which the listener looks whether it is to end."""
+
+PAUSE = 2.0
+"""Seconds until a lost connection is opened again."""
+
+
+class WakeupRelay:
+    """Tells other processes what this one commits, and wakes its loops by what they tell.
+
+    ``steps`` are those that any process may run. A notice names kinds and states, so it is never longer than
+    there are such; it says nothing of the records. Whatever is lost with a connection is found by a loop's
+    next period, and all loops are woken when listening begins anew. Stores without notices (SQLite) are left
+    to the periods.
+    """
+
+    def __init__(self, store: Store, wakeups: Wakeups, steps: Iterable[Step]) -> None:
+        self._store = store
+        self._wakeups = wakeups
+        self._subjects = {_word(subject): subject for step in steps for subject in step.wakes_on}
+        self._sender = secrets.token_hex(4)
+        self._news: set[str] = set()
+        self._lock = threading.Lock()
+        self._has_news = threading.Event()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._tell, name="relay-tell", daemon=True),
+            threading.Thread(target=self._listen, name="relay-listen", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Start to tell and to listen, where the store carries notices."""
+        if self._store.notices.are_carried:
+            self._store.listeners.append(self._committed)
+            for thread in self._threads:
+                thread.start()
+
+    def stop(self) -> None:
+        """End; what is not told yet is left to the periods of the others."""
+        self._stopping.set()
+        self._has_news.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(2 * LISTENED)
+
+    def _committed(self, decision: Decision, committed: Committed) -> None:
+        words = {_word(subject) for subject in arrivals(decision, committed)} & self._subjects.keys()
+        if words:
+            with self._lock:
+                self._news |= words
+            self._has_news.set()
+
+    def _tell(self) -> None:
+        while not self._stopping.is_set():
+            self._has_news.wait()
+            self._has_news.clear()
+            with self._lock:
+                words, self._news = self._news, set()
+            if words:
+                try:
+                    self._store.notices.send(" ".join([self._sender, *sorted(words)]))
+                except Exception:
+                    log.exception("other processes were not told: they look at their next period")
+            self._stopping.wait(TOGETHER)
+
+    def _listen(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with closing(self._store.notices.listen()) as ears:
+                    # What was told while nobody listened is lost.
+                    self._wakeups.wake_all()
+                    while not self._stopping.is_set():
+                        for words in ears.heard(LISTENED):
+                            self._heard(words)
+            except NoticesLost as error:
+                log.warning("other processes are not heard: %s; trying again in %g s", error, PAUSE)
+                self._stopping.wait(PAUSE)
+
+    def _heard(self, words: str) -> None:
+        sender, *subjects = words.split()
+        if sender != self._sender:
+            self._wakeups.arrived(self._subjects[word] for word in subjects if word in self._subjects)
+
+
+def _word(subject: Subject) -> str:
+    kind, state = subject
+    return f"{kind}:{state}"

@@ -1,0 +1,91 @@
+"""Wake-ups: a commit wakes the loops of the steps that it gives something to do, before their period ends."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol
+
+from pilotage.model.documents.decision import KINDS, Committed, Create, Creation, Decision, Move
+from pilotage.model.records.states import FIRST, Kind, State
+
+Subject = tuple[Kind, State]
+"""A kind of records, and a state that some of them came into."""
+
+
+class Wakeable(Protocol):
+    """A step as its loop is woken: its name, and the states of records that give it something to do."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is woken."""
+
+    @property
+    def wakes_on(self) -> frozenset[Subject]:
+        """States of records that wake it."""
+
+
+class Wakeups:
+    """One event for each step's loop; :meth:`committed` listens to a store's commits."""
+
+    def __init__(self, steps: Iterable[Wakeable]) -> None:
+        self._events: dict[str, threading.Event] = {}
+        self._steps: dict[Subject, list[str]] = defaultdict(list)
+        for step in steps:
+            self._events[step.name] = threading.Event()
+            for subject in step.wakes_on:
+                self._steps[subject].append(step.name)
+
+    def wake(self, name: str) -> None:
+        """Wake the loop of a step; without one here nothing happens."""
+        if name in self._events:
+            self._events[name].set()
+
+    def wake_all(self) -> None:
+        """Wake every loop."""
+        for event in self._events.values():
+            event.set()
+
+    def wait(self, name: str, timeout: float) -> None:
+        """Sleep until the step is woken, or for ``timeout`` s. Waiting again needs another wake-up."""
+        self._events[name].wait(timeout)
+        self._events[name].clear()
+
+    def is_woken(self, name: str) -> bool:
+        """Tell, once for each wake-up, whether a step was woken; nothing is waited for."""
+        woken = self._events[name].is_set()
+        self._events[name].clear()
+        return woken
+
+    def waits(self, name: str) -> bool:
+        """Tell whether a step was woken and has not been asked about since."""
+        return self._events[name].is_set()
+
+    def committed(self, decision: Decision, committed: Committed) -> None:
+        """Wake the steps for which a commit made work."""
+        self.arrived(arrivals(decision, committed))
+
+    def arrived(self, subjects: Iterable[Subject]) -> None:
+        """Wake the steps for which records in these states are work."""
+        for subject in subjects:
+            for name in self._steps.get(subject, ()):
+                self.wake(name)
+
+
+def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
+    """The kinds and states that a commit brought records into, and left them in.
+
+    A job that its report takes from SENT through RUNNING to FINISHED never took a place among those that run.
+    """
+    found: set[Subject] = set()
+    left_in: defaultdict[Kind, dict[int, State]] = defaultdict(dict)
+    for change, accepted in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and accepted:
+            left_in[change.kind].update(dict.fromkeys(accepted, change.target))
+            found = found.union(*map(_made, change.creates.values()))
+        elif isinstance(change, Create):
+            found |= _made(change.records)
+    return found.union((kind, state) for kind, states in left_in.items() for state in set(states.values()))
+
+
+def _made(records: Iterable[Creation]) -> set[Subject]:
+    return {(kind, FIRST[kind]) for record in records if (kind := KINDS.get(type(record)))}

@@ -1,0 +1,32 @@
+"""Bindings of jobs to their queues, as tasks, VOs and brokerages ask for them (E1)."""
+
+from pilotage.brokerage import Brokerage
+from pilotage.flow.brokerages import Brokerages
+from pilotage.model.records.borrowing import said_binding
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.spec import Binding, TaskSpec
+from pilotage.model.values.identity import Identity
+
+DEFAULT_PLUGIN = "production"
+
+
+def plugin_of(spec: TaskSpec, owner: Identity, federation: Federation) -> str:
+    """The plugin of a task: its own choice, its VO's, or the production brokerage."""
+    return spec.brokerage or federation.plugins.get(owner.vo, DEFAULT_PLUGIN)
+
+
+def said(spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages) -> Binding | None:
+    """The binding that somebody asked for a task's jobs; None where the federation's default holds.
+
+    A brokerage that matches in cycles binds early whatever is asked: it draws a site, and counts its matches,
+    so nothing moves a job to another between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
+    """
+    chosen = brokerages.of(federation, plugin_of(spec, owner, federation))
+    if waits_for_cycle(chosen):
+        return "early"
+    return said_binding(spec, owner, federation.binding, getattr(chosen, "binding", None))
+
+
+def waits_for_cycle(chosen: Brokerage) -> bool:
+    """Tell whether a plugin matches in cycles, between which nothing is looked at again (M7)."""
+    return bool(getattr(chosen, "waits_for_cycle", False))

@@ -1,0 +1,407 @@
+"""The matches of one process: what is known of task queues and pilots, kept as long as it holds."""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pilotage.flow.errors import PilotGone, PilotRefused
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.states import LIVE_PILOTS, JobState, PilotState
+from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.values.step_names import MATCH
+from pilotage.pilots import containment as containments
+from pilotage.pilots import task_queue_columns as policy
+from pilotage.pilots.reports import calls
+from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns
+from pilotage.pilots.task_queues import is_open
+from pilotage.pilots.tries import Admission, TryKey
+from pilotage.store import Store
+from pilotage.store.matching.borrowed_matches import Basis, BorrowRequest
+from pilotage.store.matching.match_requests import ClaimRequest, ClaimResult, Standing
+from pilotage.store.matching.matches import CAUSE
+
+from .borrowing import BorrowableJobs
+from .resting import Resting
+from .share_cache import KnownShares
+
+TRIES = 30
+"""Most redraws for a pilot that lost races for what it was drawn."""
+
+KNOWN_PILOTS = 10_000
+"""Pilots that are remembered: those read or changed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The task queues of a queue, as of an activation there and a version of the federation."""
+
+    number: int
+    version: int
+    federation: Federation
+    queue: Queue | None
+    columns: TaskQueueColumns
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Jobs that a pilot was given, and the federation and queue as they were then."""
+
+    federation: Federation
+    queue: Queue | None
+    jobs: tuple[Job, ...]
+    tasks: tuple[Task, ...]
+    files: tuple[File, ...]
+    replicas: tuple[Replica, ...] = ()
+
+
+class Matching:
+    """Gives jobs to pilots, by what it remembers of task queues; the store refuses what no longer holds.
+
+    Safe to use from many threads. Task queues that were read are never shorter than they are known to be,
+    for the store tells when jobs were activated. One that turns out shorter has a lower claim than the one it
+    was drawn with: it keeps its turn with the ratio of both, else all are drawn for anew. So each is drawn
+    exactly in proportion to the priority that it has (P13), however old the knowledge is. Shares of owners
+    with several task queues are those of what is known: one that another server emptied in the last instants
+    counts for its owner until it is drawn.
+    """
+
+    def __init__(self, store: Store, borrowing: BorrowableJobs | None = None) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[str, Known] = {}
+        self._pilots: OrderedDict[int, Pilot] = OrderedDict()
+        self._resting = Resting(store)
+        self._shares = KnownShares(store)
+        self._borrowing = borrowing or BorrowableJobs(store)
+
+    def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
+        """Give a pilot the jobs of the highest claims, then jobs of other queues for what it has free (E2).
+
+        Raises :class:`PilotGone`, :class:`PilotRefused`.
+        """
+        pilot, known = self._looked_up(request, time, seed)
+        parts: list[ClaimResult] = []
+        kept: list[Draw] = []
+        for number in range(TRIES):
+            admission = self._resting.admission(pilot, time)
+            left = _admitted(request.less(_jobs_of(parts)), admission)
+            self._shares.known(known.federation, known.version, time)
+            with self._lock, self._shares.turns() as shares:
+                draws = kept or policy.draw(known.columns, left, pilot, seed + number, admission, shares)
+            if not draws and (borrowed := self._borrowed(known, pilot, left, time, seed)):
+                # That nothing of its own queue came meanwhile was checked with what it was given.
+                parts += borrowed
+                if borrowed[-1].good:
+                    return _matched(known, parts)
+                pilot, known = self._looked_up(request, time, seed, True, True)
+                continue
+            given = self._give(known, pilot, draws, admission, time, seed)
+            parts.append(given)
+            missing = _missing(draws, given)
+            self._shares.take_back(missing)
+            if given.good and not missing and not kept:
+                break
+            stale = not given.good
+            pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
+            kept = _keeping_their_turn(known.columns, missing if given.good else (), seed + number)
+        left = request.less(_jobs_of(parts))
+        return _matched(known, [*parts, *(self._borrowed(known, pilot, left, time, seed) if draws else ())])
+
+    def _borrowed(
+        self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
+    ) -> list[ClaimResult]:
+        """Give a pilot jobs of other queues for what it has left, the next for each that is gone.
+
+        The last tells whether it rests on what still holds. Raises :class:`PilotGone`.
+        """
+        found: list[ClaimResult] = []
+        for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
+            room = left.less(_jobs_of(found))
+            if room.max_jobs < 1 or room.cores < 1:
+                break
+            pilot = self._pilots.get(pilot.id, pilot)
+            admission = self._resting.admission(pilot, time)
+            basis = Basis(known.number, known.version, pilot.matched > 0)
+            wanted = known.queue and self._borrowing.wanted(
+                known.queue, basis, room, pilot, admission, time, seed
+            )
+            if not wanted:
+                break
+            found.append(self._taken(pilot, wanted, time, seed))
+            if not found[-1].good:
+                break
+        return found
+
+    def _taken(self, pilot: Pilot, wanted: BorrowRequest, time: float, seed: int) -> ClaimResult:
+        asked = {one.job.requirements for one in wanted.jobs}
+        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.take(wanted))
+        self._borrowing.note(wanted, given)
+        self._shares.note(given.jobs)
+        return self._handed(pilot, given, time, seed)
+
+    def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
+        """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
+
+        The pilots are of those that :meth:`pilots` has found. Raises :class:`PilotRefused`.
+        """
+        self._let_go_of_changed()
+        self._read_ahead({request.queue for request in requests})
+        asked = [self._asked(request, time, seed) for request in requests]
+        given = self._store.matches.give_all([wanted for _, wanted, *_ in asked])
+        self._tell([(pilot, got.jobs) for (pilot, *_), got in zip(asked, given, strict=True)], time, seed)
+        found: list[Matched | None] = []
+        for request, (pilot, wanted, known, tries), got in zip(requests, asked, given, strict=True):
+            self._resting.take_back(tries, got.jobs)
+            if got.jobs and not pilot.matched:
+                self._remember(replace(pilot, matched=len(got.jobs)))
+            if len(got.jobs) < sum(jobs for *_, jobs in wanted.heads):
+                self._known.pop(wanted.queue, None)
+            is_served = got.good and (got.jobs or not wanted.heads)
+            found.append(self._completed(request, pilot, known, got if is_served else None, time, seed))
+        return found
+
+    def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
+        """Pilots that call, and run from now on, by number; those that have ended are left out."""
+        unknown = [id_ for id_ in ids if id_ not in self._pilots]
+        found = [one for one in self._store.matches.pilots(unknown) if one.state in LIVE_PILOTS]
+        if calling := [one for one in found if one.state is not PilotState.RUNNING]:
+            self._store.commit(calls(time, seed, *calling), "pilots")
+        known = {id_: self._pilots[id_] for id_ in ids if id_ in self._pilots}
+        for pilot in found:
+            self._remember(pilot)
+        return known | {pilot.id: pilot for pilot in found}
+
+    def _let_go_of_changed(self) -> None:
+        """Forget task queues of queues where jobs were activated since they were read."""
+        version, numbers = self._store.matches.numbers()
+        with self._lock:
+            for queue, known in list(self._known.items()):
+                if (known.number, known.version) != (numbers.get(queue, 0), version):
+                    del self._known[queue]
+
+    def _asked(
+        self, request: MatchRequest, time: float, seed: int
+    ) -> tuple[Pilot, ClaimRequest, Known, list[TryKey]]:
+        """Draw for one of several pilots, of what those before it leave; with it the tries that these are."""
+        pilot, known = self._looked_up(request, time, seed)
+        admission = self._resting.admission(pilot, time)
+        request = _admitted(request, admission)
+        self._shares.known(known.federation, known.version, time)
+        with self._lock, self._shares.turns() as shares:
+            draws = policy.draw(known.columns, request, pilot, seed, admission, shares)
+            for draw in draws:
+                known.columns.left(draw, 1)
+        tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
+        return pilot, _wanted(known, pilot, draws, admission, time), known, tries
+
+    def _completed(
+        self,
+        request: MatchRequest,
+        pilot: Pilot,
+        known: Known,
+        given: ClaimResult | None,
+        time: float,
+        seed: int,
+    ) -> Matched | None:
+        """What one of several pilots was given, with jobs of other queues for what it has free.
+
+        It is matched by itself where what it was drawn was not there any more. None where it is gone.
+        """
+        try:
+            if given is None:
+                return self.match(request, time, seed)
+            if len(given.jobs) == request.max_jobs:
+                return _matched(known, [given])
+            left = request.less(given.jobs)
+            return _matched(known, [given, *self._borrowed(known, pilot, left, time, seed)])
+        except PilotGone:
+            return None
+
+    def _looked_up(
+        self,
+        request: MatchRequest,
+        time: float,
+        seed: int,
+        pilot_anew: bool = False,
+        task_queues_anew: bool = False,
+    ) -> tuple[Pilot, Known]:
+        """The pilot as it describes itself, and the task queues of its queue."""
+        pilot = self.pilot(request.pilot, time, seed, pilot_anew)
+        known = self._task_queues(request.queue, task_queues_anew)
+        return self._described(pilot, known.queue, request, time, seed), known
+
+    def _described(
+        self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
+    ) -> Pilot:
+        """The pilot with the node and containment that it tells, which the store notes when it gives.
+
+        Raises :class:`PilotRefused` where its containment is too little.
+        """
+        reason = containments.refusal(queue, request.containment)
+        if reason:
+            self._pilots.pop(pilot.id, None)
+            refused = self._store.queries.pilot(pilot.id) or pilot
+            decision = containments.refuse(refused, reason, request.containment, time, seed)
+            self._store.commit(decision, f"pilot:{pilot.id}")
+            raise PilotRefused(reason)
+        containment = containments.in_force(queue, request.containment) or pilot.containment
+        # It stays on one machine: with another name each time, it alone would speak for several (F2, F4).
+        node = pilot.node or request.node
+        if (containment, node) == (pilot.containment, pilot.node):
+            return pilot
+        described = replace(pilot, containment=containment, node=node)
+        self._remember(described)
+        return described
+
+    def _give(
+        self, known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float, seed: int
+    ) -> ClaimResult:
+        wanted, asked = _wanted(known, pilot, draws, admission, time), {one.requirements for one in draws}
+        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.give(wanted))
+        with self._lock:
+            for draw, jobs in Counter(map(_drawn, given.jobs)).items():
+                known.columns.left(draw, jobs)
+        return self._handed(pilot, given, time, seed)
+
+    def _handed(self, pilot: Pilot, given: ClaimResult, time: float, seed: int) -> ClaimResult:
+        """Note what a pilot was given. Raises :class:`PilotGone`."""
+        if not given.alive:
+            self._pilots.pop(pilot.id, None)
+            raise PilotGone(pilot.id)
+        if given.jobs:
+            if not pilot.matched:  # only whether it had any matters
+                self._remember(replace(pilot, matched=len(given.jobs)))
+            self._tell([(pilot, given.jobs)], time, seed)
+        return given
+
+    def _tell(self, given: Iterable[tuple[Pilot, Sequence[Job]]], time: float, seed: int) -> None:
+        """Let those who listen to commits know."""
+        moves = tuple(
+            Move(
+                kind="job",
+                ids=tuple(job.id for job in jobs),
+                source=JobState.ACTIVATED,
+                target=JobState.SENT,
+                cause=CAUSE,
+                changes={"pilot": pilot.id},
+            )
+            for pilot, jobs in given
+            if jobs
+        )
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=moves)
+        accepted = tuple(move.ids for move in moves)
+        self._store.tell(decision, Committed(accepted=accepted, created=((),) * len(moves)))
+
+    def _task_queues(self, queue: str, anew: bool = False) -> Known:
+        known = None if anew else self._known.get(queue)
+        if known is None:
+            known = self._keep(queue, self._store.matches.standing(queue), self._store.federation())
+        return known
+
+    def _read_ahead(self, queues: Iterable[str]) -> None:
+        """Read the task queues of those that are not known, all at once."""
+        if missing := [queue for queue in queues if queue not in self._known]:
+            federation = self._store.federation()
+            for queue, standing in self._store.matches.standings(missing).items():
+                self._keep(queue, standing, federation)
+
+    def _keep(self, queue: str, standing: Standing, federation: Federation) -> Known:
+        declared = next((one for one in federation.queues if one.name == queue), None)
+        levels = [Level(*level) for level in standing.levels] if declared else []
+        columns = policy.columns(declared, levels)
+        known = Known(standing.number, standing.version, federation, declared, columns)
+        with self._lock:
+            self._known[queue] = known
+        return known
+
+    def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:
+        """A pilot that calls, and runs from now on. Raises :class:`PilotGone`."""
+        found = None if anew else self._pilots.get(pilot)
+        if found is None:
+            found = self._store.queries.pilot(pilot)
+            if found is None or found.state not in LIVE_PILOTS:
+                raise PilotGone(pilot)
+            if found.state is not PilotState.RUNNING:
+                self._store.commit(calls(time, seed, found), f"pilot:{pilot}")
+            self._remember(found)
+        return found
+
+    def _remember(self, pilot: Pilot) -> None:
+        with self._lock:
+            self._pilots[pilot.id] = pilot
+            self._pilots.move_to_end(pilot.id)
+            while len(self._pilots) > KNOWN_PILOTS:
+                self._pilots.popitem(last=False)
+
+
+def _admitted(request: MatchRequest, admission: Admission) -> MatchRequest:
+    """The request for no more jobs than its pilot may have where jobs failed fast (F2)."""
+    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+    return request if most == request.max_jobs else replace(request, max_jobs=most)
+
+
+def _wanted(
+    known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float
+) -> ClaimRequest:
+    return ClaimRequest(
+        pilot=pilot.id,
+        queue=pilot.queue,
+        heads=_heads(draws),
+        number=known.number,
+        version=known.version,
+        used=pilot.matched > 0,
+        containment=pilot.containment,
+        node=pilot.node,
+        time=time,
+        closed=tuple(sorted(admission.closed_tasks)),
+    )
+
+
+def _matched(known: Known, parts: Sequence[ClaimResult]) -> Matched:
+    return Matched(
+        federation=known.federation,
+        queue=known.queue,
+        jobs=tuple(job for part in parts for job in part.jobs),
+        tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
+        files=tuple({file.name: file for part in parts for file in part.files}.values()),
+        replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
+    )
+
+
+def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
+    """Task queues and priorities that were drawn, each once, and how many jobs of each."""
+    return tuple((*draw, jobs) for draw, jobs in Counter(draws).items())
+
+
+def _drawn(job: Job) -> Draw:
+    return Draw(job.requirements, job.priority)
+
+
+def _missing(draws: Sequence[Draw], given: ClaimResult) -> list[Draw]:
+    """The draws that found no job any more; the store never gives more than was drawn."""
+    if len(draws) == len(given.jobs):
+        return []
+    left = Counter(draws) - Counter(map(_drawn, given.jobs))
+    return list(left.elements())
+
+
+def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed: int) -> list[Draw]:
+    """Draw task queues that turned out to have a lower claim anew, with the ratio of both claims."""
+    if not missing:
+        return []
+    chances = np.random.default_rng([seed, len(missing)]).random(len(missing))
+    heads = ((draw, columns.head(draw.requirements)) for draw in missing)
+    return [
+        Draw(draw.requirements, head)
+        for chance, (draw, head) in zip(chances, heads, strict=True)
+        if head and chance * max(1, draw.priority) < max(1, head)
+    ]
+
+
+def _jobs_of(parts: Sequence[ClaimResult]) -> list[Job]:
+    return [job for part in parts for job in part.jobs]

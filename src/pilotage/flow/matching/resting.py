@@ -1,0 +1,104 @@
+"""The rests of queues and nodes as the matches of one process know them (F2)."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.rules.black_holes import EVERYBODY, Rest, Scope, rests, scopes
+from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey
+from pilotage.store import Store
+from pilotage.store.matching.match_requests import ClaimResult
+
+KNOWN_FOR = 5.0
+"""Seconds after which failures are read anew: another server may have heard of some."""
+
+
+class Resting:
+    """Reads failures again when this process has committed one, or after some seconds.
+
+    Safe to use from many threads.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._rests: tuple[Rest, ...] = ()
+        self._tries = Tries(fast=0.0)
+        store.listeners.append(self._heard)
+
+    def admission(self, pilot: Pilot, time: float) -> Admission:
+        """Return the admission of a pilot: all, one job that tries, or nothing."""
+        with self._lock:
+            if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
+                # Set before reading: a failure that is committed meanwhile makes it None again.
+                self._read_at = time
+                guard = self._store.federation().guard
+                self._rests = rests(self._store.snapshots.failures(time), guard)
+                self._tries.fast = guard.fast
+            if not self._rests:
+                return OPEN
+            admission = self._tries.admission(self._rests, pilot.queue, pilot.place, time)
+        return self._with_held(pilot.queue, admission)
+
+    def _with_held(self, queue: str, admission: Admission) -> Admission:
+        """Complete an admission by the jobs that wait of the tasks that it names."""
+        tasks = admission.closed_tasks | admission.trying_tasks
+        if not tasks:
+            return admission
+        waiting = self._store.matches.waiting(queue, sorted(tasks))
+        closed, present = admission.closed_tasks, {task for task, *_ in waiting}
+        # A task without a waiting job tries nothing, and others need not wait for it.
+        trying = frozenset(one for one in admission.trying if not one[-1] or one[-1] in present)
+        held = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
+        return replace(admission, trying=trying, held=held)
+
+    def tried(
+        self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], ClaimResult]
+    ) -> ClaimResult:
+        """Give a pilot jobs of task queues; a try counts only for those of whom it is given one."""
+        tries = self.begin(pilot, requirements, time)
+        jobs: Sequence[Job] = ()
+        try:
+            given = give()
+            jobs = given.jobs
+        finally:
+            self.take_back(tries, jobs)
+        return given
+
+    def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
+        """Note that a pilot is about to be given jobs of task queues; returns the tries that these may be."""
+        if not self._rests:
+            return []
+        wanted = (Requirements.from_text(text) for text in set(requirements))
+        owners = {(one.vo, one.owner) for one in wanted}
+        if not owners:
+            return []
+
+        def may_concern(rest: Rest) -> bool:
+            return rest.whose == EVERYBODY or rest.whose[:2] in owners
+
+        with self._lock:
+            return self._tries.begin(self._rests, pilot.queue, pilot.place, may_concern, time)
+
+    def take_back(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
+        """Forget the tries of those of whom no job was given: others took them, or they were spares."""
+        if not tries:
+            return
+        served: set[Scope] = set()
+        for job in given:
+            wanted = Requirements.from_text(job.requirements)
+            served.update(scopes(wanted.vo, wanted.owner, job.task))
+        with self._lock:
+            self._tries.take_back(key for key in tries if key[-1] not in served)
+
+    def _heard(self, decision: Decision, _: Committed) -> None:
+        for change in decision.changes:
+            if isinstance(change, Move) and any(
+                isinstance(record, Failure) for records in change.creates.values() for record in records
+            ):
+                self._read_at = None
+                return

@@ -1,0 +1,54 @@
+"""Turns of global shares, as one process knows them: counted anew after some seconds."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.work import Job, Requirements
+from pilotage.pilots.share_turns import ShareTurns
+from pilotage.pilots.task_queue_columns import Draw
+from pilotage.store import Store
+
+KNOWN_FOR = 5.0
+"""Seconds for which the jobs that pilots have by global share hold, with those that were given since."""
+
+
+class KnownShares:
+    """The turns of global shares; safe to use from many threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._turns: ShareTurns | None = None
+        self._since: tuple[int, float] = (0, 0.0)
+
+    def known(self, federation: Federation, version: int, time: float) -> None:
+        """Count jobs at pilots anew, if what is known is old or of another version of the federation."""
+        kept, since = self._since
+        if kept == version and 0 <= time - since < KNOWN_FOR:
+            return
+        several = len(federation.shares) > 1
+        turns = ShareTurns(federation.shares, self._store.matches.job_counts()) if several else None
+        with self._lock:
+            self._turns, self._since = turns, (version, time)
+
+    @contextmanager
+    def turns(self) -> Iterator[ShareTurns | None]:
+        """The turns for one draw, which nobody else has at the same time; None where there is one share."""
+        with self._lock:
+            yield self._turns
+
+    def note(self, jobs: Iterable[Job]) -> None:
+        """Count jobs of other queues that pilots were given."""
+        self._count((job.share for job in jobs), 1)
+
+    def take_back(self, draws: Iterable[Draw]) -> None:
+        """Count out what was drawn and not given."""
+        self._count((Requirements.from_text(draw.requirements).share for draw in draws), -1)
+
+    def _count(self, shares: Iterable[str], jobs: int) -> None:
+        with self.turns() as turns:
+            if turns is not None:
+                for share in shares:
+                    turns.give(share, jobs)

@@ -1,0 +1,1 @@
+"""The ways to the outside: workers for calls that block, and what came of the calls."""

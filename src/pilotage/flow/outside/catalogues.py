@@ -1,0 +1,195 @@
+"""Catalogues of one Pilotage: its own, and those that others keep, as persons may read them."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.catalogues import ExternalCatalogue, ReplicationRule, external_scope, open_to
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import identifier, scopes_of
+from pilotage.ports.catalogue import (
+    CatalogueError,
+    CataloguePort,
+    FoundDataset,
+    FoundFile,
+    OutputFile,
+    PublishingPort,
+)
+
+from .own_catalogue import OwnCatalogue
+from .workers import WorkersPort
+
+T = TypeVar("T")
+Load = Callable[[ExternalCatalogue, Federation], CataloguePort]
+"""Makes the adapter of a catalogue. Raises ValueError for options that it refuses, and LookupError."""
+
+CALL_TIME = 30.0
+"""Seconds that one call to another's catalogue may take."""
+
+MOST_CALLS = 4
+"""Calls that one catalogue is working on or owes an answer; more are refused at once: a dead one holds up so
+many of those who ask it, and nobody else."""
+
+PUBLISH_TIME = 120.0
+"""Seconds that one call which registers outputs may take."""
+
+
+class Catalogues:
+    """Hands out catalogues; calls to those of others are made by workers, bounded in number and time."""
+
+    def __init__(
+        self, own: OwnCatalogue, federation: Callable[[], Federation], workers: WorkersPort, load: Load
+    ) -> None:
+        self.own = own
+        self._federation = federation
+        self._workers = workers
+        self._load = load
+        self._lock = threading.Lock()
+        self._made: dict[bytes, BoundedCatalogue] = {}
+
+    def read_by(self, owner: Identity) -> "ReadableCatalogue":
+        """Return all catalogues as one person may read them."""
+        return ReadableCatalogue(self, owner)
+
+    def of(self, scope: str, owner: Identity) -> tuple[CataloguePort, str, str]:
+        """Return the catalogue of a scope, its own name for that, and how its scopes begin here.
+
+        Raises LookupError for a scope that is not the owner's, and where there is no adapter; CatalogueError
+        where the adapter refuses its options.
+        """
+        if scope in (mine := scopes_of(owner)):
+            return self.own, scope, ""
+        federation = self._federation()
+        found = open_to(federation.catalogues, scope, owner)
+        if found is None:
+            raise LookupError(f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
+        declared, inner = found
+        return self._external(declared, federation), inner, declared.name
+
+    def external(self, name: str) -> "BoundedCatalogue":
+        """Return a catalogue that others keep, by name. Raises LookupError and CatalogueError."""
+        federation = self._federation()
+        for declared in federation.catalogues:
+            if declared.name == name:
+                return self._external(declared, federation)
+        raise LookupError(f"the federation has no catalogue {name}")
+
+    def gather(self, dataset: str, task: int) -> "Future[Mapping[str, str]]":
+        """Begin to make a version of an own dataset of a task's outputs; its result refuses no file."""
+
+        def gather() -> Mapping[str, str]:
+            self.own.gather(dataset, task)
+            return {}
+
+        return self._workers.call("outputs to own datasets", gather, PUBLISH_TIME)
+
+    def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
+        urls = [(one.name, one.url) for one in federation.storages]
+        key = to_json((declared, urls))
+        with self._lock:
+            if key not in self._made:
+                try:
+                    made = self._load(declared, federation)
+                except ValueError as error:
+                    raise CatalogueError(f"the catalogue {declared.name} cannot be used: {error}") from error
+                # Of what the federation declared before, nothing is asked any more.
+                self._made = {one: kept for one, kept in self._made.items() if kept.name != declared.name}
+                self._made[key] = BoundedCatalogue(declared.name, made, self._workers)
+            return self._made[key]
+
+
+class BoundedCatalogue:
+    """A catalogue whose every call is made by a worker."""
+
+    def __init__(self, name: str, catalogue: CataloguePort, workers: WorkersPort) -> None:
+        self.name = name
+        self._catalogue = catalogue
+        self._workers = workers
+        self._free = threading.BoundedSemaphore(MOST_CALLS)
+
+    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        return self._call(lambda: self._catalogue.matching(scope, glob))
+
+    def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        return self._call(lambda: self._catalogue.dataset(scope, name, version))
+
+    def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
+        """See :class:`~pilotage.ports.catalogue.PublishingPort`."""
+        self._call(lambda: self._publisher.check_output(scope, dataset, storages))
+
+    def publish(
+        self,
+        scope: str,
+        dataset: str,
+        files: Sequence[OutputFile],
+        rule: ReplicationRule | None,
+        closed: bool,
+    ) -> "Future[Mapping[str, str]]":
+        """Begin what :class:`~pilotage.ports.catalogue.PublishingPort` describes, and do not wait for it."""
+
+        def publish() -> Mapping[str, str]:
+            return self._publisher.publish(scope, dataset, files, rule, closed)
+
+        return self._workers.call(f"outputs to {self.name}", publish, PUBLISH_TIME)
+
+    @property
+    def _publisher(self) -> PublishingPort:
+        # Whoever loads the adapter of a catalogue that takes outputs checks that it has these methods.
+        return cast(PublishingPort, self._catalogue)
+
+    def _call(self, function: Callable[[], T]) -> T:
+        if not self._free.acquire(blocking=False):
+            raise CatalogueError(f"the catalogue {self.name} answers {MOST_CALLS} others; try again soon")
+        call = self._workers.call(f"catalogue {self.name}", function, CALL_TIME)
+        call.add_done_callback(self._free_again)
+        try:
+            return call.result()
+        except OSError as error:  # a time limit too
+            raise CatalogueError(f"the catalogue {self.name} does not answer: {error}") from error
+
+    def _free_again(self, _: "Future[T]") -> None:
+        self._free.release()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableCatalogue:
+    """Finds files in scopes that a person may read; raises LookupError for another scope."""
+
+    _catalogues: Catalogues
+    _owner: Identity
+
+    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        catalogue, inner, name = self._catalogues.of(scope, self._owner)
+        return _ours(name, catalogue.matching(inner, glob))
+
+    def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        catalogue, inner, external = self._catalogues.of(scope, self._owner)
+        try:
+            found = catalogue.dataset(inner, name, version)
+        except LookupError as error:
+            raise LookupError(f"{error}{self._elsewhere(scope, name)}") from error
+        return replace(found, files=_ours(external, found.files))
+
+    def _elsewhere(self, scope: str, name: str) -> str:
+        """Name the other scope of the owner that has such a dataset: outputs are in the personal one."""
+        for other in scopes_of(self._owner):
+            if other != scope and self._catalogues.own.knows(identifier(other, name)):
+                return f"; yours is {identifier(other, name)}: give `scope: {other}` with it"
+        return ""
+
+
+def _ours(catalogue: str, found: Sequence[FoundFile]) -> Sequence[FoundFile]:
+    """Give files of another's catalogue their scopes here."""
+    if not catalogue:
+        return found
+    return [
+        replace(one, file=replace(one.file, scope=external_scope(catalogue, one.file.scope))) for one in found
+    ]

@@ -1,0 +1,273 @@
+"""Deliveries of this process: movers start them, the next pass reads what became of them."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.observations import DeliverySighting
+from pilotage.model.records.unable_ways import UnableWay, way_of
+from pilotage.model.records.work import InputFile, Transfer
+from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
+from pilotage.ports import adapters
+from pilotage.ports.moving import (
+    Delivered,
+    Delivery,
+    DeliveryStatus,
+    Grant,
+    Mover,
+    Movers,
+    Readable,
+    ScanLimits,
+    Started,
+)
+
+from .workers import WorkersPort
+
+log = logging.getLogger(__name__)
+
+SCAN_GRACE = 5.0
+"""Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
+
+TransferAttempt = tuple[int, int]
+"""A transfer and its attempt."""
+
+
+@dataclass(slots=True)
+class _Moving:
+    """A delivery that a mover has taken. ``told`` is what was reported of it last."""
+
+    mover: Mover
+    reference: str = ""
+    told: DeliveryStatus | None = None
+
+
+class Deliveries:
+    """Deliveries of one process. Nothing here blocks: movers are called by workers.
+
+    News are kept until a pass has committed them: :meth:`news` is read into its world, :meth:`forget` follows
+    its commit. ``on_news`` is called when there is something to read.
+    """
+
+    def __init__(self, movers: Movers, workers: WorkersPort, on_news: Callable[[], None]) -> None:
+        self._movers = movers
+        self._workers = workers
+        self._on_news = on_news
+        self._lock = threading.Lock()
+        self._moving: dict[TransferAttempt, _Moving] = {}
+        self._news: dict[TransferAttempt, DeliverySighting] = {}
+        self._polling: set[int] = set()
+        self._unable: tuple[Federation, tuple[UnableWay, ...]] | None = None
+        self._collecting = 0
+
+    def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
+        """The kinds of storages of a federation between which this process can move nothing, and why."""
+        known = self._unable
+        if known is None or known[0] is not federation:
+            known = self._unable = federation, tuple(self._lacking(federation.storages))
+        return known[1]
+
+    def _lacking(self, storages: Sequence[Storage]) -> Iterator[UnableWay]:
+        kinds = {way_of(one, one)[1:]: one for one in storages}.values()
+        for way, (source, destination) in {way_of(*pair): pair for pair in product(kinds, kinds)}.items():
+            try:
+                self._movers.for_delivery(source.url, destination.url)
+                if way[2]:
+                    adapters.factory(TRANSFER_SERVICES, way[2])
+            except LookupError as error:  # an AdapterError, too
+                yield UnableWay(source=way[0], destination=way[1], service=way[2], reason=str(error))
+
+    def start(self, orders: Sequence[Delivery]) -> None:
+        """Begin deliveries, those of one mover together."""
+        by_mover: dict[int, tuple[Mover, list[Delivery]]] = {}
+        for order in orders:
+            try:
+                mover = self._movers.for_delivery(order.source.url, order.destination.url)
+            except LookupError as error:
+                self._tell([_failed(order, str(error))])
+                continue
+            by_mover.setdefault(id(mover), (mover, []))[1].append(order)
+            with self._lock:
+                self._moving[order.transfer, order.attempt] = _Moving(mover)
+        for mover, taken in by_mover.values():
+            self._start(mover, taken)
+
+    def refuse(self, transfer: Transfer, error: str) -> None:
+        """Tell of a transfer that no order can be made of."""
+        self._tell(
+            [DeliverySighting(transfer=transfer.id, attempt=transfer.attempt, state="failed", error=error)]
+        )
+
+    def news(self) -> tuple[DeliverySighting, ...]:
+        """News of deliveries by transfer: ends, and bytes that moved; asks the movers for more."""
+        # What is answered at once is among what is returned, and needs no other pass.
+        self._collecting += 1
+        try:
+            for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
+                self._poll(mover)
+        finally:
+            self._collecting -= 1
+        with self._lock:
+            return tuple(self._news[key] for key in sorted(self._news))
+
+    def moved(self) -> dict[int, int]:
+        """Return the bytes that each delivery of this process has moved, as last told; asks for more."""
+        copied = self._copied()
+        for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
+            self._poll(mover)
+        return {key[0]: moving.told.bytes if moving.told else 0 for key, moving in copied.items()}
+
+    def forget(self, news: Collection[DeliverySighting]) -> None:
+        """Drop news that a commit has taken account of."""
+        with self._lock:
+            for one in news:
+                key = (one.transfer, one.attempt)
+                # Newer news of the same delivery may have come since the pass read these.
+                if self._news.get(key) == one:
+                    del self._news[key]
+
+    def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
+        """Give up the deliveries whose transfers were taken away, by transfer and attempt."""
+        kept = {(transfer.id, transfer.attempt) for transfer in transfers}
+        for key, moving in self._copied().items():
+            if key not in kept and moving.reference:
+                with self._lock:
+                    self._moving.pop(key, None)
+                self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
+
+    def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
+        """List all files of a storage that match. Raises StorageError, LookupError or OSError.
+
+        With ``any_name`` those are found, too, whose names no input may have, and links are left out. Inputs
+        are refused where either is met: none is missing without a word.
+
+        A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
+        """
+        mover = self._movers.for_storage(storage)
+        limits = ScanLimits(seconds=seconds, any_name=any_name, refuse_links=not any_name)
+        scan = partial(mover.scan, storage, glob, limits)
+        return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
+
+    def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
+        """Open a file to read it from its beginning. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).open(storage, path)
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """Write a file of ``size`` bytes. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).store(storage, path, stream, size)
+
+    def grant(self, storage: Storage, path: str, size: int | None) -> Grant | None:
+        """Give an address to read a file, or to write it. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).grant(storage, path, size)
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """Delete a folder of a storage's scratch area, or a copy, some time; a failure is logged."""
+
+        def done(future: "Future[None]") -> None:
+            if (error := future.exception()) is not None:
+                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error)
+
+        def remove() -> None:
+            self._movers.for_storage(storage).remove(storage, prefix)
+
+        self._workers.call(storage.name, remove).add_done_callback(done)
+
+    def stop(self) -> None:
+        """Give everything up: whoever runs next takes it up again."""
+        self._movers.close()
+
+    def _copied(self) -> dict[TransferAttempt, _Moving]:
+        with self._lock:
+            return dict(self._moving)
+
+    def _tell(self, news: Sequence[DeliverySighting]) -> None:
+        with self._lock:
+            for one in news:
+                key = (one.transfer, one.attempt)
+                self._news[key] = one
+                if one.state != "moving":
+                    self._moving.pop(key, None)
+        # Who collects reads after this was written: asked here, not before.
+        if not self._collecting and any(one.state != "moving" for one in news):
+            self._on_news()
+
+    def _start(self, mover: Mover, orders: Sequence[Delivery]) -> None:
+        def done(future: "Future[Sequence[Started]]") -> None:
+            error = future.exception()
+            if error is not None:
+                self._tell([_failed(order, f"{error!r}") for order in orders])
+                return
+            failed: list[DeliverySighting] = []
+            with self._lock:
+                for order, answer in zip(orders, future.result(), strict=True):
+                    moving = self._moving.get((order.transfer, order.attempt))
+                    if answer.error:
+                        failed.append(_failed(order, answer.error))
+                    elif moving is not None:
+                        moving.reference = answer.reference
+            self._tell(failed)
+            # One that ended before its reference was known is told of now.
+            self._poll(mover)
+
+        self._workers.call(_place(mover), lambda: mover.start(orders)).add_done_callback(done)
+
+    def _poll(self, mover: Mover) -> None:
+        """Ask a mover about all that it has, unless the last question is not answered yet."""
+        keys = {
+            moving.reference: key
+            for key, moving in self._copied().items()
+            if moving.mover is mover and moving.reference
+        }
+        with self._lock:
+            if id(mover) in self._polling or not keys:
+                return
+            self._polling.add(id(mover))
+
+        def done(future: "Future[Mapping[str, DeliveryStatus]]") -> None:
+            with self._lock:
+                self._polling.discard(id(mover))
+            if (error := future.exception()) is not None:
+                log.warning("%s: its deliveries cannot be seen: %r", _place(mover), error)
+                return
+            found = [(keys[name], status) for name, status in future.result().items() if name in keys]
+            self._tell([news for key, status in found for news in self._told(key, status)])
+
+        self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
+
+    def _told(self, key: TransferAttempt, status: DeliveryStatus) -> list[DeliverySighting]:
+        """The news in a status: an end, or bytes that moved since, or another sign of life."""
+        with self._lock:
+            moving = self._moving.get(key)
+            if moving is None or status.state == "unknown":
+                return []
+            if status.state == "moving":
+                if status == moving.told:
+                    return []
+                moving.told = status
+        return [
+            DeliverySighting(
+                transfer=key[0],
+                attempt=key[1],
+                state=status.state,
+                error=status.error,
+                fault=status.fault,
+                way=f"{status.way} ({_place(moving.mover)})" if status.way else "",
+            )
+        ]
+
+
+def _failed(order: Delivery, error: str) -> DeliverySighting:
+    return DeliverySighting(transfer=order.transfer, attempt=order.attempt, state="failed", error=error)
+
+
+def _place(mover: Mover) -> str:
+    return f"mover {mover.abilities.name}"
+
+
+def _cancel(mover: Mover, references: Sequence[str]) -> Callable[[], None]:
+    return lambda: mover.cancel(references)

@@ -1,0 +1,292 @@
+"""Computing elements as steps use them: adapters are kept, calls never block, and answers come back later."""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+
+from pilotage.model.documents.world import QueueReport, World
+from pilotage.model.records.federation import ComputingElement, Federation, Queue
+from pilotage.model.records.observations import PilotSighting, PilotSubmission
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+from pilotage.pilots import submissions
+from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.pool_logs import pool_log, submitting
+
+from .inquiries import Inquiries
+from .submit_pools import SubmitPools
+from .workers import WorkersPort
+
+log = logging.getLogger(__name__)
+
+SERVED_LATELY = 3 * 3600.0
+"""Seconds for which a pilot that called shows that its queue has some (B26)."""
+
+Load = Callable[[ComputingElement], ComputingElementPort]
+
+
+class Elements:
+    """The computing elements of a federation's queues.
+
+    What they answer is kept until a pass has committed it: :meth:`submissions` and :meth:`sightings` are read
+    into its world, :meth:`forget` follows its commit. ``on_news`` is called when there is something to read.
+    """
+
+    def __init__(
+        self, load: Load, workers: WorkersPort, on_news: Callable[[], None], submits: bool = True
+    ) -> None:
+        self._load = load
+        self._workers = workers
+        self.pools = SubmitPools(workers)
+        self.inquiries = Inquiries(workers, self.adapter, on_news)
+        self._on_news = on_news
+        self._submits = submits
+        self._lock = threading.Lock()
+        self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
+        self._under_way: set[int] = set()
+        self._submissions: dict[int, PilotSubmission] = {}
+        self._sightings: dict[int, PilotSighting] = {}
+        self._polling: set[str] = set()
+        self._lost: set[str] = set()
+        self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
+
+    def asked(self, world: World) -> World:
+        """The world with what servers answered to list-match, and who was silent (P8)."""
+        matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
+        return replace(world, list_matches=matches, silent_servers=silent)
+
+    def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
+        """Have a submit pool hand pilots to a server of a queue's computing element."""
+        named = pool_log(pool)
+
+        def done(future: "Future[Sequence[Submitted]]") -> None:
+            error = future.exception()
+            if error is not None:
+                named.warning("%s: submission of %d pilots failed: %r", place, len(orders), error)
+                told = [_failed(order, error) for order in orders]
+            else:
+                told = [_told(order, answer) for order, answer in zip(orders, future.result(), strict=True)]
+                named.info("%s: %d of %d pilots submitted", place, sum(not t.error for t in told), len(told))
+            with self._lock:
+                self._submissions.update((one.pilot, one) for one in told)
+                self._under_way.difference_update(order.pilot for order in orders)
+            self._on_news()
+
+        def submission() -> Sequence[Submitted]:
+            with submitting(pool):
+                answers = self.adapter(queue, server).submit(orders)
+            if len(answers) != len(orders):
+                raise ValueError(f"{len(orders)} orders have {len(answers)} answers")
+            return answers
+
+        place = place_of(queue, server)
+        with self._lock:
+            self._under_way.update(order.pilot for order in orders)
+        call = self.pools.submit(pool, place, submission)
+        call.add_done_callback(done)
+
+    def is_under_way(self, pilot: int) -> bool:
+        """Tell whether this process is about to submit a pilot, or has an answer that is not committed."""
+        with self._lock:
+            return pilot in self._under_way or pilot in self._submissions
+
+    def look(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
+        """Ask what became of a queue's pilots, each server for its own."""
+        for server, own in _by_server(pilots).items():
+            self._look(queue, server, {pilot.reference: pilot for pilot in own})
+
+    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot]) -> None:
+        """Ask one server, unless the last question is not answered yet."""
+        place = place_of(queue, server)
+        with self._lock:
+            if place in self._polling:
+                return
+            self._polling.add(place)
+
+        def done(future: "Future[Mapping[str, PilotStatus]]") -> None:
+            error = future.exception()
+            self._tell(place, error)
+            with self._lock:
+                self._polling.discard(place)
+                # A batch system that does not answer tells of no pilot: silence is never taken for an end.
+                news = [] if error else _news(future.result(), by_reference)
+                self._sightings.update((sighting.pilot, sighting) for sighting in news)
+            if news:
+                self._on_news()
+
+        call = self._workers.call(place, lambda: self.adapter(queue, server).poll(by_reference))
+        call.add_done_callback(done)
+
+    def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
+        """End pilots at their computing element."""
+        for server, own in _by_server(pilots).items():
+            self._cancel(queue, server, [pilot.reference for pilot in own])
+
+    def _cancel(self, queue: Queue, server: str, references: Sequence[str]) -> None:
+        place = place_of(queue, server)
+
+        def done(future: "Future[None]") -> None:
+            if (error := future.exception()) is not None:
+                log.warning("%s: %d pilots not cancelled: %r", place, len(references), error)
+
+        call = self._workers.call(place, lambda: self.adapter(queue, server).cancel(references))
+        call.add_done_callback(done)
+
+    def reported(self, world: World) -> World:
+        """The world with a report for each queue whose adapter cannot be made here (B26).
+
+        Where this process submits no pilots the world stays as it is: another machine may have the adapter.
+        So it may where this one lacks a package, and pilots are there or called within three hours.
+        """
+        if not self._submits:
+            return world
+        known = {report.queue: report for report in world.queue_reports}
+        lacking = self.lacking(world.federation)
+        for queue in world.federation.queues:
+            if queue.computing_element is not None and (problem := self.problem(queue)):
+                report = known.get(queue.name) or QueueReport(queue=queue.name)
+                if queue.name in lacking and _is_served(report, world.time):
+                    continue
+                known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
+        return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
+
+    def lacking(self, federation: Federation) -> dict[str, str]:
+        """The queues for which this process lacks the adapter of any server, and why: others may have it."""
+        for queue in federation.queues:
+            self.problem(queue)
+        names = {queue.name for queue in federation.queues}
+        return {
+            name: why for name, (_, why, lacks) in self._problems.items() if why and lacks and name in names
+        }
+
+    def problem(self, queue: Queue) -> str:
+        """The reason why a queue's adapter cannot be made; asked once for each declaration of its element.
+
+        Empty where this process submits no pilots.
+        """
+        if not self._submits:
+            return ""
+        element = queue.computing_element
+        found = self._problems.get(queue.name)
+        if element is None or (found and found[0] == element):
+            return found[1] if found and element is not None else ""
+        faults = [self._fault(queue, element.at(server)) for server in servers_of(element)]
+        worst = None if None in faults else faults[0]
+        problem = _reason(worst) if worst else ""
+        self._problems[queue.name] = (element, problem, all(isinstance(one, AdapterError) for one in faults))
+        return problem
+
+    def _fault(self, queue: Queue, element: ComputingElement) -> Exception | None:
+        try:
+            self._load(element)
+        except Exception as error:
+            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error))
+            return error
+        return None
+
+    def submissions(self) -> tuple[PilotSubmission, ...]:
+        """Answers to submissions, by pilot."""
+        with self._lock:
+            return tuple(self._submissions[pilot] for pilot in sorted(self._submissions))
+
+    def sightings(self) -> tuple[PilotSighting, ...]:
+        """Pilots that have ended, are stuck, or wait for another reason than before, by pilot."""
+        with self._lock:
+            return tuple(self._sightings[pilot] for pilot in sorted(self._sightings))
+
+    def forget(self, submissions: Iterable[PilotSubmission], sightings: Iterable[PilotSighting]) -> None:
+        """Drop answers that a commit has taken account of."""
+        with self._lock:
+            for submission in submissions:
+                self._submissions.pop(submission.pilot, None)
+            for sighting in sightings:
+                self._sightings.pop(sighting.pilot, None)
+
+    def _tell(self, place: str, error: BaseException | None) -> None:
+        """Log when a batch system is lost and when it is back, not at every question in between."""
+        with self._lock:
+            was_lost = place in self._lost
+            (self._lost.discard if error is None else self._lost.add)(place)
+        if error is not None and not was_lost:
+            log.warning("%s: its pilots cannot be seen: %r", place, error)
+        elif error is None and was_lost:
+            log.info("%s: its pilots are seen again", place)
+
+    def adapter(self, queue: Queue, server: str) -> ComputingElementPort:
+        """The adapter of a queue's server, made anew when the federation declares it otherwise."""
+        if queue.computing_element is None:
+            raise LookupError(f"queue {queue.name} has no computing element any more")
+        element = queue.computing_element.at(server)
+        place = place_of(queue, server)
+        with self._lock:
+            known = self._adapters.get(place)
+            if known is None or known[0] != element:
+                known = self._adapters[place] = (element, self._load(element))
+            return known[1]
+
+
+def _is_served(report: QueueReport, time: float) -> bool:
+    """Tell whether some process submits pilots to a queue, as far as its pilots show."""
+    called = report.last_pilot is not None and time - report.last_pilot < SERVED_LATELY
+    return called or report.batch_workers > 0
+
+
+def place_of(queue: Queue, server: str) -> str:
+    """The place whose calls wait for each other, and for nobody else's."""
+    return f"queue {queue.name}" + (f", server {server}" if server else "")
+
+
+def servers_of(element: ComputingElement) -> tuple[str, ...]:
+    """The names of a computing element's servers; one without a name where it lists none."""
+    return tuple(server.name for server in element.servers) or ("",)
+
+
+def _by_server(pilots: Iterable[Pilot]) -> Mapping[str, list[Pilot]]:
+    found: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        if pilot.reference:
+            found[pilot.broker].append(pilot)
+    return found
+
+
+def _told(order: PilotOrder, answer: Submitted) -> PilotSubmission:
+    return PilotSubmission(pilot=order.pilot, reference=answer.reference, error=answer.error)
+
+
+def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
+    """Forget a submission without an answer in time: the pilot is submitted again, by its name."""
+    if isinstance(error, TimeoutError):
+        return PilotSubmission(pilot=order.pilot, unknown=True)
+    return PilotSubmission(pilot=order.pilot, error=_reason(error))
+
+
+def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> list[PilotSighting]:
+    """What is new of pilots: that they ended or are stuck, or why they are not started."""
+    return [
+        PilotSighting(
+            pilot=pilots[reference].id,
+            state=status.state,
+            reason=status.reason,
+            exit_code=status.exit_code,
+        )
+        for reference, status in statuses.items()
+        if reference in pilots and _is_news(status, pilots[reference])
+    ]
+
+
+def _is_news(status: PilotStatus, pilot: Pilot) -> bool:
+    # What cannot be seen has not ended, and what called home waits for nothing.
+    if status.state == "ended":
+        return True
+    submitted = pilot.state is PilotState.SUBMITTED
+    return submitted and (
+        status.state == "stuck" or submissions.waits(status.state, status.reason) != pilot.waits
+    )
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

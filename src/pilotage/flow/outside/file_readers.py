@@ -1,0 +1,113 @@
+"""Files that people and pilots read from storages through the server, a bounded number at once."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from pilotage.model.records.federation import Storage
+from pilotage.ports.moving import Readable, StorageError
+
+CHUNK = 1 << 20
+"""Bytes that are read at once."""
+
+MOST_READERS, MOST_OF_PILOTS = 16, 8
+"""Files that are read at once by people, and read and written by pilots.
+
+Each takes a thread of the server while its bytes are on their way, and there are 40 for all calls.
+"""
+
+MOST_OF_ONE = 8
+"""Files that one person reads at once: who takes them slowly leaves the others half of the places."""
+
+Place = tuple[Storage, str]
+"""A storage, and a path below its URL."""
+
+
+class TooManyReaders(Exception):
+    """Too many files are being read: the request may be sent again soon."""
+
+    def __init__(self, most: int, whose: str = "") -> None:
+        super().__init__(f"{most} files {whose}are under way already; try again in a few seconds")
+
+
+class FileReaders:
+    """Opens files, up to ``most`` at once, from the first of their places that can be read."""
+
+    def __init__(
+        self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], most: int = MOST_READERS
+    ) -> None:
+        self._opened, self._most = opened, most
+        self._free = threading.BoundedSemaphore(most)
+        self._of: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    @contextmanager
+    def place(self, person: str = "") -> Iterator[None]:
+        """Take one place among those who read, until the end of the context. Raises TooManyReaders."""
+        with self._counted(person):
+            if not self._free.acquire(blocking=False):
+                raise TooManyReaders(self._most)
+            try:
+                yield
+            finally:
+                self._free.release()
+
+    @contextmanager
+    def _counted(self, person: str) -> Iterator[None]:
+        with self._counting:
+            if person and self._of[person] >= MOST_OF_ONE:
+                raise TooManyReaders(MOST_OF_ONE, "of yours ")
+            self._of[person] += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._of[person] -= 1
+                if not self._of[person]:
+                    del self._of[person]
+
+    def read(self, places: Sequence[Place], offset: int, person: str = "") -> Generator[bytes]:
+        """Return the bytes of a file from an offset on, in chunks. Blocks while the file is opened.
+
+        Raises TooManyReaders, and StorageError with every place's own where none can be read.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self.place(person))
+            stream = self._first(places, offset, stack)
+            chunks = _chunks(stream, stack.pop_all())
+        # A generator that never began would not close the file when it is thrown away.
+        next(chunks)
+        return chunks
+
+    def _first(self, places: Sequence[Place], offset: int, stack: ExitStack) -> Readable:
+        errors, cause = [], None
+        for storage, path in places:
+            with ExitStack() as attempt:
+                try:
+                    stream = attempt.enter_context(self._opened(storage, path))
+                    _skip(stream, offset)
+                except (StorageError, LookupError, OSError) as error:
+                    errors.append(f"{storage.name}: {error}")
+                    cause = error.__cause__
+                    continue
+                stack.push(attempt.pop_all())
+                return stream
+        raise StorageError("; ".join(errors) or "no storage of the federation holds it") from cause
+
+
+def _chunks(stream: Readable, stack: ExitStack) -> Generator[bytes]:
+    with stack:
+        yield b""
+        while chunk := stream.read(CHUNK):
+            yield chunk
+
+
+def _skip(stream: Readable, offset: int) -> None:
+    """Read over the first bytes: not every storage can begin elsewhere. Raises StorageError."""
+    left = offset
+    while left:
+        chunk = stream.read(min(left, CHUNK))
+        if not chunk:
+            raise StorageError(f"it has only {offset - left} bytes")
+        left -= len(chunk)

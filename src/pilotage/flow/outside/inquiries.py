@@ -1,0 +1,185 @@
+"""Questions to batch systems: whether they have resources for a pilot (P8), how full they are (P6)."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from math import inf
+from typing import TypeVar
+
+from pilotage.model.records.federation import Queue
+from pilotage.model.records.observations import ListMatch, ServerReport, SilentServer
+from pilotage.ports.computing import Capacity, ComputingElementPort, ListMatching, PilotSize
+
+from .workers import WorkersPort
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+KEPT_FOR = 300.0
+"""Seconds for which an answer to a list-match is believed (P8)."""
+
+LONGEST_ERROR = 300
+"""Characters that are kept of what a server said instead of an answer."""
+
+PERIOD = 60.0
+"""Seconds between two questions for the capacity of a server."""
+
+
+class Inquiries:
+    """Questions that do not wait for their answers, which the next pass finds."""
+
+    def __init__(
+        self,
+        workers: WorkersPort,
+        adapter: Callable[[Queue, str], ComputingElementPort],
+        on_news: Callable[[], None],
+    ) -> None:
+        self._workers = workers
+        self._adapter = adapter
+        self._on_news = on_news
+        self._lock = threading.Lock()
+        self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
+        self._silent: dict[tuple[str, str], SilentServer] = {}
+        self._reports: dict[tuple[str, str], ServerReport] = {}
+        self._unanswered: dict[tuple[str, str], ServerReport] = {}
+        self._surveyed: dict[tuple[str, str], float] = {}
+        self._asking: set[object] = set()
+
+    def list_matches(self, now: float) -> tuple[ListMatch, ...]:
+        """Answers that are still believed."""
+        with self._lock:
+            self._matches = {
+                asked: (time, told) for asked, (time, told) in self._matches.items() if now - time < KEPT_FOR
+            }
+            return tuple(told for _, told in self._matches.values())
+
+    def silent_servers(self) -> tuple[SilentServer, ...]:
+        """Servers that did not answer the last list-match."""
+        with self._lock:
+            return tuple(self._silent[key] for key in sorted(self._silent))
+
+    def server_reports(self) -> tuple[ServerReport, ...]:
+        """The last report of each server on its batch system."""
+        with self._lock:
+            return tuple(self._reports[key] for key in sorted(self._reports))
+
+    def unanswered(self) -> tuple[ServerReport, ...]:
+        """What each server last told that did not answer when it was asked last, and why it did not."""
+        with self._lock:
+            return tuple(self._unanswered[key] for key in sorted(self._unanswered))
+
+    def ask(
+        self,
+        queue: Queue,
+        place: str,
+        question: ListMatch,
+        now: float,
+        pause: Callable[[int], float],
+    ) -> None:
+        """Ask a server for resources for a pilot, unless that is under way.
+
+        One that does not answer so many times rests for ``pause`` of them, in s.
+        """
+        key = (queue.name, question.server)
+
+        def told(resources: int | None) -> None:
+            self._matches[question] = (now, replace(question, resources=resources))
+            self._silent.pop(key, None)
+
+        def failed(error: BaseException) -> None:
+            before = self._silent.get(key)
+            # Questions that were asked in one pass fail together, and count once.
+            times = before.times + (now >= before.until) if before else 1
+            self._silent[key] = SilentServer(
+                queue=queue.name,
+                server=question.server,
+                times=times,
+                until=now + pause(times),
+                error=" ".join(str(error).split())[:LONGEST_ERROR] or repr(error),
+            )
+
+        def call() -> int | None:
+            adapter = self._adapter(queue, question.server)
+            if not isinstance(adapter, ListMatching):
+                return None
+            size = PilotSize(cores=question.cores, memory=question.memory, walltime=question.walltime)
+            return adapter.resources(size)
+
+        self._call(question, place, call, told, failed)
+
+    def survey(
+        self,
+        queue: Queue,
+        place: str,
+        server: str,
+        now: float,
+        every: float = PERIOD,
+        pilots: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Ask a server how full its batch system is; once in a period of s, whether it answers or not.
+
+        ``pilots`` are ours that are recorded at the site, and those of them that wait.
+        """
+        key = (queue.name, server)
+        with self._lock:
+            if now - self._surveyed.get(key, -inf) < min(every, PERIOD):
+                return
+            self._surveyed[key] = now
+
+        def told(capacity: Capacity) -> None:
+            self._unanswered.pop(key, None)
+            self._reports[key] = ServerReport(
+                queue=queue.name,
+                server=server,
+                slots=capacity.slots,
+                running=capacity.running,
+                waiting=capacity.waiting,
+                answered=now,
+                pilots=pilots[0],
+                submitting=pilots[1],
+            )
+
+        def failed(error: BaseException) -> None:
+            known = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
+            self._unanswered[key] = replace(known, error=f"{type(error).__name__}: {error}"[:300])
+
+        self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
+
+    def keep(self, queues: Iterable[str]) -> None:
+        """Forget queues that are not in the federation any more."""
+        known = set(queues)
+        with self._lock:
+            self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
+            self._silent = {key: silent for key, silent in self._silent.items() if key[0] in known}
+            self._unanswered = {key: told for key, told in self._unanswered.items() if key[0] in known}
+            self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
+
+    def _call(
+        self,
+        key: object,
+        place: str,
+        call: Callable[[], T],
+        told: Callable[[T], None],
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        with self._lock:
+            if key in self._asking:
+                return
+            self._asking.add(key)
+
+        def done(future: "Future[T]") -> None:
+            error = future.exception()
+            with self._lock:
+                self._asking.discard(key)
+                if error is None:
+                    told(future.result())
+                elif failed is not None:
+                    failed(error)
+            if error is None or failed is not None:
+                self._on_news()
+            if error is not None:
+                log.warning("%s: not answered: %r", place, error)
+
+        self._workers.call(place, call).add_done_callback(done)

@@ -1,0 +1,61 @@
+"""The logs that somebody reads now, known to every server; and the pruning of those that are kept."""
+
+import threading
+from collections.abc import Iterable
+from typing import Literal
+
+from pilotage.model.records.constants import LogConstants
+from pilotage.store import Store
+
+BELIEVED_FOR = 1.0
+"""Seconds for which it is believed who reads, so that reports cost no query."""
+
+READS_FOR = 90.0
+"""Seconds for which whoever asked counts as reading: pilots call every minute unless told otherwise."""
+
+PRUNED_EVERY = 60.0
+"""Seconds between two prunings."""
+
+
+class LogReaders:
+    """Lets pilots know whose logs to send while their payloads run. Safe to use from many threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._asked: frozenset[tuple[str, int]] = frozenset()
+        self._asked_at = self._pruned_at = float("-inf")
+        self._noted: dict[tuple[str, int], float] = {}
+
+    def ask(self, kind: Literal["job", "pilot"], record: int, time: float) -> None:
+        """Note that somebody reads the logs of a job or pilot."""
+        with self._lock:
+            # Whoever follows a log asks again and again: written down anew only once half the time is over.
+            if self._noted.get((kind, record), 0.0) > time + READS_FOR / 2:
+                return
+            self._noted = {key: until for key, until in self._noted.items() if until > time}
+            self._noted[kind, record] = time + READS_FOR
+        self._store.logs.ask(kind, record, time + READS_FOR)
+
+    def read(
+        self, pilot: int, holding: Iterable[tuple[int, int]], time: float
+    ) -> tuple[list[tuple[int, int]], bool]:
+        """The attempts of those that a pilot holds whose logs somebody reads, and whether its own is."""
+        with self._lock:
+            stale = not 0 <= time - self._asked_at < BELIEVED_FOR
+            # Set before the query, so that of many reports at once one asks the store.
+            self._asked_at = time if stale else self._asked_at
+        if stale:
+            self._asked = self._store.logs.asked(time)
+        asked = self._asked
+        if not asked:
+            return [], False
+        return [pair for pair in holding if ("job", pair[0]) in asked], ("pilot", pilot) in asked
+
+    def prune(self, time: float, bounds: LogConstants) -> None:
+        """Forget logs that are too old or too many, now and then."""
+        with self._lock:
+            if 0 <= time - self._pruned_at < PRUNED_EVERY:
+                return
+            self._pruned_at = time
+        self._store.logs.prune(time, bounds)

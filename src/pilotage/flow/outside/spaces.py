@@ -1,0 +1,104 @@
+"""Questions to storages for their free space (B18), which do not wait for their answers."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future
+from functools import partial
+from math import inf
+
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.observations import SpaceSighting
+from pilotage.model.records.storage_rests import one_line
+from pilotage.ports import Clock
+from pilotage.ports.moving import Movers, Space, SpaceTeller
+
+from .workers import WorkersPort
+
+log = logging.getLogger(__name__)
+
+TIME_LIMIT = 35.0
+"""Seconds that a storage has to answer, the start of a process that asks included."""
+
+AT_ONCE = 8
+"""Storages that are asked at the same time: those that hang leave other calls their processes."""
+
+NOT_TOLD = "it tells no free space"
+
+_Key = tuple[str, str]
+
+
+class Spaces:
+    """Answers of storages, until a pass has recorded them. ``on_news`` is called when there is one to read.
+
+    Each storage is a place of its own for the workers: one that hangs holds up nothing else. A server that
+    has no mover for a storage says nothing: another may have one.
+    """
+
+    def __init__(
+        self, movers: Movers, workers: WorkersPort, clock: Clock, on_news: Callable[[], None]
+    ) -> None:
+        self._movers = movers
+        self._workers = workers
+        self._clock = clock
+        self._on_news = on_news
+        self._lock = threading.Lock()
+        self._asking: set[_Key] = set()
+        self._asked: dict[_Key, float] = {}
+        self._news: dict[_Key, SpaceSighting] = {}
+
+    def news(self) -> tuple[SpaceSighting, ...]:
+        """Answers that are not recorded yet, by storage."""
+        with self._lock:
+            return tuple(self._news[key] for key in sorted(self._news))
+
+    def forget(self, news: Collection[SpaceSighting]) -> None:
+        """Drop answers that a commit has taken account of."""
+        with self._lock:
+            for one in news:
+                if self._news.get((one.storage, one.url)) == one:
+                    del self._news[one.storage, one.url]
+
+    def ask(self, storages: Iterable[Storage], period: float) -> None:
+        """Ask storages in their order, as many as may be at once, each once in ``period`` s."""
+        for storage in storages:
+            key = (storage.name, storage.url)
+            now = self._clock()
+            with self._lock:
+                if len(self._asking) >= AT_ONCE:
+                    return
+                if key in self._asking or 0 <= now - self._asked.get(key, -inf) < period:
+                    continue
+                self._asked[key] = now
+                self._asking.add(key)
+            self._ask(storage, key)
+
+    def _ask(self, storage: Storage, key: _Key) -> None:
+        try:
+            mover = self._movers.for_storage(storage)
+        except LookupError as error:
+            log.info("%s is not asked for its free space from here: %s", storage.name, error)
+            with self._lock:
+                self._asking.discard(key)
+            return
+        call = partial(mover.space, storage) if isinstance(mover, SpaceTeller) else lambda: None
+        future = self._workers.call(f"space of {storage.name}", call, TIME_LIMIT)
+        future.add_done_callback(partial(self._done, key))
+
+    def _done(self, key: _Key, future: "Future[Space | None]") -> None:
+        error = future.exception()
+        space = future.result() if error is None else None
+        if error is not None:
+            log.warning("storage %s does not tell its free space: %s", key[0], error or repr(error))
+        told = SpaceSighting(
+            storage=key[0],
+            url=key[1],
+            time=self._clock(),
+            free=space.free if space else None,
+            total=space.total if space else None,
+            problem="" if space else one_line(str(error) or repr(error)) if error else NOT_TOLD,
+        )
+        with self._lock:
+            self._asking.discard(key)
+            self._news[key] = told
+        self._on_news()

@@ -1,0 +1,156 @@
+"""Submit pools: bounded pools of workers that hand pilots to computing elements (P5)."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TypeVar
+
+from pilotage.model.records.constants import SubmitPool
+from pilotage.model.records.observations import PoolReport
+
+from .workers import PlaceBusy, WorkersPort
+
+T = TypeVar("T")
+
+IDLE = 10.0
+"""Seconds without a submission after which a worker beyond the pool's least ends."""
+
+SUBMISSION_LIMIT = 120.0
+"""Seconds that a submission may take before nobody knows what became of it."""
+
+
+class SubmitPools:
+    """The submit pools that the federation declares, by name; :meth:`configure` follows it (P11)."""
+
+    def __init__(self, workers: WorkersPort) -> None:
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._pools: dict[str, _Pool] = {}
+
+    def configure(self, declared: Mapping[str, SubmitPool]) -> None:
+        """Make, change and close pools. What waits in one that is gone is still submitted."""
+        with self._lock:
+            for name in self._pools.keys() - declared.keys():
+                # Its workers end one by one, when nothing waits any more.
+                self._pools.pop(name).resize(SubmitPool(min_threads_in_pool=0))
+            for name, pool in declared.items():
+                known = self._pools.get(name)
+                if known is None:
+                    self._pools[name] = _Pool(name, pool, self._workers)
+                elif known.declared != pool:
+                    known.resize(pool)
+
+    def reports(self) -> tuple[PoolReport, ...]:
+        """Report how full each pool is."""
+        with self._lock:
+            return tuple(
+                PoolReport(pool=name, submissions=pool.submissions)
+                for name, pool in sorted(self._pools.items())
+            )
+
+    def submit(self, pool: str, place: str, function: Callable[[], T]) -> "Future[T]":
+        """Have a pool make a call to a place. The future fails with PlaceBusy where it takes no more, and
+        with TimeoutError where the call did not end in time."""
+        with self._lock:
+            found = self._pools.get(pool)
+        if found is None:
+            # Its pilots were recorded before it was taken out of the federation.
+            return self._workers.call(place, function, SUBMISSION_LIMIT)
+        return found.put(place, function)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        with self._lock:
+            for pool in self._pools.values():
+                pool.close()
+
+
+class _Pool:
+    """Workers of one pool. Each hands its submission to the workers of the place, and waits for it there."""
+
+    def __init__(self, name: str, declared: SubmitPool, workers: WorkersPort) -> None:
+        self.name = name
+        self.declared = declared
+        self._workers = workers
+        self._changed = threading.Condition()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._threads = 0
+        self._running = 0
+        self._closed = False
+        self.resize(declared)
+
+    @property
+    def submissions(self) -> int:
+        """Submissions under way or waiting."""
+        with self._changed:
+            return self._running + len(self._waiting)
+
+    def resize(self, declared: SubmitPool) -> None:
+        """Change the pool's bounds: workers are started at once, and end when they are free."""
+        with self._changed:
+            self.declared = declared
+            self._start()
+            self._changed.notify_all()
+
+    def put(self, place: str, function: Callable[[], T]) -> "Future[T]":
+        """Take a submission."""
+        if self._workers.inline:
+            return self._workers.call(place, function, SUBMISSION_LIMIT)
+        future: Future[T] = Future()
+
+        def task() -> None:
+            try:
+                future.set_result(self._workers.call(place, function, SUBMISSION_LIMIT).result())
+            except Exception as error:
+                future.set_exception(error)
+
+        with self._changed:
+            full = self._running + len(self._waiting) >= self.declared.total_threads_in_pool
+            if not full and not self._closed:
+                self._waiting.append(task)
+                self._start()
+                self._changed.notify()
+                return future
+        future.set_exception(PlaceBusy(f"submit pool {self.name} takes no more"))
+        return future
+
+    def close(self) -> None:
+        """Start nothing more."""
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _start(self) -> None:
+        """Start workers for what waits. Called with the lock held."""
+        if self._workers.inline or self._closed:
+            return
+        wanted = min(self._running + len(self._waiting), self.declared.max_threads_in_pool)
+        while self._threads < max(wanted, self.declared.min_threads_in_pool):
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"submit-{self.name}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            task()
+            with self._changed:
+                self._running -= 1
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next submission; None where this worker is one too many, and ends."""
+        with self._changed:
+            # The first turn counts as woken: a worker was started for something.
+            woken = True
+            while True:
+                spare = self._threads > self.declared.min_threads_in_pool
+                if self._closed or self._threads > self._most() or (spare and not (woken or self._waiting)):
+                    self._threads -= 1
+                    return None
+                if self._waiting:
+                    self._running += 1
+                    return self._waiting.popleft()
+                woken = self._changed.wait(IDLE if spare else None)
+
+    def _most(self) -> int:
+        return max(self.declared.max_threads_in_pool, self.declared.min_threads_in_pool)

@@ -1,0 +1,19 @@
+"""Downloads of jobs that a task takes along at its end, before the next pass of staging finds them (D2)."""
+
+from collections.abc import Collection
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.step_names import STAGE
+from pilotage.staging import unawaited
+
+
+def give_up(runtime: Runtime, files: Collection[str]) -> int:
+    """Cancel the downloads of these files that wait for a slot and for which no job waits any more.
+
+    Returns how many; one that moves on meanwhile goes on.
+    """
+    if not files:
+        return 0
+    world = runtime.store.snapshots.for_giving_up(runtime.clock(), runtime.seeds(), files)
+    committed = runtime.store.commit(unawaited.cancel(world), STAGE)
+    return sum(len(ids) for ids in committed.accepted)

@@ -1,0 +1,1 @@
+"""Worlds, decisions and reasons, and how they are stored and combined."""

@@ -1,0 +1,161 @@
+"""Transitions of single jobs, gathered into the fewest moves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.records.work import Job, Task
+
+from .decision import Claim, Creation, Move, Value
+
+FULL = "every queue that fits has its fill of waiting jobs (B36, B37)"
+"""Cause of the move of jobs that are pending for want of room: they go on as soon as there is some."""
+
+_ORDER = {state: place for place, state in enumerate(JobState)}
+
+FRESH: Mapping[str, Value] = {
+    "queue": "",
+    "choice": None,
+    "pilot": None,
+    **dict.fromkeys(("wake_at", "started", "ended")),
+}
+"""What a job that will be brokered again forgets; its last error stays to be read."""
+
+
+def no_live_job(task: int) -> Claim:
+    """Claim the room of one live job: a task that ends with it is handed back while it has any.
+
+    What its jobs did since the world was read, and jobs that were made of it, are seen by the commit.
+    """
+    return Claim(counter=JOBS_BY_TASK, key=(task,), states=LIVE_JOBS, limit=1)
+
+
+def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = ()) -> Move:
+    """The move of a task that failed, with the error that its owner reads."""
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.FAILED,
+        cause=cause,
+        changes={"error": error},
+        claims=claims,
+    )
+
+
+class Wait(NamedTuple):
+    """The reason why a job waits before its next attempt, and until when, in s since 1970."""
+
+    until: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    source: JobState
+    target: JobState
+    cause: str
+    next_attempt: bool
+    changes: Mapping[str, Value]
+    attempts: dict[int, int] = field(default_factory=dict)
+    own: dict[int, Mapping[str, Value]] = field(default_factory=dict)
+    creates: dict[int, tuple[Creation, ...]] = field(default_factory=dict)
+
+    def move(self) -> Move:
+        ids = tuple(sorted(self.attempts))
+        return Move(
+            kind="job",
+            ids=ids,
+            attempts=tuple(self.attempts[id_] for id_ in ids),
+            source=self.source,
+            target=self.target,
+            cause=self.cause,
+            next_attempt=self.next_attempt,
+            changes=self.changes,
+            own_changes=self.own,
+            creates={id_: self.creates[id_] for id_ in ids if id_ in self.creates},
+        )
+
+
+class JobMoves:
+    """Collects what happens to jobs, each fenced by its attempt, whatever the order they come in.
+
+    A job may go several steps in one decision, each later in the order of ``JobState`` than the one before;
+    only what starts it anew, at the end, leads back.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[object, ...], _Group] = {}
+
+    def add(
+        self,
+        job: Job,
+        source: JobState,
+        target: JobState,
+        *,
+        cause: str,
+        changes: Mapping[str, Value] | None = None,
+        own: Mapping[str, Value] | None = None,
+        creates: tuple[Creation, ...] = (),
+        next_attempt: bool = False,
+    ) -> None:
+        """One step of one job, which moves with others whose ``changes`` are alike, whatever their own."""
+        changes = changes or {}
+        key = (source, target, cause, next_attempt, *changes, *changes.values())
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(source, target, cause, next_attempt, changes)
+        group.attempts[job.id] = job.attempt
+        if own:
+            group.own[job.id] = own
+        if creates:
+            group.creates[job.id] = creates
+
+    def fail(
+        self,
+        job: Job,
+        source: JobState,
+        max_attempts: int,
+        cause: str,
+        changes: Mapping[str, Value],
+        creates: tuple[Creation, ...] = (),
+        wait: Wait | None = None,
+    ) -> None:
+        """The attempt failed; while attempts remain the job is brokered again, as the next one, or waits."""
+        self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
+        if job.attempt < max_attempts:
+            again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
+            target, later = JobState.DEFINED, FRESH
+            if wait is not None:
+                again = f"to be {again}: {wait.reason}"
+                target, later = JobState.PENDING, {**FRESH, "wake_at": wait.until}
+            self.add(job, JobState.FAILED, target, cause=again, changes=later, next_attempt=True)
+
+    def retake(
+        self,
+        job: Job,
+        source: JobState,
+        max_attempts: int,
+        cause: str,
+        changes: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Broker the job again as its next attempt, or fail it at its last: it has not started.
+
+        ``changes`` are the columns to set besides; "error" says why in both cases.
+        """
+        changes = {"error": cause, **(changes or {})}
+        if job.attempt < max_attempts:
+            again = {**FRESH, **changes}
+            self.add(job, source, JobState.DEFINED, cause=cause, changes=again, next_attempt=True)
+        else:
+            self.add(job, source, JobState.FAILED, cause=cause, changes=changes)
+
+    def gathered(self) -> tuple[Move, ...]:
+        """The moves, in an order in which every job's steps follow each other."""
+        groups = sorted(
+            self._groups.values(),
+            key=lambda group: (_ORDER[group.source], _ORDER[group.target], min(group.attempts)),
+        )
+        return tuple(group.move() for group in groups)

@@ -1,0 +1,82 @@
+"""A world as a decision leaves it, so that what is decided next needs not be read anew."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from pilotage.model.records.states import Kind
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.work import Job, Replica, Transfer
+
+from .decision import Change, Committed, Creation, Decision, Forget, Move, Touch
+from .world import World
+
+Record = TypeVar("Record", Job, Transfer)
+
+_COLUMNS: Mapping[Kind, frozenset[str]] = {
+    "job": frozenset(field.name for field in fields(Job)),
+    "transfer": frozenset(field.name for field in fields(Transfer)),
+}
+"""The columns of records that a world shows."""
+
+
+def foreseen(world: World, decision: Decision, committed: Committed | None = None) -> World:
+    """The world with a decision's jobs and transfers as it leaves them, its replicas, and what is forgotten.
+
+    That is what a commit accepted, or all where nothing is committed yet. New jobs and transfers, which have
+    no number before the commit, are left out: who decides about them reads the world again.
+    """
+    held = list(_held(decision, committed))
+    made = [record for change, ids in held for id_ in ids for record in _made(change, id_)]
+    cleared = {end for change in decision.changes if isinstance(change, Forget) for end in change.failed_at}
+    failed = (one for one in world.failed_deliveries if one.end not in cleared)
+    return replace(
+        world,
+        jobs=_after(world.jobs, "job", held, world.time),
+        transfers=_after(world.transfers, "transfer", held, world.time),
+        replicas=(*world.replicas, *(one for one in made if isinstance(one, Replica))),
+        failed_deliveries=(*failed, *(one for one in made if isinstance(one, FailedDelivery))),
+    )
+
+
+def _held(decision: Decision, committed: Committed | None) -> Iterator[tuple[Move | Touch, tuple[int, ...]]]:
+    """The changes of records that are there, each with those that it holds for."""
+    for number, change in enumerate(decision.changes):
+        if isinstance(change, Move | Touch):
+            yield change, change.ids if committed is None else committed.accepted[number]
+
+
+def _made(change: Change, id_: int) -> tuple[Creation, ...]:
+    return change.creates.get(id_, ()) if isinstance(change, Move) else ()
+
+
+def _columns(kind: Kind, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in _COLUMNS[kind]}
+
+
+def _after(
+    records: tuple[Record, ...],
+    kind: Kind,
+    held: Sequence[tuple[Move | Touch, tuple[int, ...]]],
+    time: float,
+) -> tuple[Record, ...]:
+    """The records of a kind after these changes."""
+    values: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    more: defaultdict[int, int] = defaultdict(int)
+    for change, ids in held:
+        if change.kind != kind:
+            continue
+        new = _columns(kind, change.changes)
+        own = change.own_changes if isinstance(change, Move) else {}
+        if isinstance(change, Move):
+            new |= {"state": change.target, "since": time}
+        for id_ in ids:
+            values[id_].update(new, **_columns(kind, own.get(id_, {})))
+            more[id_] += isinstance(change, Move) and change.next_attempt
+    if not values:
+        return records
+    return tuple(
+        replace(one, attempt=one.attempt + more[one.id], **values[one.id]) if one.id in values else one
+        for one in records
+    )

@@ -1,0 +1,115 @@
+"""Worlds, federations, tasks and decisions as documents, the same bytes for the same value."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from pilotage.model.values.types import SMALLEST
+
+T = TypeVar("T")
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+_BUILDING = threading.Lock()
+"""Held while an adapter is built: each is built once, as the largest take a MiB."""
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        with _BUILDING:
+            if kind not in _ADAPTERS:
+                adapter = TypeAdapter(kind)
+                adapter.rebuild()  # of those that are made at first use
+                _ADAPTERS[kind] = adapter
+    return _ADAPTERS[kind]
+
+
+def to_document(value: object) -> Any:
+    """Plain lists, dictionaries, strings and numbers."""
+    return _adapter(type(value)).dump_python(value, mode="json")
+
+
+def from_document(kind: type[T], document: object) -> T:
+    """A checked record. Raises ``pydantic.ValidationError`` with the place of every fault."""
+    return cast(T, _adapter(kind).validate_python(document))
+
+
+def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
+    """A checked record from JSON text; ``strict`` takes no text or truth for a number, nor the reverse.
+
+    Raises ``pydantic.ValidationError``.
+    """
+    return cast(T, _adapter(kind).validate_json(text, strict=strict or None))
+
+
+def from_stored(kind: type[T], text: str | bytes) -> T:
+    """A record from JSON text that an earlier version wrote, which may have taken wider bounds.
+
+    A number beyond a bound becomes the nearest that is within it. Raises ``pydantic.ValidationError`` for
+    every other fault.
+    """
+    try:
+        return from_json(kind, text)
+    except ValidationError as error:
+        document = json.loads(text)
+        _bring_within_bounds(document, error)
+        return from_json(kind, json.dumps(document))
+
+
+def _bring_within_bounds(document: Any, error: ValidationError) -> None:
+    for details in error.errors(include_url=False):
+        if details["type"] in _NEAREST:
+            _put(document, details["loc"], _NEAREST[details["type"]](details.get("ctx", {})))
+
+
+_NEAREST: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "greater_than_equal": itemgetter("ge"),
+    "less_than_equal": itemgetter("le"),
+    "greater_than": lambda bounds: bounds["gt"] + SMALLEST,
+    "tiny": lambda _: SMALLEST,
+}
+"""The nearest good number for each kind of fault."""
+
+
+def _put(document: Any, place: Sequence[Any], value: Any) -> None:
+    for part in place[:-1]:
+        # pydantic puts the names of a union's members in between.
+        if isinstance(document, list) or part in document:
+            document = document[part]
+    document[place[-1]] = value
+
+
+def to_json(value: object) -> bytes:
+    """Compact JSON, fields in the order in which the record declares them."""
+    return _adapter(type(value)).dump_json(value)
+
+
+def declared_digest(value: object) -> str:
+    """Return a digest of what a record declares: what is as it is by default does not count.
+
+    So it stays the same where a later release has more fields.
+    """
+    text = _adapter(type(value)).dump_json(value, exclude_defaults=True)
+    return hashlib.sha256(text).hexdigest()
+
+
+def canonical_json(value: object) -> str:
+    """Indented JSON with sorted keys: byte for byte the same for the same value."""
+    return json.dumps(to_document(value), indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a document."""
+    return _adapter(kind).json_schema()
+
+
+def schema_text(kind: type[Any]) -> str:
+    """The same as the text that is published: byte for byte the same everywhere."""
+    return json.dumps(json_schema(kind), indent=1) + "\n"

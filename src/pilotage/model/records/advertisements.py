@@ -1,0 +1,346 @@
+"""Advertisements of sites: what they tell of themselves (M2), and whose jobs they count besides ours (M5)."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Literal, NamedTuple
+
+from pilotage.model.values.classad import LARGEST, ClassAdError, Lexeme, constant, read, tokens
+from pilotage.model.values.types import DESCRIBED
+
+Constant = Any
+"""A number, a text, a truth value, or a list of these."""
+
+AdSource = Literal["native", "pushed"]
+
+MOST_BYTES = 20_000
+"""Bytes of an advertisement that a site sends."""
+
+MOST_ATTRIBUTES = 200
+"""Attributes of an advertisement."""
+
+MOST_COUNT = 10**9
+"""The largest count or limit of an advertisement."""
+
+PERIODS = 3
+"""Periods of ``brokerage.advertise_period`` after which an advertisement matches nothing any more (M2)."""
+
+
+class AttributeType(NamedTuple):
+    """A type of the attributes that Pilotage reads: whether a value is of it, and what it is called."""
+
+    holds: Callable[[object], bool]
+    words: str
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_COUNT
+
+
+def _is_number(value: object) -> bool:
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return numeric and 0 <= value <= LARGEST  # type: ignore[operator]
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
+
+
+_COUNT = AttributeType(_is_count, f"count from 0 to {MOST_COUNT}")
+_NUMBER = AttributeType(_is_number, f"number from 0 to {LARGEST}")
+_TEXT = AttributeType(lambda value: isinstance(value, str), "text")
+_TEXTS = AttributeType(_is_list_of_texts, "list of texts")
+_TRUTH = AttributeType(lambda value: isinstance(value, bool), "truth value")
+
+LIMITS = {
+    "MaxJobs": "max_jobs",
+    "MaxSubmittingJobs": "max_submitting_jobs",
+    "MaxPendingJobs": "max_pending_jobs",
+}
+"""Attributes that bound a site's jobs, and the field of the federation in which operators say the same."""
+
+COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "PendingJobs", "RunningJobs")
+"""Attributes that count a site's jobs: nobody but the site, or its batch system, can tell them."""
+
+TYPES: Mapping[str, AttributeType] = {
+    **dict.fromkeys((*LIMITS, *COUNTS, "Slots", "Cpus", "Gpus"), _COUNT),
+    **dict.fromkeys(("MaxMemory", "MaxWalltime"), _NUMBER),
+    **dict.fromkeys(("StationName", "EntryPoint", "MonitoringUrl"), _TEXT),
+    **dict.fromkeys(("StationNames", "EntryPoints", "Queues"), _TEXTS),
+    "Nucleus": _TRUTH,
+}
+"""The attributes that Pilotage reads, as it writes them, and their types."""
+
+_KNOWN = {name.lower(): name for name in TYPES}
+
+KEPT = frozenset(
+    [
+        *("name", "mytype", "curmatches", "jobsmatchedsincelastadvertisement", "advertisedat"),
+        *("worldtime", "worldchance"),
+    ]
+)
+"""Attributes that are Pilotage's own, in lower case: no site sets them."""
+
+_RESERVED = frozenset(["true", "false", "undefined", "error", "is", "isnt", "my", "target", "parent"])
+"""Words of expressions, in lower case: as names of attributes nobody could read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAdvertisement:
+    """A new advertisement of a site."""
+
+    __pydantic_config__ = DESCRIBED
+
+    site: str
+    """The site."""
+    source: AdSource
+    """Whether it was read from the batch system, or sent by the site's administrators."""
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+    """Attributes of its ClassAd; those read from a batch system have what it runs besides our pilots too."""
+    requirements: str = ""
+    """What it asks of jobs, beside what the federation declares for it; empty: nothing."""
+    replaces: int | None = None
+    """Number of the advertisement that it takes the place of, 0 for none: where another stands it is left
+    out. None: whichever stands."""
+    answered: float | None = None
+    """When the site's batch system was asked what it told, in s since 1970: the advertisement is as old (M2).
+    None: as old as its commit."""
+    pilots: int = 0
+    """Our pilots there when the batch system was asked; more may be there when this is committed."""
+    submitting: int = 0
+    """Those of them that were created or submitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advertisement:
+    """An advertisement as it stands, with our pilots at the site."""
+
+    __pydantic_config__ = DESCRIBED
+
+    site: str
+    """The site."""
+    source: AdSource
+    """Whether it was read from the batch system, or sent by the site's administrators."""
+    attributes: Mapping[str, Constant] = field(default_factory=dict)
+    """Attributes of its ClassAd."""
+    requirements: str = ""
+    """What it asks of jobs, beside what the federation declares for it; empty: nothing."""
+    number: int
+    """Counts the site's advertisements."""
+    time: float
+    """When the site, or its batch system, told it, in s since 1970."""
+    pilots: int
+    """Our pilots that its counts include, those not submitted yet left out where the site told its counts."""
+    submitting: int
+    """Those of them that were created or submitted."""
+    matched: int = 0
+    """Jobs that were matched to it since, whatever became of them (M5)."""
+    live_pilots: int = 0
+    """Our pilots there now."""
+    waiting_pilots: int = 0
+    """Those of them that were created or submitted."""
+    pilot_slots: int = 0
+    """Payloads that our pilots there can run side by side (M5)."""
+
+    @property
+    def other_jobs(self) -> int:
+        """Jobs in its batch system that are none of our pilots (M5)."""
+        return self._others("CurrentJobs", self.pilots)
+
+    @property
+    def other_submitting_jobs(self) -> int:
+        """Those of them that are on their way into it (M5)."""
+        return self._others("CurrentSubmittingJobs", self.submitting)
+
+    @property
+    def other_pending_jobs(self) -> int:
+        """Those of them that wait in it (M6)."""
+        name = "PendingJobs" if "PendingJobs" in self.attributes else "CurrentSubmittingJobs"
+        return self._others(name, self.submitting)
+
+    def count(self, name: str) -> int | None:
+        """A count or limit that it tells; None where it tells none, or something else."""
+        return as_count(self.attributes.get(name))
+
+    def _others(self, name: str, ours: int) -> int:
+        return max(0, (self.count(name) or 0) - ours)
+
+
+def current(advertisement: Advertisement | None, time: float, period: float) -> bool:
+    """Tell whether there is an advertisement that is not too old to match (M2)."""
+    return advertisement is not None and time - advertisement.time <= PERIODS * period
+
+
+def as_count(value: object) -> int | None:
+    """Return a value that is a count; None for any other."""
+    return value if _is_count(value) else None  # type: ignore[return-value]
+
+
+def canonical(attributes: Mapping[str, Constant]) -> dict[str, Constant]:
+    """The same attributes, those that Pilotage reads by the names under which it looks for them.
+
+    Names have no case. Of one that is there twice the last is kept.
+    """
+    return {_KNOWN.get(name.lower(), name): value for name, value in attributes.items()}
+
+
+def problem(name: str, value: object) -> str:
+    """Say what is wrong with an attribute that a site tells; empty where nothing is."""
+    if not (name.isascii() and name.isidentifier()) or name.lower() in _RESERVED:
+        return "is no name of an attribute"
+    if name.lower() in KEPT:
+        return "is Pilotage's own attribute, and not the site's to give"
+    if not _is_constant(value):
+        return f"is no text, truth value, number up to {LARGEST}, or list of these"
+    wanted = TYPES.get(_KNOWN.get(name.lower(), name))
+    if wanted is not None and not wanted.holds(value):
+        return f"is {_shown(value)}, no {wanted.words}"
+    return ""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def parsed(text: str, site: str) -> NewAdvertisement:
+    """Read a ClassAd, ``[ Name = value; ... ]``, that a site sends. Raises :class:`ClassAdError`.
+
+    Its values are constants; only ``Requirements`` is an expression.
+    """
+    if len(text.encode()) > MOST_BYTES:
+        raise ClassAdError(1, f"has more than {MOST_BYTES} bytes")
+    found = _Ad(text)
+    found.read()
+    for name, value in found.attributes.items():
+        if fault := problem(name, value):
+            raise ClassAdError(found.places[name] + 1, f"{name} {fault}")
+    return NewAdvertisement(
+        site=site, source="pushed", attributes=found.attributes, requirements=found.requirements
+    )
+
+
+def faults(attributes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The names of attributes that operators cannot give a site, each with what is wrong."""
+    seen: set[str] = set()
+    for name, value in attributes.items():
+        known = _KNOWN.get(name.lower(), name)
+        if known in LIMITS:
+            yield name, f"is a limit; give {LIMITS[known]} of the site"
+        elif known in COUNTS or name.lower() in ("requirements", "rank"):
+            yield name, "is no attribute that operators may set"
+        elif name.lower() in seen:
+            yield name, "is given twice: names of attributes have no case"
+        elif fault := problem(name, value):
+            yield name, fault
+        seen.add(name.lower())
+
+
+def _is_constant(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return len(value) <= 1000 and all(_is_constant(part) for part in value)
+    if isinstance(value, str):
+        # The ClassAd library takes no others.
+        return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    return isinstance(value, bool) or (
+        isinstance(value, int | float) and isfinite(value) and abs(value) <= LARGEST
+    )
+
+
+class _Ad:
+    """Reads the text of an ad."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokens(text, MOST_BYTES, 20 * MOST_ATTRIBUTES)
+        self._at = 0
+        self.attributes: dict[str, Constant] = {}
+        self.places: dict[str, int] = {}
+        self.requirements = ""
+
+    def read(self) -> None:
+        """Read all of it."""
+        self._needs("[")
+        while not self._takes("]"):
+            self._attribute()
+            if not self._takes(";"):
+                self._needs("]")
+                break
+        if self._now.kind != "end":
+            raise self._unexpected("the end")
+
+    def _attribute(self) -> None:
+        token = self._now
+        if token.kind != "name":
+            raise self._unexpected("the name of an attribute")
+        self._at += 1
+        self._needs("=")
+        # Attributes have no case.
+        name = _KNOWN.get(token.text.lower(), token.text)
+        if name.lower() in {known.lower() for known in self.places}:
+            raise ClassAdError(token.start + 1, f"{name} is given twice")
+        if name.lower() in KEPT:
+            raise ClassAdError(
+                token.start + 1, f"{name} is Pilotage's own attribute, and not the site's to give"
+            )
+        if len(self.places) >= MOST_ATTRIBUTES:
+            raise ClassAdError(token.start + 1, f"has more than {MOST_ATTRIBUTES} attributes")
+        self.places[name] = self._now.start
+        if name.lower() == "requirements":
+            self.requirements = self._expression()
+        else:
+            self.attributes[name] = self._value(0)
+
+    def _expression(self) -> str:
+        start = self._now.start
+        while self._now.text not in (";", "]", "") or self._now.kind == "text":
+            self._at += 1
+        text = self._text[start : self._now.start].strip()
+        try:
+            read(text, of_site=True)
+        except ClassAdError as error:
+            raise ClassAdError(start + error.place, error.problem) from error
+        return text
+
+    def _value(self, depth: int) -> Constant:
+        sign = -1 if self._takes("-") else 1
+        token = self._now
+        self._at += 1
+        if token.kind == "number":
+            number = constant(token.text, token.start)
+            return sign * number if isinstance(number, int | float) else number
+        if sign == 1 and token.kind == "text":
+            return constant(token.text, token.start)
+        if sign == 1 and token.text.lower() in ("true", "false"):
+            return token.text.lower() == "true"
+        if sign == 1 and token.text == "{" and depth < 3:
+            return self._list(depth)
+        self._at -= 1
+        raise self._unexpected("a number, a text, true, false or a list of these")
+
+    def _list(self, depth: int) -> Constant:
+        values: list[Constant] = []
+        while not self._takes("}"):
+            values.append(self._value(depth + 1))
+            if not self._takes(","):
+                self._needs("}")
+                break
+        return tuple(values)
+
+    @property
+    def _now(self) -> Lexeme:
+        return self._tokens[self._at]
+
+    def _takes(self, sign: str) -> bool:
+        if self._now.kind == "sign" and self._now.text == sign:
+            self._at += 1
+            return True
+        return False
+
+    def _needs(self, sign: str) -> None:
+        if not self._takes(sign):
+            raise self._unexpected(repr(sign))
+
+    def _unexpected(self, expected: str) -> ClassAdError:
+        found = repr(self._now.text) if self._now.text else "the end"
+        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")

@@ -1,0 +1,32 @@
+"""The files of a job as people ask about them: where they lie, and what brought them there."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pilotage.model.values.types import DESCRIBED
+
+from .work import Transfer
+
+FileKind = Literal["input", "output"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOfJob:
+    """An input or output of a job."""
+
+    __pydantic_config__ = DESCRIBED
+
+    file: str
+    """Its identifier, ``SCOPE:NAME``."""
+    kind: FileKind
+    """What it is to the job."""
+    size: int
+    """Bytes."""
+    storages: tuple[str, ...]
+    """Storages that hold it, by name."""
+    transfer: Transfer | None = None
+    """The last transfer of it to the storage of the job's queue, or of an output from there; none: none."""
+    took: float | None = None
+    """Seconds that its delivery took; none: it has not ended."""
+    way: str = ""
+    """How the job has it, or its destination gets it, in words."""

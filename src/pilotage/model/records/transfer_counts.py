@@ -1,0 +1,24 @@
+"""Live transfers, counted by what shares and limits look at."""
+
+from dataclasses import dataclass
+
+from pilotage.model.values.slot_parts import parts_of
+
+from .states import TransferState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferCount:
+    """The number of live transfers of one share, way, state and class of size."""
+
+    share: str
+    source: str
+    destination: str
+    state: TransferState
+    size_class: str
+    emergency: bool
+    transfers: int
+
+    def slots(self, bundle: int) -> float:
+        """Return the slots that all of them together take, each of a ``bundle`` of small files."""
+        return self.transfers * parts_of(self.size_class, bundle) / bundle

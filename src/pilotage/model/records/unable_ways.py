@@ -1,0 +1,54 @@
+"""Ways between storages that a server cannot move files on, since it lacks a package for them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pilotage.model.values.types import DESCRIBED
+
+from .federation import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnableWay:
+    """Storages of two kinds between which a server has no mover, or not the adapter of their service."""
+
+    __pydantic_config__ = DESCRIBED
+
+    source: str
+    """URL scheme of the source."""
+    destination: str
+    """URL scheme of the destination."""
+    service: str = ""
+    """Kind of the transfer service that is to carry the files; empty: none is."""
+    reason: str
+    """What the server lacks."""
+
+
+Way = tuple[str, str, str]
+"""URL schemes of source and destination, and the kind of the service between them."""
+
+
+def way_of(source: Storage, destination: Storage) -> Way:
+    """Return the kind of way between two storages."""
+    service = destination.transfer_service or source.transfer_service
+    schemes = (one.url.partition("://")[0] for one in (source, destination))
+    return (*schemes, service.kind if service else "")  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class UnableWays:
+    """The ways that a server is unable to take, between the storages of a federation by name."""
+
+    storages: dict[str, Storage]
+    ways: dict[Way, str]
+
+    @classmethod
+    def of(cls, storages: Iterable[Storage], unable: Iterable[UnableWay]) -> "UnableWays":
+        """The ways between these storages."""
+        ways = {(one.source, one.destination, one.service): one.reason for one in unable}
+        return cls({one.name: one for one in storages}, ways)
+
+    def reason(self, source: str, destination: str) -> str:
+        """Tell what is lacking between two storages; empty where nothing is, or one is unknown."""
+        ends = self.storages.get(source), self.storages.get(destination)
+        return self.ways.get(way_of(ends[0], ends[1]), "") if self.ways and ends[0] and ends[1] else ""

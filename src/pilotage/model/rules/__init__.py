@@ -1,0 +1,1 @@
+"""Facts that several rooms share, each stated once."""

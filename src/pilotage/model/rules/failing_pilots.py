@@ -1,0 +1,45 @@
+"""Places that are left alone because pilots failed there before they called home (P6)."""
+
+from collections.abc import Iterable
+from math import inf
+from typing import NamedTuple
+
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+
+
+class LeftAlone(NamedTuple):
+    """A place that is left alone: failures in a row, and the end of its rest, in s since 1970."""
+
+    times: int = 0
+    until: float = 0.0
+
+
+FINE = LeftAlone()
+
+
+def after_failures(
+    pilots: Iterable[Pilot], director: DirectorConstants, changed: float | None = None
+) -> LeftAlone:
+    """The rest of a server whose pilots failed before they called home, since one did call (P6).
+
+    It is over where its queue was declared anew at ``changed`` and no pilot that was made since has failed.
+    """
+    pilots = list(pilots)
+    well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
+    # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
+    failed = [
+        pilot
+        for pilot in pilots
+        if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
+    ]
+    failures = {pilot.since for pilot in made_since(failed, changed)}
+    if failures:
+        return LeftAlone(len(failures), max(failures) + director.rest(len(failures)))
+    return LeftAlone(1, changed) if failed and changed is not None else FINE
+
+
+def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
+    """The pilots that were made by what their queue is declared to be now."""
+    return [pilot for pilot in pilots if changed is None or pilot.created > changed]

@@ -1,0 +1,126 @@
+"""What a failure follows: its task, its node, or its queue (F2)."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from pilotage.model.records.failures import Failure, Verdict
+
+Place = tuple[str, str]
+"""A queue and one node of it."""
+
+IN_DOUBT = 86400.0
+"""Seconds for which a task may be in doubt after its first failure of a kind."""
+
+MARGIN = 30.0
+"""Seconds beyond twice the time of a failure for which a job must run elsewhere to count as doing well."""
+
+FEW_QUEUES = 2
+"""Most queues that may be bad together: a task that never did well and fails alike at more is to blame."""
+
+_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/._\\~-]\S*")
+"""The parts of a message that name the input: quoted text, paths and names of files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcomes:
+    """How one task fares: the evidence for what its failures follow.
+
+    ``well`` are places where jobs of it ended well lately, ``running`` the longest run in s of its running
+    jobs by queue, ``placed`` the places of its waiting and running jobs (without a node where no pilot has
+    them). ``shared`` are kinds of failure that jobs of other owners show as well, by queue.
+    """
+
+    failures: Sequence[Failure]
+    well: frozenset[Place] = frozenset()
+    running: Mapping[str, float] = field(default_factory=dict)
+    placed: frozenset[Place] = frozenset()
+    shared: frozenset[tuple[str, int | None, str]] = frozenset()
+
+
+def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
+    """The failures of a task, each with its verdict as to its node and as to its queue.
+
+    - ``task``: the same input or command fails alike at another place, and does well at one of the two; or it
+      fails alike at more than two queues and does well nowhere.
+    - ``place``: the task does well elsewhere and its failure did not follow it there.
+    - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will tell; or others fail alike
+      here; or the payload never ran. A doubt ends after a day.
+    - ``unknown``: nothing is shown, and nothing else will tell.
+    """
+    cases = [_Case(outcomes, at_node, time) for at_node in (True, False)]
+    for failure in outcomes.failures:
+        at_node, at_queue = (case.verdict(failure) for case in cases)
+        yield replace(failure, at_node=at_node, at_queue=at_queue)
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Where failures of one kind happened, and when the first did, in s since 1970."""
+
+    places: set[Place] = field(default_factory=set)
+    first: float = inf
+
+    def add(self, failure: Failure, place: Place) -> None:
+        self.places.add(place)
+        self.first = min(self.first, failure.time)
+
+
+class _Case:
+    """A task before the question whether its nodes, or its queues, are to blame."""
+
+    def __init__(self, outcomes: TaskOutcomes, at_node: bool, time: float) -> None:
+        self._outcomes, self._at_node, self._time = outcomes, at_node, time
+        self._well = self._places(outcomes.well)
+        self._placed = self._places(outcomes.placed)
+        self._outstanding = Counter(self._place(one) for one in outcomes.failures if self._speaks(one))
+        self._alike: dict[object, _Alike] = defaultdict(_Alike)
+        for one in outcomes.failures:
+            for key in _keys(one):
+                self._alike[key].add(one, self._place(one))
+
+    def verdict(self, failure: Failure) -> Verdict:
+        if not self._speaks(failure):
+            return "task"
+        here = self._place(failure)
+        command, job = (self._alike[key] for key in _keys(failure))
+        places = command.places | job.places
+        queues = {queue for queue, _ in places}
+        if (len(places) > 1 and places & self._well) or (not self._well and len(queues) > FEW_QUEUES):
+            return "task"
+        if self._does_well_elsewhere(failure, here):
+            return "place"
+        if failure.exit_code is None:
+            return "doubt"
+        is_fresh = self._time - min(command.first, job.first) < IN_DOUBT
+        is_shared = (failure.queue, failure.exit_code, failure.ending) in self._outcomes.shared
+        # A job that waits without a pilot tells nothing of other nodes of the queue.
+        elsewhere = any(node or queue not in queues for queue, node in self._placed - places)
+        may_tell = len(queues) <= FEW_QUEUES and (elsewhere or is_shared)
+        return "doubt" if is_fresh and may_tell else "unknown"
+
+    def _does_well_elsewhere(self, failure: Failure, here: Place) -> bool:
+        longer = 2 * failure.lasted + MARGIN
+        if any(queue != failure.queue and ran > longer for queue, ran in self._outcomes.running.items()):
+            return True
+        # A place where the task fails about as often as here is no proof against this one.
+        least = self._outstanding[here] / 2
+        return any(self._outstanding[place] <= least for place in self._well - {here})
+
+    def _speaks(self, failure: Failure) -> bool:
+        """Whether no job of the task has ended well here since."""
+        return failure.against == "queue" or (self._at_node and failure.against == "node")
+
+    def _place(self, failure: Failure) -> Place:
+        return failure.queue, failure.node if self._at_node else ""
+
+    def _places(self, places: Iterable[Place]) -> frozenset[Place]:
+        return frozenset((queue, node if self._at_node else "") for queue, node in places)
+
+
+def _keys(failure: Failure) -> tuple[object, object]:
+    """The command's way to fail, and the input's: one input may fail with a different message each time."""
+    way = failure.exit_code, _VARYING.sub("#", failure.ending)
+    return ("command", *way), ("input", failure.job, failure.exit_code)

@@ -1,0 +1,237 @@
+"""Differences between two federations, and what follows from them for the work that is under way."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from pilotage.model.records.federation import Federation, Queue, Storage
+from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.values.types import DESCRIBED
+
+SECRET = "options"
+"""The field whose values are never shown: credentials may be among them."""
+
+STARTED = (
+    JobState.SENT,
+    JobState.STARTING,
+    JobState.RUNNING,
+    JobState.HOLDING,
+    JobState.TRANSFERRING,
+)
+"""States of jobs that need their queue to the end: what they made lies at its storage alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationChange:
+    """One difference: what is declared otherwise, or anew, or no more."""
+
+    __pydantic_config__ = DESCRIBED
+
+    path: str
+    """What it is, such as ``queues.north.status``."""
+    before: str
+    """The value that was declared; empty: there was none."""
+    after: str
+    """The value that is declared now; empty: there is none."""
+
+    @property
+    def text(self) -> str:
+        """The difference in one line."""
+        if not self.before:
+            return f"+ {self.path}" + (f": {self.after}" if self.after != ADDED else "")
+        if not self.after:
+            return f"- {self.path}" + (f": {self.before}" if self.before != ADDED else "")
+        return f"  {self.path}: {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationEffect:
+    """What follows from a change for what is under way or kept there; without ``lost`` all goes on."""
+
+    __pydantic_config__ = DESCRIBED
+
+    subject: str
+    """The queue or storage, such as ``queue north``."""
+    change: str
+    """What is changed of it."""
+    standing: str
+    """What is there: counts and names."""
+    follows: str
+    """What becomes of it."""
+    lost: bool = False
+    """Whether anything of it is lost: then the change is refused unless it is forced."""
+    instead: str = ""
+    """What would work instead, where something is lost."""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        told = f"{self.subject} {self.change}, with {self.standing}: {self.follows}"
+        return f"{told}. Instead: {self.instead}" if self.instead else told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkThere:
+    """The work and the files at queues and storages, by name.
+
+    ``replicas`` counts files, ``only`` those of which no other storage has one. ``transfers`` counts live
+    ones from or to a storage, ``tasks`` names some of the tasks whose started jobs are at a queue.
+    """
+
+    jobs: Mapping[str, Mapping[JobState, int]] = field(default_factory=dict)
+    pilots: Mapping[str, int] = field(default_factory=dict)
+    tasks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    only: Mapping[str, int] = field(default_factory=dict)
+    transfers: Mapping[str, int] = field(default_factory=dict)
+
+
+ADDED = "declared"
+REMOVED = "is removed"
+_NAMED = ("sites", "storages", "queues", "catalogues", "shares")
+
+
+def differences(before: Federation, after: Federation) -> tuple[FederationChange, ...]:
+    """Return what is declared otherwise, in the order of the document. Values of options are not shown."""
+    return tuple(_differences("", before, after))
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[FederationChange]:
+    for one in fields(before):
+        old, new = getattr(before, one.name), getattr(after, one.name)
+        at = f"{path}{one.name}"
+        if old == new:
+            continue
+        if one.name.endswith(SECRET):
+            yield FederationChange(path=at, before="otherwise", after="as in the file")
+        elif not path and one.name in _NAMED:
+            yield from _by_name(at, {each.name: each for each in old}, {each.name: each for each in new})
+        elif not path and one.name == "links":
+            ends = ({f"{each.source}-{each.destination}": each for each in links} for links in (old, new))
+            yield from _by_name(at, *ends)
+        elif is_dataclass(old) and is_dataclass(new):
+            yield from _differences(f"{at}.", old, new)
+        else:
+            yield FederationChange(path=at, before=_shown(old), after=_shown(new))
+
+
+def _by_name(at: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FederationChange]:
+    for name in (*old, *(name for name in new if name not in old)):
+        if name not in new:
+            yield FederationChange(path=f"{at}.{name}", before=ADDED, after="")
+        elif name not in old:
+            yield FederationChange(path=f"{at}.{name}", before="", after=ADDED)
+        else:
+            yield from _differences(f"{at}.{name}.", old[name], new[name])
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == ():
+        return "none"
+    text = ADDED if is_dataclass(value) else str(value)
+    return text if len(text) <= 100 else f"{text[:100]} ..."
+
+
+def concerned(before: Federation, after: Federation) -> tuple[set[str], set[str]]:
+    """Return the queues and the storages for which something follows from a change."""
+    storages = {storage.name for storage, _ in _changed_storages(before, after)}
+    queues = {queue.name for queue, _ in _changed_queues(before, after)}
+    return queues | {queue.name for queue in before.queues if queue.storage in storages}, storages
+
+
+def effects(before: Federation, after: Federation, there: WorkThere) -> tuple[FederationEffect, ...]:
+    """Return what follows from a change for the work and the files that are there; losses first."""
+    found = [
+        *(
+            effect
+            for queue, change in _changed_queues(before, after)
+            for effect in _of_queue(queue, change, there)
+        ),
+        *(
+            effect
+            for storage, change in _changed_storages(before, after)
+            for effect in _of_storage(storage, change, before, there)
+        ),
+    ]
+    return tuple(sorted(found, key=lambda effect: not effect.lost))
+
+
+def _changed_queues(before: Federation, after: Federation) -> Iterator[tuple[Queue, str]]:
+    now = {queue.name: queue for queue in after.queues}
+    for queue in before.queues:
+        new = now.get(queue.name)
+        if new is None:
+            yield queue, REMOVED
+        elif new.storage != queue.storage:
+            yield queue, f"gets storage {new.storage} in place of {queue.storage}"
+
+
+def _changed_storages(before: Federation, after: Federation) -> Iterator[tuple[Storage, str]]:
+    now = {storage.name: storage for storage in after.storages}
+    for storage in before.storages:
+        new = now.get(storage.name)
+        if new is None:
+            yield storage, REMOVED
+        elif new.url.rstrip("/") != storage.url.rstrip("/"):
+            yield storage, f"gets the URL {new.url} in place of {storage.url}"
+
+
+def _of_queue(queue: Queue, change: str, there: WorkThere) -> Iterator[FederationEffect]:
+    jobs = there.jobs.get(queue.name, {})
+    subject = f"queue {queue.name}"
+    if started := {state: jobs[state] for state in STARTED if jobs.get(state)}:
+        tasks = there.tasks.get(queue.name, ())
+        named = f" of {'tasks' if len(tasks) > 1 else 'task'} {', '.join(map(str, tasks))}" if tasks else ""
+        yield FederationEffect(
+            subject=subject,
+            change=change,
+            standing=f"{_counted(started)}{named}",
+            follows="what these have made is lost, and they are tried again",
+            lost=True,
+            instead=(
+                f"give {queue.name} `status: offline`, and change it once none of its jobs runs or is"
+                " transferring (`pilotage queues`)"
+            ),
+        )
+    waiting = {state: jobs[state] for state in UNSTARTED_JOBS if jobs.get(state)}
+    if waiting and change == REMOVED:
+        follows = "they are brokered again at once"
+        yield FederationEffect(subject=subject, change=change, standing=_counted(waiting), follows=follows)
+    if (pilots := there.pilots.get(queue.name)) and change == REMOVED:
+        follows = "nobody looks after them any more, and they get no more jobs"
+        standing = f"{pilots} live {'pilots' if pilots > 1 else 'pilot'}"
+        yield FederationEffect(subject=subject, change=change, standing=standing, follows=follows)
+
+
+def _of_storage(
+    storage: Storage, change: str, before: Federation, there: WorkThere
+) -> Iterator[FederationEffect]:
+    files, only = there.replicas.get(storage.name, 0), there.only.get(storage.name, 0)
+    moving = there.transfers.get(storage.name, 0)
+    standing = []
+    if files:
+        alone = f", {only} of which no other storage has" if only else ""
+        standing.append(f"{files} known {'files' if files > 1 else 'file'}{alone}")
+    if moving:
+        standing.append(f"{moving} live {'transfers' if moving > 1 else 'transfer'}")
+    for queue in before.queues:
+        jobs = there.jobs.get(queue.name, {}) if queue.storage == storage.name else {}
+        if started := {state: jobs[state] for state in STARTED if jobs.get(state)}:
+            standing.append(f"{_counted(started)} at queue {queue.name}")
+    if standing:
+        yield FederationEffect(
+            subject=f"storage {storage.name}",
+            change=change,
+            standing="; ".join(standing),
+            follows="none of these is found there any more: outputs and inputs are lost, transfers fail",
+            lost=True,
+            instead=(
+                "declare the new place as another storage, close this one with"
+                " `blacklisted: [write_lan, write_wan]`, and remove it once its files are moved, or forgotten"
+                " (`pilotage files forget`)"
+            ),
+        )
+
+
+def _counted(jobs: Mapping[JobState, int]) -> str:
+    return ", ".join(f"{number} {state} {'jobs' if number > 1 else 'job'}" for state, number in jobs.items())

@@ -1,0 +1,31 @@
+"""Idle slots: payloads that running pilots could take at once, had their queues any."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from pilotage.model.documents.world import JobCount, QueueReport
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import AT_A_PILOT, JobState
+
+
+def idle_slots(
+    federation: Federation, reports: Iterable[QueueReport], counts: Iterable[JobCount]
+) -> dict[str, int]:
+    """Idle slots by queue, of those that have any: the slots of running pilots, less the jobs that wait for
+    them or have them.
+    """
+    taken: Counter[str] = Counter()
+    for count in counts:
+        if count.state is JobState.ACTIVATED or count.state in AT_A_PILOT:
+            taken[count.queue] += count.jobs
+    slots = {
+        queue.name: queue.computing_element.pilot_slots
+        for queue in federation.queues
+        if queue.computing_element is not None
+    }
+    found = {
+        report.queue: report.running_pilots * slots[report.queue] - taken[report.queue]
+        for report in reports
+        if report.queue in slots
+    }
+    return {queue: idle for queue, idle in sorted(found.items()) if idle > 0}

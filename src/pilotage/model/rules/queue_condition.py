@@ -1,0 +1,39 @@
+"""The condition of a queue at a moment, for people who ask why nothing starts there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pilotage.model.records.federation import Queue, Storage
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.records.storage_spaces import FreeSpace
+
+from .black_holes import Rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCondition:
+    """A queue with its jobs and pilots by state, at ``time``; all times in s since 1970.
+
+    ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
+    newest pilots that failed before they called, newest first, and ``tried_at`` is when one pilot tries again
+    (P6), ``changed`` when the queue was declared otherwise within a day; ``waiting_since`` is when the oldest
+    one that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    ``storage_rests`` are those of its storage (F4), ``space`` is what is free there (B18).
+    """
+
+    time: float
+    queue: Queue
+    storage: Storage
+    jobs: Mapping[JobState, int] = field(default_factory=dict)
+    pilots: Mapping[PilotState, int] = field(default_factory=dict)
+    last_pilot: float | None = None
+    last_start: float | None = None
+    errors: tuple[str, ...] = ()
+    tried_at: float | None = None
+    changed: float | None = None
+    waiting_since: float | None = None
+    problem: str = ""
+    rests: tuple[Rest, ...] = ()
+    storage_rests: tuple[StorageRest, ...] = ()
+    space: FreeSpace | None = None

@@ -1,0 +1,46 @@
+"""Fast rebrokerage (T): how many jobs a queue has too many of, by global share."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from pilotage.model.documents.world import JobCount
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import QUEUED_JOBS, JobState
+
+from .timeouts import resting_queues
+
+MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
+"""States from which fast rebrokerage takes jobs; none that is defined has a queue to be taken from."""
+
+
+def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str, str], int]:
+    """Queued jobs beyond all three thresholds, by queue and share; only where there are any.
+
+    Thresholds: ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the share's
+    queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues with
+    ``num_slots``, and those at which no time-out holds, keep their jobs. Slots of our own pilots are no
+    ``num_slots`` (B30).
+    """
+    constants = federation.timeouts
+    queued: Counter[tuple[str, str]] = Counter()
+    running: Counter[tuple[str, str]] = Counter()
+    everywhere: Counter[str] = Counter()
+    for count in counts:
+        if count.queue and count.state in QUEUED_JOBS:
+            queued[count.queue, count.share] += count.jobs
+            everywhere[count.share] += count.jobs
+        elif count.state is JobState.RUNNING:
+            running[count.queue, count.share] += count.jobs
+    kept = resting_queues(federation) | {q.name for q in federation.queues if q.num_slots is not None}
+    found: dict[tuple[str, str], int] = {}
+    for (queue, share), jobs in sorted(queued.items()):
+        if share not in constants.fast_rebro_threshold_nqueue or queue in kept:
+            continue
+        threshold = max(
+            constants.fast_rebro_threshold_nqnr_ratio * running[queue, share],
+            constants.fast_rebro_threshold_nqueue_frac * everywhere[share],
+            constants.fast_rebro_threshold_nqueue[share],
+        )
+        if jobs > threshold:
+            found[queue, share] = int(jobs - threshold)
+    return {place: jobs for place, jobs in found.items() if jobs}

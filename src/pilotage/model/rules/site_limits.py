@@ -1,0 +1,139 @@
+"""Limits of sites, and the jobs there: they count from their match to their end, whoever has them (M5)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pilotage.model.documents.decision import Claim
+from pilotage.model.documents.world import JobCount, World
+from pilotage.model.records.advertisements import LIMITS, Advertisement, as_count, canonical
+from pilotage.model.records.counters import JOBS_BY_QUEUE, MATCHES_BY_SITE
+from pilotage.model.records.federation import Federation, Site
+from pilotage.model.records.states import JOBS_AT_A_SITE, SUBMITTING_JOBS
+
+MAX_JOBS, MAX_SUBMITTING, MAX_PENDING = LIMITS
+
+ANY_NUMBER = 10**9
+"""A limit that bounds nothing: what is claimed is that the advertisement stands."""
+
+
+class JobsThere(NamedTuple):
+    """Our jobs at a site, and those of them that no pilot runs yet (M5)."""
+
+    jobs: int = 0
+    submitting: int = 0
+
+
+class Bounds(NamedTuple):
+    """The most jobs of ours that a site takes, and the most that no pilot runs yet; None for no limit (M5).
+
+    ``jobs`` bounds the slots of our pilots, too, and ``submitting`` those of our pilots that wait.
+    """
+
+    jobs: int | None = None
+    submitting: int | None = None
+
+    def left(self, there: JobsThere) -> int:
+        """The jobs that may be matched to the site beside those that are there."""
+        room = ANY_NUMBER if self.jobs is None else self.jobs - there.jobs
+        if self.submitting is not None:
+            room = min(room, self.submitting - there.submitting)
+        return max(0, room)
+
+
+NO_BOUNDS, NOBODY = Bounds(), JobsThere()
+
+
+def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
+    """The limits of a site by name, the lower of what is declared and told; what has none is left out."""
+    declared = {MAX_JOBS: site.max_jobs, MAX_SUBMITTING: site.max_submitting_jobs}
+    declared[MAX_PENDING] = site.max_pending_jobs
+    # Federations of before may have them among the attributes, too.
+    added = canonical(site.attributes) if site.attributes else {}
+    found: dict[str, int] = {}
+    for name, most in declared.items():
+        said = (most, as_count(added.get(name)), told.count(name) if told else None)
+        known = [limit for limit in said if limit is not None]
+        if known:
+            found[name] = min(known)
+    return found
+
+
+def bounds(site: Site, told: Advertisement | None) -> Bounds:
+    """The limits of a site less the jobs there that are not ours, as its last advertisement told them.
+
+    One that has fallen silent is still bounded by what it told last.
+    """
+    most = limits(site, told)
+    if not most:
+        return NO_BOUNDS
+    jobs = most.get(MAX_JOBS)
+    waiting = [
+        most[name] - others
+        for name, others in (
+            (MAX_SUBMITTING, told.other_submitting_jobs if told else 0),
+            (MAX_PENDING, told.other_pending_jobs if told else 0),
+        )
+        if name in most
+    ]
+    return Bounds(
+        None if jobs is None else max(0, jobs - (told.other_jobs if told else 0)),
+        max(0, min(waiting)) if waiting else None,
+    )
+
+
+def all_bounds(world: World) -> Mapping[str, Bounds]:
+    """The bounds of every site that has any, by name."""
+    told = {one.site: one for one in world.advertisements}
+    found = {site.name: bounds(site, told.get(site.name)) for site in world.federation.sites}
+    return {name: own for name, own in found.items() if own is not NO_BOUNDS}
+
+
+def jobs_there(federation: Federation, counts: Iterable[JobCount]) -> Mapping[str, JobsThere]:
+    """Our jobs by site; sites without any are left out."""
+    sites = {queue.name: queue.site for queue in federation.queues}
+    jobs, submitting = Counter[str](), Counter[str]()
+    for row in counts:
+        site = sites.get(row.queue)
+        if site is not None and row.state in _AT_A_SITE:
+            jobs[site] += row.jobs
+            if row.state in _SUBMITTING:
+                submitting[site] += row.jobs
+    return {site: JobsThere(count, submitting[site]) for site, count in jobs.items()}
+
+
+_AT_A_SITE, _SUBMITTING = frozenset(JOBS_AT_A_SITE), frozenset(SUBMITTING_JOBS)
+
+
+def queues_by_site(federation: Federation) -> Mapping[str, Sequence[str]]:
+    """The names of each site's queues, in order."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for queue in federation.queues:
+        found[queue.site].append(queue.name)
+    return {site: sorted(names) for site, names in found.items()}
+
+
+def claims(own: Bounds, queues: Sequence[str], told: Advertisement | None) -> tuple[Claim, ...]:
+    """Claims of jobs that are matched to a site of these queues, whoever matches them (M5, M8).
+
+    They count the jobs themselves. That the advertisement stands is claimed too: another may tell of more
+    jobs that are not ours.
+    """
+    found = [
+        _claim(queues, states, limit)
+        for states, limit in ((JOBS_AT_A_SITE, own.jobs), (SUBMITTING_JOBS, own.submitting))
+        if limit is not None
+    ]
+    if found and told is not None:
+        found.append(match_claim(told.site, told.number))
+    return tuple(found)
+
+
+def _claim(queues: Sequence[str], states: tuple[str, ...], limit: int) -> Claim:
+    (first, *others) = ((name, None) for name in queues)
+    return Claim(counter=JOBS_BY_QUEUE, key=first, others=tuple(others), states=states, limit=limit)  # type: ignore[arg-type]
+
+
+def match_claim(site: str, number: int, limit: int = ANY_NUMBER) -> Claim:
+    """Claim matches since a site's advertisement of this number, so that none is made on an older one."""
+    return Claim(counter=MATCHES_BY_SITE, key=(site, number), states=(), limit=limit)

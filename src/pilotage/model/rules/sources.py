@@ -1,0 +1,132 @@
+"""Links between sites, and the storages from which a file can be brought to another (B5, B19, B35)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from pilotage.model.records.federation import Federation, Link, Storage
+from pilotage.model.records.storage_rests import StorageRest
+from pilotage.model.values.closeness import BLOCKED, UNKNOWN_CLOSENESS
+
+
+def throughput_of(link: Link) -> float | None:
+    """MB/s of the latest of the 1 h, 1 d and 1 w windows, each standing alone (B35); None if unmeasured."""
+    windows = (link.throughput_1h, link.throughput_1d, link.throughput_1w)
+    return next((measured for measured in windows if measured is not None), None)
+
+
+def closeness_of(link: Link | None) -> float:
+    """The closeness of a link, or of sites without one: 0 (best) to 11, -1 if blocked."""
+    return UNKNOWN_CLOSENESS if link is None or link.closeness is None else link.closeness
+
+
+def is_blocked(link: Link | None) -> bool:
+    """Tell whether nothing may be moved over this link."""
+    return closeness_of(link) == BLOCKED
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The storages and links of a federation, for choosing sources.
+
+    Brokerage (B19) and staging ask the same object, so that what brokerage accepts staging can bring. What
+    rests is the last choice (F4).
+    """
+
+    federation: Federation
+    rests: tuple[StorageRest, ...] = ()
+    _storages: dict[str, Storage] = field(init=False, default_factory=dict)
+    _links: dict[tuple[str, str], Link] = field(init=False, default_factory=dict)
+    _reached: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
+    _ranked: dict[tuple[frozenset[str], str], tuple[str, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._storages.update({storage.name: storage for storage in self.federation.storages})
+        self._links.update({(link.source, link.destination): link for link in self.federation.links})
+
+    def sites_reached(self, storage: str) -> frozenset[str]:
+        """Sites to whose storages files of this storage can be brought; none for an unknown storage.
+
+        A storage that is blacklisted for reading gives nothing, locally (``read_lan``) or to other sites
+        (``read_wan``), and nothing goes over a blocked link (B5).
+        """
+        if storage not in self._reached:
+            self._reached[storage] = self._reached_from(self._storages.get(storage))
+        return self._reached[storage]
+
+    def _reached_from(self, source: Storage | None) -> frozenset[str]:
+        if source is None:
+            return frozenset()
+        return frozenset(site.name for site in self.federation.sites if self._gives(source, site.name))
+
+    def _gives(self, source: Storage, site: str) -> bool:
+        """Tell whether files of a storage can be brought to a site."""
+        reading = "read_lan" if site == source.site else "read_wan"
+        return reading not in source.blacklisted and not is_blocked(self._links.get((source.site, site)))
+
+    def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
+        """Storages that hold a file and from which it can be brought to ``destination``, best first.
+
+        What rests comes last (F4). Disk before tape, the destination's own site before others, then by
+        measured throughput, then by closeness: a link that nobody measured comes after those that are known.
+        """
+        key = (frozenset(holders), destination)
+        if key not in self._ranked:
+            able = [name for name in key[0] if self._can_bring(name, destination)]
+            self._ranked[key] = tuple(sorted(able, key=lambda name: self._rank(name, destination)))
+        return self._ranked[key]
+
+    def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
+        """The storage that a pilot beside ``destination`` reads a file from, which is not there (E3).
+
+        It is the best of :meth:`ranked` that lets pilots read from afar, one that rests only where no other
+        does; tape does not answer in time.
+        """
+        ranked = (self._storages[name] for name in self.ranked(holders, destination))
+        return next((one for one in ranked if one.remote_reads and not one.tape), None)
+
+    def promises(self, holders: Iterable[str], destination: str) -> Storage | None:
+        """The storage of :meth:`readable_from`, unless it rests (F4): for jobs that may go elsewhere."""
+        found = self.readable_from(holders, destination)
+        return None if found is None or self.is_resting(found.name, destination) else found
+
+    def rate(self, source: str, destination: str) -> float | None:
+        """MB/s of the link between two sites; infinity within one, None where nobody measured it."""
+        if source == destination:
+            return inf
+        link = self._links.get((source, destination))
+        return throughput_of(link) if link else None
+
+    def storage(self, name: str) -> Storage:
+        """The storage of a name. Raises KeyError."""
+        return self._storages[name]
+
+    def link(self, source: str, destination: str) -> Link | None:
+        """The link between two sites, where one is declared."""
+        return self._links.get((source, destination))
+
+    def _can_bring(self, name: str, destination: str) -> bool:
+        source, target = self._storages.get(name), self._storages.get(destination)
+        if source is None or target is None or name == destination:
+            return False
+        return self._gives(source, target.site)
+
+    def is_resting(self, name: str, destination: str) -> bool:
+        """Tell whether a storage rests as a source for another, or did and was not tried since (F4)."""
+        return any(rest.concerns(name, destination) for rest in self.rests if rest.source)
+
+    def _rank(self, name: str, destination: str) -> tuple[bool, bool, bool, float, float, str]:
+        storage, target = self._storages[name], self._storages[destination]
+        link = self._links.get((storage.site, target.site))
+        throughput = throughput_of(link) if link else None
+        away = storage.site != target.site
+        # The name last, so that the order is the same in every process.
+        resting = self.is_resting(name, destination)
+        return (resting, storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
+
+
+def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
+    """Storages of a nucleus that may take outputs, neither tape nor scratch, ordered by name (B19)."""
+    own = (storage for storage in federation.storages if storage.site == site)
+    kept = (storage for storage in own if not storage.tape and not storage.scratch)
+    return tuple(sorted(kept, key=lambda storage: storage.name))

@@ -1,0 +1,20 @@
+"""Stations: the names by which tasks choose sites, and jobs their data (M2, M3)."""
+
+from collections.abc import Mapping
+
+from pilotage.model.records.federation import Federation, Storage
+
+
+def station_of(storage: Storage) -> str:
+    """The station that serves a storage: the name of its site where none is declared."""
+    return storage.station or storage.site
+
+
+def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:
+    """The stations of each site by name: those of its queues' storages."""
+    storages = {storage.name: storage for storage in federation.storages}
+    found: dict[str, set[str]] = {site.name: set() for site in federation.sites}
+    for queue in federation.queues:
+        if queue.storage in storages and queue.site in found:
+            found[queue.site].add(station_of(storages[queue.storage]))
+    return {site: tuple(sorted(names)) for site, names in found.items()}

@@ -1,0 +1,146 @@
+"""The table of time-outs (rules T); the watchdog, its snapshot and the documentation are made from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pilotage.model.records.constants import TimeoutConstants
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import JobState, Kind, PilotState
+
+Clock = Literal["state", "silence"]
+Outcome = Literal["none", "rebroker", "retake", "retry", "fail", "cancel"]
+
+OUTCOMES: Mapping[Outcome, str] = {
+    "none": "nothing: every pass looks at it anyway",
+    "rebroker": "brokered again, as the same attempt, for no pilot has it",
+    "retake": (
+        "brokered again, as the next attempt, while attempts remain: its pilot may still have it, though it "
+        "has not started"
+    ),
+    "retry": (
+        "this attempt fails; while attempts remain the job is brokered again, as the next one; where its "
+        "pilot was cut off and may still run the old one, once the heartbeat time-out has passed"
+    ),
+    "fail": "given up, and whatever it held is taken from it",
+    "cancel": "cancelled at its site, and no longer counted as waiting (P4)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A limit on the time in a state, or of silence, and the outcome beyond it.
+
+    ``limit`` names a constant of ``TimeoutConstants``, in s, or ``max_pilot_waiting_hours``; ``high`` the
+    constant for jobs of high priority, where it is shorter. ``clock`` tells what is measured: the time in the
+    state, or the silence of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything
+    for ``last_start``.
+    """
+
+    kind: Kind
+    state: JobState | PilotState
+    clock: Clock = "state"
+    limit: str
+    outcome: Outcome
+    text: str
+    high: str = ""
+    idle_only: bool = False
+
+    def seconds(self, federation: Federation) -> float:
+        """The limit in s."""
+        if self.limit == "max_pilot_waiting_hours":
+            return federation.director.max_pilot_waiting_hours * 3600
+        return float(getattr(federation.timeouts, self.limit))
+
+    def seconds_high(self, federation: Federation) -> float:
+        """The limit of jobs of high priority in s, where there is one."""
+        return float(getattr(federation.timeouts, self.high))
+
+
+J, P = JobState, PilotState
+
+
+def _job(state: JobState, outcome: Outcome, text: str, high: str = "", idle_only: bool = False) -> Rule:
+    """The time in a state, whose limit bears the state's name."""
+    return Rule(
+        kind="job",
+        state=state,
+        limit=state.value,
+        outcome=outcome,
+        text=text,
+        high=high,
+        idle_only=idle_only,
+    )
+
+
+def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: str) -> Rule:
+    return Rule(kind=kind, state=state, clock="silence", limit="heartbeat", outcome=outcome, text=text)
+
+
+RULES: tuple[Rule, ...] = (
+    _job(J.THROTTLED, "fail", "its quotas of live jobs had no room"),
+    _job(J.PENDING, "rebroker", "no queue took it (B37)"),
+    _job(J.DEFINED, "none", "waits for the brokerage"),
+    _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
+    _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),
+    _job(J.SENT, "retake", "its pilot never said that it has it"),
+    _job(J.STARTING, "retry", "its payload did not begin", "starting_high", idle_only=True),
+    _job(J.RUNNING, "retry", "its payload did not end"),
+    _job(J.HOLDING, "retry", "its outputs were not sent on", "holding_high"),
+    _job(J.TRANSFERRING, "retry", "its outputs did not arrive", "transferring_high"),
+    _silence("job", J.SENT, "retake", "its pilot is silent"),
+    _silence("job", J.STARTING, "retry", "its pilot is silent"),
+    _silence("job", J.RUNNING, "retry", "its pilot is silent"),
+    _silence("pilot", P.RUNNING, "fail", "lost"),
+    Rule(kind="pilot", state=P.CREATED, limit="pilot_created", outcome="fail", text="never submitted"),
+    Rule(
+        kind="pilot",
+        state=P.SUBMITTED,
+        limit="max_pilot_waiting_hours",
+        outcome="cancel",
+        text="waited too long at its site",
+    ),
+)
+"""Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
+``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
+that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
+What has not started at a queue that left the federation is brokered again at once, too. Where the
+brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
+
+JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
+"""Time-outs of jobs by the time in their state."""
+
+
+def resting_queues(federation: Federation) -> set[str]:
+    """Queues at which no time-out holds: those that are paused, or have ``disable_reassign``."""
+    return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
+
+
+def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:
+    """s of silence after which a pilot's job of a workflow is taken from it."""
+    return constants.heartbeat_by_workflow.get(workflow, constants.heartbeat)
+
+
+LEASED = 0.6
+"""Part of a time-out that is leased: what is left is for payloads to be killed, and for clocks that run apart
+(decision 3)."""
+
+
+def lease_of(constants: TimeoutConstants, workflow: str) -> float:
+    """s that a job of a workflow runs on without an answered report, well below its heartbeat time-out."""
+    return heartbeat_of(constants, workflow) * LEASED
+
+
+def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
+    """The same for a job of which no report was answered: others get what was ``sent`` for too long."""
+    return min(lease_of(constants, workflow), constants.sent * LEASED)
+
+
+def shortest_heartbeat(constants: TimeoutConstants) -> float:
+    """The shortest of these, in s: sooner no pilot loses a job. Agents without leases of jobs keep to it."""
+    return min((constants.heartbeat, *constants.heartbeat_by_workflow.values()))
+
+
+def longest_heartbeat(constants: TimeoutConstants) -> float:
+    """The longest of these, in s: after so much silence a pilot has no job left that is its own."""
+    return max((constants.heartbeat, *constants.heartbeat_by_workflow.values()))

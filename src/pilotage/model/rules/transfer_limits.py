@@ -1,0 +1,139 @@
+"""Limits of storages and links on transfers under way, besides the slots (D4), and those of rests (F4)."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from pilotage.model.documents.decision import Claim
+from pilotage.model.records.counters import TRANSFERS_BY_LINK
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import TransferState
+from pilotage.model.records.storage_rests import End, StorageRest
+from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue
+from pilotage.model.records.work import Transfer
+
+Place = tuple[str, ...]
+"""A storage by name, or a link by its two sites, or what rests: that word, and its source and destination."""
+
+_REST = "rest"
+
+_COUNTED: Mapping[TransferQueue, tuple[int, tuple[TransferState, ...]]] = {
+    PREPARING: (2, (TransferState.PREPARING, TransferState.PREPARED, TransferState.DELIVERING)),
+    DELIVERING: (1, (TransferState.DELIVERING,)),
+}
+"""How many times its limit a place takes of a queue, and the states that count. As many as are delivered
+stand prepared behind them, so that the place is never idle; what is finished touches no place any more."""
+
+
+@dataclass(slots=True)
+class Room:
+    """Transfers of a queue that storages and links with limits still take, besides the slots of shares.
+
+    What rests at ``time``, in s since 1970, takes none, and one once its rest is over (F4). ``sources`` are
+    those from which transfers would be brought now, by number, where these are not the recorded ones.
+    """
+
+    federation: Federation
+    transfers: Iterable[Transfer]
+    queue: TransferQueue = DELIVERING
+    rests: Sequence[StorageRest] = ()
+    time: float = 0.0
+    sources: Mapping[int, str] = field(default_factory=dict)
+    _sites: Mapping[str, str] = field(init=False)
+    _left: Counter[Place] = field(init=False, default_factory=Counter)
+    _limits: Mapping[Place, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._sites = {storage.name: storage.site for storage in self.federation.storages}
+        times, states = _COUNTED.get(self.queue, (0, ()))
+        if not times:
+            return
+        storages, links = self.federation.storages, self.federation.links
+        self._limits = {(one.name,): times * one.transfer_slots for one in storages if one.transfer_slots} | {
+            (one.source, one.destination): times * one.transfer_slots for one in links if one.transfer_slots
+        }
+        self._limits |= {(_REST, *rest.end): int(rest.until <= self.time) for rest in self.rests}
+        self._left.update(self._limits)
+        if self._left:
+            for transfer in self.transfers:
+                if transfer.state in states:
+                    self.take(transfer)
+
+    def full(self, transfer: Transfer) -> str:
+        """Name the storage or link that takes no such transfer now; empty where none is full."""
+        blocking = next((place for place in self.bounded(transfer) if self._left[place] <= 0), ())
+        return " to ".join(blocking[1:] if _is_rest(blocking) else blocking)
+
+    def resting(self, transfer: Transfer) -> StorageRest | None:
+        """Return what holds a transfer up because it rests (F4)."""
+        full = {place for place in self.bounded(transfer) if self._left[place] <= 0}
+        return next((rest for rest in self.rests if (_REST, *rest.end) in full), None)
+
+    def limits(self, transfer: Transfer) -> dict[Place, int]:
+        """Return the limits of the storages and the link that a transfer touches."""
+        return {place: self._limits[place] for place in self.bounded(transfer) if not _is_rest(place)}
+
+    def touches(self, place: Place, source: str, destination: str) -> bool:
+        """Tell whether what goes from one storage to another touches a storage or link."""
+        return place in ((source,), (destination,), self._link(source, destination))
+
+    def take(self, transfer: Transfer) -> None:
+        """Count one more transfer."""
+        self._left.subtract(self.bounded(transfer))
+
+    def full_storages(self) -> tuple[str, ...]:
+        """Return the storages that take no transfer now."""
+        return tuple(sorted(place[0] for place, left in self._left.items() if left <= 0 and len(place) == 1))
+
+    def full_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return the storages, source and destination, between which a link takes no transfer now."""
+        links = {place for place, left in self._left.items() if left <= 0 and len(place) == 2}
+        return tuple(pair for pair in self._pairs() if self._link(*pair) in links) if links else ()
+
+    def full_ends(self) -> tuple[End, ...]:
+        """Return what rests and takes no transfer now (F4)."""
+        return tuple(rest.end for rest in self.rests if self._left[_REST, *rest.end] <= 0)
+
+    def bounded(self, transfer: Transfer) -> tuple[Place, ...]:
+        """Return what has a limit for a transfer: storages, its link, rests; an unknown storage has none."""
+        if not self._limits:
+            return ()
+        ends = transfer.source, transfer.destination
+        places: set[Place] = {(ends[0],), (ends[1],), self._link(*ends)}
+        source = self.sources.get(transfer.id, transfer.source)
+        rests = {(_REST, *rest.end) for rest in self.rests if rest.concerns(source, transfer.destination)}
+        return tuple(sorted(places & self._limits.keys() | rests))
+
+    def claims(self, places: Collection[Place]) -> tuple[Claim, ...]:
+        """Claim what storages and links take, by the counts of the store: exact whoever else decides."""
+        times, states = _COUNTED.get(self.queue, (0, ()))
+        return tuple(
+            Claim(
+                counter=TRANSFERS_BY_LINK,
+                key=rows[0],
+                others=rows[1:],
+                states=states,
+                limit=self._limits[place],
+            )
+            for place in places
+            if (rows := self._rows(place)) and times
+        )
+
+    def _rows(self, place: Place) -> tuple[tuple[str | None, ...], ...]:
+        """Return the rows of the counter that count at a place: what leaves a storage, what comes to it."""
+        if _is_rest(place):
+            return ((place[1] or None, place[2] or None, None),)
+        if len(place) == 1:
+            return (place[0], None, None), (None, place[0], None)
+        return tuple((*pair, None) for pair in self._pairs() if self._link(*pair) == place)
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        return product(sorted(self._sites), sorted(self._sites))
+
+    def _link(self, source: str, destination: str) -> Place:
+        return self._sites.get(source, ""), self._sites.get(destination, "")
+
+
+def _is_rest(place: Place) -> bool:
+    return len(place) == 3

@@ -1,0 +1,1 @@
+"""Values in records: types with their bounds, names, patterns, expressions."""

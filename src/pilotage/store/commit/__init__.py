@@ -1,0 +1,1 @@
+"""What writes: the commit of decisions, heartbeats, and the archive."""

@@ -1,0 +1,248 @@
+"""The archive: ended records, slice by slice, as lines for a file, and then deleted.
+
+A task goes when it ended before a time and none of its jobs lives: its jobs first, then the reasons of its
+decisions, then itself. Transfers, pilots and publications go by their own end. Counters follow what is
+deleted; numbers are never given again. Outputs and their replicas stay: they are data that others may read.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cast, delete, func, select
+
+from pilotage.model.documents.decision import Begin
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import ArchivedElsewhere
+from pilotage.store.database.sets import among
+from pilotage.store.tables import iterations
+from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables import pilots as pilot_rows
+from pilotage.store.tables import publications as publication_rows
+from pilotage.store.tables import tasks as task_rows
+from pilotage.store.tables import transfers as transfer_rows
+from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, counts
+from pilotage.store.tables.decisions import dated, decisions, forget
+from pilotage.store.tables.history import events
+from pilotage.store.tables.jobs import JOB_VIEW, job_inputs, jobs
+from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
+from pilotage.store.tables.publications import PUBLICATION_COLUMNS
+from pilotage.store.tables.records import RECORDS
+from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, tasks
+from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+from pilotage.store.worlds.borrowings import borrowings
+
+TASKS = 200
+"""Tasks that are looked at together."""
+
+LARGER = 20
+"""How many times as large as a job the reasons of a decision are taken to be."""
+
+STEP = "archive"
+"""The name of its iterations: a process that archives begins one with every slice."""
+
+GIVEN_UP = 600.0
+"""Seconds without a slice after which a process that archived is taken to be dead."""
+
+What = Literal["job", "choice", "task", "transfer", "pilot", "publication"]
+
+_t, _j, _c, _d, _x, _p = tasks.c, jobs.c, counts.c, decisions.c, transfers.c, pilots.c
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_LIVE_OF_TASK = (
+    select(_c.first)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(state) for state in LIVE_JOBS]))
+    # Keys of counters are texts, whatever they count.
+    .where(_c.first == cast(_t.id, String))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
+)
+
+
+def _ended(kind: Kind) -> ColumnElement[bool]:
+    table = RECORDS[kind]
+    states = [state for state in STATES[kind] if state not in LIVE[kind]]
+    return is_state(table, *states) & (table.c.since <= bindparam("before"))
+
+
+_TASKS = select(_t.id).where(_ended("task"), ~_LIVE_OF_TASK.exists()).order_by(_t.id).limit(TASKS)
+_JOBS = JOB_VIEW.add_columns(_j.history).where(among(_j.task, "tasks")).order_by(_j.task, _j.id).limit(_LIMIT)
+_INPUTS = (
+    select(job_inputs.c.job, job_inputs.c.file)
+    .where(among(job_inputs.c.job, "ids"))
+    .order_by(job_inputs.c.job, job_inputs.c.position)
+)
+_CHOICES = (
+    select(_d.id, _d.time, _d.facts, _d.document)
+    .where(among(_d.task, "tasks"))
+    .order_by(_d.task, _d.id)
+    .limit(_LIMIT)
+)
+_WHOLE = TASK_VIEW.add_columns(_t.vo, _t.measured, _t.history).where(among(_t.id, "tasks")).order_by(_t.id)
+_HOLDING = select(_j.pilot).where(_j.pilot == _p.id, is_state(jobs, *AT_A_PILOT))
+_TRANSFERS = select(*TRANSFER_COLUMNS, _x.history).where(_ended("transfer")).order_by(_x.id).limit(_LIMIT)
+_PILOTS = (
+    select(*PILOT_COLUMNS, _p.history)
+    .where(_ended("pilot"), ~_HOLDING.exists())
+    .order_by(_p.id)
+    .limit(_LIMIT)
+)
+_PUBLICATIONS = (
+    select(*PUBLICATION_COLUMNS, publication_rows.publications.c.history)
+    .where(_ended("publication"))
+    .order_by(publication_rows.publications.c.id)
+    .limit(_LIMIT)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Records of one kind: their numbers, and a line of JSON for each, which names its kind."""
+
+    what: What
+    ids: tuple[int, ...]
+    lines: tuple[bytes, ...]
+
+
+class Archive:
+    """Reads what ended long ago, and deletes it once it is kept elsewhere."""
+
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database = database
+        self._specs = specs
+
+    def begin(self, time: float, held: float | None) -> float:
+        """Begin an iteration, or another after the one ``held``; returns its time, in s since 1970 UTC.
+
+        Raises :class:`ArchivedElsewhere` while another process has one.
+        """
+
+        def write(connection: Connection) -> float:
+            last = iterations.last(connection, STEP)
+            if last is not None and last != held and time - last < GIVEN_UP:
+                raise ArchivedElsewhere
+            iterations.begin(connection, Begin(step=STEP, last=last), time)
+            return time
+
+        return self._database.write(write)
+
+    def end(self, held: float) -> None:
+        """Let others archive, after the iteration ``held``."""
+        self._database.write(lambda connection: iterations.end(connection, STEP, held))
+
+    def next(self, before: float, limit: int) -> Slice | None:
+        """At most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""
+        return self._database.read(lambda connection: self._next(connection, before, limit))
+
+    def delete(self, found: Slice) -> None:
+        """Delete the records of a slice; those that are gone already are passed over."""
+        self._database.write(lambda connection: _delete(connection, found))
+
+    def _next(self, connection: Connection, before: float, limit: int) -> Slice | None:
+        values: dict[str, Any] = {"before": before, "limit": limit}
+        ended = list(connection.execute(_TASKS, values).scalars())
+        if ended:
+            values["tasks"] = ended
+            found = connection.execute(_JOBS, values).all()
+            if found:
+                return _jobs(connection, found)
+            # Reasons are many times as large as jobs: fewer of them make a slice of the same size. Rounded
+            # up.
+            if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
+                readable = dated(connection, choices)
+                pairs = zip(choices, readable, strict=True)
+                return _slice("choice", ((row.id, to_document(choice)) for row, choice in pairs))
+            return self._tasks(connection, ended)
+        for what, query, read in _OTHERS:
+            if rows := connection.execute(query, values).all():
+                happened = events(connection, [row.history for row in rows])
+                return _slice(
+                    what,
+                    (
+                        (row.id, to_document(read(row)) | {"events": _documents(told)})
+                        for row, told in zip(rows, happened, strict=True)
+                    ),
+                )
+        return None
+
+    def _tasks(self, connection: Connection, ended: Sequence[int]) -> Slice:
+        rows = connection.execute(_WHOLE, {"tasks": ended}).all()
+        specs = self._specs.of(connection, ended)
+        happened = events(connection, [row.history for row in rows])
+        return _slice(
+            "task", ((row.id, _task(row, specs, told)) for row, told in zip(rows, happened, strict=True))
+        )
+
+
+_OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
+    ("transfer", _TRANSFERS, transfer_rows.transfer),
+    ("pilot", _PILOTS, pilot_rows.pilot),
+    ("publication", _PUBLICATIONS, publication_rows.publication),
+)
+
+
+def _jobs(connection: Connection, rows: Sequence[Any]) -> Slice:
+    ids = [row.id for row in rows]
+    inputs: dict[int, list[str]] = {id_: [] for id_ in ids}
+    for job, file in connection.execute(_INPUTS, {"ids": ids}):
+        inputs[job].append(file)
+    happened = events(connection, [row.history for row in rows])
+    return _slice(
+        "job",
+        (
+            (row.id, _job(row) | {"inputs": inputs[row.id], "events": _documents(told)})
+            for row, told in zip(rows, happened, strict=True)
+        ),
+    )
+
+
+def _job(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in job_rows.shown(row, {}).items() if name != "site"}
+
+
+def _task(row: Any, specs: Mapping[int, Any], told: Sequence[Any]) -> dict[str, Any]:
+    view = {name: value for name, value in task_rows.shown(row, {}).items() if name != "jobs"}
+    measured = task_rows.measurement(row.measured)
+    return view | {
+        "vo": row.vo,
+        "spec": to_document(specs[row.id]),
+        "measured": None if measured is None else to_document(measured),
+        "events": _documents(told),
+    }
+
+
+def _documents(told: Iterable[Any]) -> list[Any]:
+    return [to_document(event) for event in told]
+
+
+def _slice(what: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slice:
+    found = list(records)
+    lines = (json.dumps({"record": what, **document}, separators=(",", ":")) for _, document in found)
+    return Slice(what, tuple(id_ for id_, _ in found), tuple(line.encode() + b"\n" for line in lines))
+
+
+def _delete(connection: Connection, found: Slice) -> None:
+    ids = {"ids": list(found.ids)}
+    if found.what == "choice":
+        forget(connection, found.ids)
+        return
+    table = RECORDS[found.what].c
+    keys = [table[name] for name in KEY_COLUMNS[found.what]]
+    counted = Counter(
+        map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
+    )
+    deltas = Deltas(connection)
+    deltas.fold()
+    for (state, *values), count in counted.items():
+        deltas.add(found.what, values, state, -count)
+    deltas.write(connection)
+    if found.what == "job":
+        for of_jobs in (job_inputs, borrowings):
+            connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
+    connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)

@@ -1,0 +1,321 @@
+"""The only place that writes what decisions change: what still holds of one, in one transaction."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from sqlalchemy import Connection, delete
+
+from pilotage.model.documents.decision import (
+    KINDS,
+    Begin,
+    Change,
+    Claim,
+    Committed,
+    Create,
+    Creation,
+    Decision,
+    Forget,
+    Move,
+    Touch,
+)
+from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
+from pilotage.model.records.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, TransferState, is_allowed
+from pilotage.model.records.work import NewJob
+from pilotage.store.database.errors import IllegalColumn, IllegalTransition
+from pilotage.store.database.sets import among
+from pilotage.store.tables import advertisements, link_rates
+from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
+from pilotage.store.tables.decisions import CommitChoices, Documents
+from pilotage.store.tables.history import Entries, Meaning
+from pilotage.store.tables.iterations import begin
+from pilotage.store.tables.last_seen import LastSeen
+from pilotage.store.tables.numbers import Numbers
+from pilotage.store.tables.tokens import tokens
+
+from .creation import Creator
+from .forgetting import forget
+from .live_work import has_room
+from .working_set import ID, KEYS, Record, WorkingSet
+
+_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
+_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
+_OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
+
+WRITABLE: dict[Kind, frozenset[str]] = {
+    "task": frozenset({"error", "measured", "lease_end"}),
+    "job": frozenset({"queue", "choice", "pilot", "wake_at", *_OUTCOME}),
+    "transfer": frozenset({"source", "source_path", *_STAGING}),
+    "pilot": frozenset(
+        {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
+    ),
+    "publication": frozenset({"asked", "wake_at", "error", "server"}),
+}
+"""The columns that a decision may set."""
+
+QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
+"""Where a job has its queue."""
+
+_REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
+
+
+def check(decision: Decision) -> None:
+    """Refuse what could never be right. Raises IllegalTransition, IllegalColumn and ValueError."""
+    for change in decision.changes:
+        if isinstance(change, Move | Create):
+            _check_claims(change.claims)
+        if isinstance(change, Move):
+            _check_move(change, len(decision.choices))
+        if isinstance(change, Move | Touch):
+            _check_changes(change)
+
+
+def meanings(decision: Decision, actor: str) -> Iterator[Meaning]:
+    """Meanings of a decision's transitions, for the history of their records."""
+    for change in decision.changes:
+        if isinstance(change, Move):
+            yield Meaning.of(change.kind, change.source, change.target, change.cause, actor)
+        if isinstance(change, Move | Create):
+            made = change.records if isinstance(change, Create) else chain(*change.creates.values())
+            records = list(made)
+            for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
+                yield Meaning.of(kind, None, FIRST[kind], change.cause, actor)
+            if any(isinstance(record, NewJob) and record.throttled for record in records):
+                yield Meaning.of("job", None, JobState.THROTTLED, change.cause, actor)
+
+
+def is_light(decision: Decision) -> bool:
+    """Tell whether a decision only touches records and moves jobs on: then it need not be committed alone.
+
+    It makes nothing, claims nothing, leaves what jobs are counted by, and activates none.
+    """
+    return not decision.choices and all(
+        isinstance(change, Touch) or (isinstance(change, Move) and _is_light_move(change))
+        for change in decision.changes
+    )
+
+
+def _is_light_move(move: Move) -> bool:
+    free = not (move.creates or move.claims or move.changes.keys() & set(KEY_COLUMNS["job"]))
+    return move.kind == "job" and free and move.target is not JobState.ACTIVATED
+
+
+def _check_move(move: Move, choices: int) -> None:
+    if not is_allowed(move.kind, move.source, move.target):
+        raise IllegalTransition(move.kind, move.source, move.target)
+    if move.choice is not None and not 0 <= move.choice < choices:
+        raise ValueError(f"a move rests on choice {move.choice}, the decision has {choices}")
+    if move.binding != "early" and move.choice is None:
+        raise ValueError(f"a move to {move.binding} binding rests on no choice, and so on no candidates")
+    if move.at is not None and move.kind != "job":
+        raise ValueError(f"a {move.kind} is at no queue that a move could ask for")
+
+
+def _check_changes(change: Move | Touch) -> None:
+    """Refuse columns that may not be set; a touch may not set what its record is counted by."""
+    keys = KEY_COLUMNS[change.kind] if isinstance(change, Touch) else ()
+    allowed = WRITABLE[change.kind] - set(keys)
+    if not allowed.issuperset(change.changes):
+        raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
+    if isinstance(change, Move) and change.own_changes:
+        # Records that move together are counted together.
+        own, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
+        if not allowed.issuperset(own):
+            raise IllegalColumn(change.kind, own - allowed, allowed)
+    if change.attempts is not None and len(change.attempts) != len(change.ids):
+        raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
+
+
+def _check_claims(claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        _, columns = COUNTERS.get(claim.counter, (None, ()))
+        length = 2 if claim.counter == MATCHES_BY_SITE else len(columns)
+        if not length or len(claim.key) != length:
+            raise ValueError(f"there is no counter {claim.counter} by {len(claim.key)} columns")
+
+
+def _counted(claim: Claim) -> Kind:
+    """The kind of new records that a claim bounds: to a site, what is new is pilots."""
+    return "pilot" if claim.counter == MATCHES_BY_SITE else COUNTERS[claim.counter][0]
+
+
+Result = tuple[tuple[int, ...], tuple[int | None, ...]]
+"""The ids of a change's records that were moved or touched, and of those that came into being."""
+
+
+class Commit:
+    """One decision being applied in one transaction.
+
+    ``documents`` are the rows of its choices; ``entries`` writes what goes into the history of records;
+    ``light`` says that other commits may run beside this one.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        decision: Decision,
+        documents: Documents,
+        actor: str,
+        entries: Entries,
+        light: bool,
+    ) -> None:
+        self._connection = connection
+        self._decision = decision
+        self._actor = actor
+        self._records = WorkingSet(connection)
+        self._light = light
+        self._deltas = LightDeltas(connection) if light else Deltas(connection)
+        self._entries = entries
+        self._numbers = Numbers(connection)
+        first = self._numbers.take("decision", documents.choices).start
+        self._reasons = CommitChoices(connection, documents, first)
+        self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
+        self._last_seen = LastSeen(connection, decision.time)
+        self._handed_back = 0
+        self._ended_pilots: list[int] = []
+        self._brought: list[int] = []
+        self._is_late = False
+
+    def run(self) -> Committed:
+        """Apply the changes in their order; returns what became of each."""
+        if not self._light:
+            self._deltas.fold()
+        changes = self._decision.changes
+        claims = [claim for change in changes if isinstance(change, Move | Create) for claim in change.claims]
+        self._deltas.look_up([*claims, *advertisements.read_for(changes)])
+        self._records.load(changes)
+        results = [self._apply(change) for change in changes]
+        self._records.write()
+        self._creator.write()
+        self._numbers.write()
+        self._reasons.write(self._decision.time, self._actor)
+        if self._brought:
+            link_rates.count(self._connection, self._brought, self._decision.time)
+        self._revoke_tokens()
+        self._last_seen.write()
+        self._deltas.write(self._connection)
+        return Committed(
+            accepted=tuple(accepted for accepted, _ in results),
+            created=tuple(created for _, created in results),
+            handed_back=self._handed_back,
+        )
+
+    def _apply(self, change: Change) -> Result:
+        if isinstance(change, Begin):
+            self._is_late = not begin(self._connection, change, self._decision.time)
+            return (), ()
+        if self._is_late:
+            return self._hand_back(change)
+        if isinstance(change, Create):
+            return (), self._create(change)
+        if isinstance(change, Touch):
+            return self._touch(change), ()
+        if isinstance(change, Forget):
+            forget(self._connection, change, self._decision.time)
+            return (), ()
+        accepted = self._move(change)
+        return accepted, self._creations(change, set(accepted)) if change.creates else ()
+
+    def _hand_back(self, change: Change) -> Result:
+        """Leave out a whole change, which came too late."""
+        if isinstance(change, Create):
+            self._handed_back += len(change.records)
+            return (), (None,) * len(change.records)
+        self._handed_back += len(set(change.ids)) if isinstance(change, Move | Touch) else 0
+        return (), ()
+
+    def _move(self, move: Move) -> tuple[int, ...]:
+        """Move the records that are as the decision saw them, as many as the claims leave room for."""
+        rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
+        if move.at is not None:
+            rows = [row for row in rows if row[QUEUE] == move.at]
+        taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
+        self._handed_back += len(set(move.ids)) - len(taken)
+        reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
+        if not taken:
+            return ()
+        entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
+        self._records.note(move.kind, taken, entry)
+        self._deltas.count_matches(move.claims, len(taken))
+        self._count(move, taken)
+        if move.kind == "job":
+            self._measure(move, taken)
+        values = {**move.changes, "state": str(move.target), "since": self._decision.time}
+        if move.choice is not None and move.binding != "early" and self._reasons.is_open(move.choice):
+            values["choice"] = reason
+        self._records.change(move.kind, taken, values)
+        if move.own_changes:
+            self._records.change_own(move.kind, taken, move.own_changes)
+        if move.next_attempt:
+            self._records.next_attempt(move.kind, taken)
+        ids = tuple(row[ID] for row in taken)
+        self._note_end(move, ids)
+        return ids
+
+    def _note_end(self, move: Move, ids: tuple[int, ...]) -> None:
+        if move.kind == "pilot" and move.target not in LIVE_PILOTS:
+            self._ended_pilots += ids
+        if move.kind == "transfer" and move.target is TransferState.DONE:
+            self._brought += ids
+
+    def _count(self, move: Move, rows: Sequence[Record]) -> None:
+        columns = KEY_COLUMNS[move.kind]
+        is_recounted = not move.changes.keys().isdisjoint(columns)
+        alike = {tuple(rows[0][KEYS:]): 1} if len(rows) == 1 else Counter([tuple(row[KEYS:]) for row in rows])
+        for before, count in alike.items():
+            after = before
+            if is_recounted:
+                after = tuple(map(move.changes.get, columns, before))
+            self._deltas.moved(move.kind, before, after, move.source, move.target, count)
+            self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
+
+    def _measure(self, move: Move, rows: Sequence[Record]) -> None:
+        """Note what each job took at its queue; a move that tells it leaves the queue as it is."""
+        if move.own_changes or "wall_seconds" in move.changes:
+            for row in rows:
+                self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
+
+    def _touch(self, touch: Touch) -> tuple[int, ...]:
+        rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)
+        self._handed_back += len(set(touch.ids)) - len(rows)
+        if rows and touch.changes:
+            self._records.change(touch.kind, rows, touch.changes)
+            columns = KEY_COLUMNS[touch.kind]
+            for keys in {tuple(row[KEYS:]) for row in rows}:
+                self._last_seen.touched(touch, dict(zip(columns, keys, strict=True)))
+        return tuple(row[ID] for row in rows)
+
+    def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
+        """Create what rests on records that moved, and nothing else."""
+        resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
+        held = [record for id_, record in resting if id_ in accepted]
+        # A new transfer is looked for among the live ones: those that this decision ends must be seen ended.
+        self._records.write("transfer")
+        ids = iter(self._creator.create(held, move.cause))
+        return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
+
+    def _create(self, create: Create) -> tuple[int | None, ...]:
+        if create.work_limits and not has_room(self._connection, create.work_limits, create.records):
+            return self._hand_back(create)[1]
+        fits = self._fitting(create.records, create.claims)
+        self._handed_back += fits.count(False)
+        held = [record for record, fit in zip(create.records, fits, strict=True) if fit]
+        self._records.write("transfer")
+        ids = iter(self._creator.create(held, create.cause))
+        return tuple(next(ids) if fit else None for fit in fits)
+
+    def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:
+        """Tell which records fit the claims: each bounds the kind that its counter counts."""
+        kinds = [KINDS.get(type(record)) for record in records]
+        fits = [True] * len(records)
+        for kind in {_counted(claim) for claim in claims}:
+            counted = [index for index, of in enumerate(kinds) if of == kind]
+            of_kind = [claim for claim in claims if _counted(claim) == kind]
+            for index in counted[self._deltas.room(of_kind, len(counted)) :]:
+                fits[index] = False
+        return fits
+
+    def _revoke_tokens(self) -> None:
+        """Take away what lets an ended pilot call: its credential ends with it (P9)."""
+        if self._ended_pilots:
+            self._connection.execute(_REVOKE, {"pilots": self._ended_pilots})

@@ -1,0 +1,395 @@
+"""New records: what is there already is left alone, what is new is numbered, written and counted in bulk."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from pilotage.model.documents.decision import KINDS, Creation
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.advertisements import NewAdvertisement
+from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.data import CorrectedFile
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.publications import NewPublication, split_dataset
+from pilotage.model.records.states import FIRST, JobState, Kind, State
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.work import (
+    File,
+    NewDatasetVersion,
+    NewJob,
+    NewPilot,
+    NewTask,
+    NewTransfer,
+    Replica,
+)
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.slot_parts import SMALL, SMALL_FILE, SizeClass
+from pilotage.store.database import bulk
+from pilotage.store.database.errors import DatasetTaken, FileConflict
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.upserts import replaced, upsert
+from pilotage.store.tables import advertisements, datasets, failed_deliveries, failures, storage_spaces
+from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
+from pilotage.store.tables.files import correct, files, replicas
+from pilotage.store.tables.history import Entries
+from pilotage.store.tables.jobs import job_inputs
+from pilotage.store.tables.numbers import Numbers
+from pilotage.store.tables.records import RECORDS
+from pilotage.store.tables.tasks import tasks
+from pilotage.store.worlds import borrowings
+
+from .transfer_requests import TransferRequests
+
+WITHOUT_NUMBER = 0
+"""Stands for the id of a record that is known otherwise, such as a file."""
+
+_WRITE: dict[type, Any] = {
+    FailedDelivery: failed_deliveries.write,
+    Borrowing: borrowings.write,
+    StorageSpace: storage_spaces.write,
+    CorrectedFile: correct,
+}
+_TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
+_ORDER: tuple[type, ...] = (
+    *(NewTask, CorrectedFile, File, Replica, NewDatasetVersion),
+    *(NewJob, NewTransfer, NewPilot, NewPublication, Failure, *_WRITE, NewAdvertisement),
+)
+"""What others refer to comes first."""
+
+_FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
+
+_SAVE_FILES = upsert(files, ["name"], _FILE_COLUMNS, replaced(_FILE_COLUMNS[1:]))
+_KNOWN_FILES = select(files).where(among(files.c.name, "names"))
+_SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
+_KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
+_TAKEN = (
+    select(tasks.c.output_dataset, tasks.c.id)
+    .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"))
+    .order_by(tasks.c.id)
+)
+_KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
+_FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
+
+N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
+
+
+class Creator:
+    """Numbers the new records of one commit, and writes those that have numbers once at its end."""
+
+    def __init__(
+        self, connection: Connection, time: float, deltas: Deltas, entries: Entries, numbers: Numbers
+    ) -> None:
+        self._connection = connection
+        self._time = time
+        self._deltas = deltas
+        self._entries = entries
+        self._numbers = numbers
+        self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
+        self._columns: dict[Kind, tuple[str, ...]] = {}
+        self._inputs: list[tuple[int, int, str]] = []
+        self._failures: list[Failure] = []
+        self._requests = TransferRequests(connection)
+
+    def write(self) -> None:
+        """Write what was gathered, what others refer to first."""
+        for kind in KEY_COLUMNS:
+            if self._rows[kind]:
+                bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
+        bulk.insert(self._connection, job_inputs, ("job", "position", "file"), self._inputs)
+        self._requests.write()
+        if self._failures:
+            failures.write(self._connection, self._failures)
+
+    def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
+        """Create records; returns their ids in their order, None where one was there already."""
+        by_type: dict[type, list[int]] = defaultdict(list)
+        for index, record in enumerate(records):
+            by_type[type(record)].append(index)
+        created: list[int | None] = [None] * len(records)
+        for type_ in _ORDER:
+            indexes = by_type.get(type_, [])
+            ids = self._create(type_, [records[index] for index in indexes], cause) if indexes else []
+            for index, id_ in zip(indexes, ids, strict=True):
+                created[index] = id_
+        return created
+
+    def _create(self, type_: type, records: Sequence[Any], cause: str) -> Sequence[int | None]:
+        if type_ is File:
+            return self._files(records)
+        if type_ is Replica:
+            return self._replicas(records)
+        if type_ in _TOLD:
+            return self._told(type_, records)
+        if type_ is NewTransfer:
+            return self._transfers(records, cause)
+        if type_ is NewTask:
+            return self._tasks(records, cause)
+        is_job = type_ is NewJob
+        return self._jobs(records, cause) if is_job else self._insert(type_, _rows(type_, records), cause)
+
+    def _jobs(self, records: Sequence[NewJob], cause: str) -> list[int]:
+        """Write jobs and what they read, those beyond a quota as throttled."""
+        ids: list[int] = []
+        for throttled, run in groupby(records, key=lambda job: job.throttled):
+            state = JobState.THROTTLED if throttled else JobState.DEFINED
+            ids += self._insert(NewJob, [_job_row(job) for job in run], cause, state)
+        self._inputs += [
+            (id_, position, file)
+            for id_, job in zip(ids, records, strict=True)
+            for position, file in enumerate(job.inputs)
+        ]
+        return ids
+
+    def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
+        """Write failures, borrowings, advertisements or versions of datasets, which have no states."""
+        if type_ is Failure:
+            # Every job that ends well may change some: what is too old or too many is looked for once.
+            self._failures += records
+            return [WITHOUT_NUMBER] * len(records)
+        if write := _WRITE.get(type_):
+            write(self._connection, records)
+            return [WITHOUT_NUMBER] * len(records)
+        if type_ is NewDatasetVersion:
+            written = [datasets.write(self._connection, record, self._time) for record in records]
+        else:
+            written = advertisements.write(self._connection, records, self._time, self._deltas)
+        return [WITHOUT_NUMBER if one else None for one in written]
+
+    def _tasks(self, given: Sequence[NewTask], cause: str) -> list[int | None]:
+        names = [task.submission for task in given if task.submission]
+        known = (
+            set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
+        )
+        # The same request was sent again: its tasks are there already.
+        new = [task for task in given if task.submission not in known]
+        self._refuse_taken([task.spec.output_dataset for task in new if task.spec.output_dataset])
+        ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
+        return [None if task.submission in known else next(ids) for task in given]
+
+    def _refuse_taken(self, wanted: Sequence[str]) -> None:
+        """Raise DatasetTaken: who submitted looked before, and another may have been a moment faster."""
+        taken = self._connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
+        if taken is not None:
+            raise DatasetTaken(*taken)
+
+    def _insert(
+        self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None
+    ) -> range:
+        """Number the rows in their order, keep them in their first state to be written, and count them."""
+        kind = KINDS[type_]
+        state = first or FIRST[kind]
+        ids = self._numbers.take(kind, len(rows))
+        made = self._entries.entry(kind, None, state, cause)(1)
+        for id_, row in zip(ids, rows, strict=True):
+            row.update(
+                id=id_, state=str(state), attempt=1, created=self._time, since=self._time, history=made
+            )
+        names = self._columns.setdefault(kind, tuple(rows[0]))
+        self._rows[kind] += [tuple(map(row.get, names)) for row in rows]
+        columns = KEY_COLUMNS[kind]
+        for values, count in Counter(tuple(row[column] for column in columns) for row in rows).items():
+            self._deltas.add(kind, values, state, count)
+        return ids
+
+    def _files(self, given: Sequence[File]) -> list[int | None]:
+        names = list({file.name for file in given})
+        known = _known_files(self._connection, names)
+        before = set(known)
+        created: list[int | None] = []
+        changed: dict[str, File] = {}
+        for file in given:
+            last = known.get(file.name)
+            created.append(WITHOUT_NUMBER if last is None else None)
+            if last is None or replaces(file, last):
+                known[file.name] = changed[file.name] = file
+        new = [_file_row(file) for name, file in changed.items() if name not in before]
+        bulk.insert(
+            self._connection, files, _FILE_COLUMNS, [tuple(map(row.get, _FILE_COLUMNS)) for row in new]
+        )
+        # New names are inserted in bulk; the few that are known by other bytes are replaced.
+        if changed.keys() & before:
+            self._connection.execute(
+                _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
+            )
+            # What lies under these names now are other bytes, until they are delivered anew.
+            self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
+        return created
+
+    def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
+        names = list({replica.file for replica in given})
+        known = set(raw_rows(self._connection, _KNOWN_REPLICAS, names=names))
+        new: dict[tuple[str, str], str] = {}
+        created: list[int | None] = []
+        for replica in given:
+            pair = (replica.file, replica.storage)
+            created.append(None if pair in known or pair in new else WITHOUT_NUMBER)
+            if pair not in known:
+                new.setdefault(pair, replica.path)
+        rows = [(*pair, path, self._time) for pair, path in new.items()]
+        bulk.insert(self._connection, replicas, ("file", "storage", "path", "since"), rows)
+        return created
+
+    def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
+        """Create transfers; where one of a file to a storage is on its way already, that is raised (D2)."""
+        self._requests.look_up(given)
+        new: dict[tuple[str, str], NewTransfer] = {}
+        for transfer in given:
+            if self._requests.serving(transfer) is None:
+                new.setdefault((transfer.file, transfer.destination), transfer)
+        small = self._small({transfer.file for transfer in new.values()})
+        rows = [_transfer_row(one, SMALL if one.file in small else "") for one in new.values()]
+        ids = self._insert(NewTransfer, rows, cause) if rows else range(0)
+        made: dict[int, int] = {}
+        for id_, transfer, row in zip(ids, new.values(), rows, strict=True):
+            self._requests.add(id_, transfer, row["size_class"])
+            made[id(transfer)] = id_
+        for transfer in given:
+            self._raise(transfer)
+        return [made.pop(id(transfer), None) for transfer in given]
+
+    def _small(self, names: set[str]) -> set[str]:
+        """Return those of some files that take only a part of a slot (D8)."""
+        found = raw_rows(self._connection, _SMALL, names=sorted(names), most=SMALL_FILE) if names else ()
+        return {name for (name,) in found}
+
+    def _raise(self, wanted: NewTransfer) -> None:
+        """Give the transfer that serves a request the better share and priority, and count it there."""
+        if (changed := self._requests.raise_for(wanted)) is None:
+            return
+        before, after = changed
+        state = before.state
+        self._deltas.moved("transfer", before.keys, after.keys, state, state, 1)
+
+
+def conflicts(connection: Connection, given: Sequence[File]) -> Iterator[tuple[int, FileConflict]]:
+    """Find the files that are known, or were given before, to be otherwise; by their places."""
+    known = _known_files(connection, [file.name for file in given])
+    for at, file in enumerate(given):
+        try:
+            replaces(file, known.setdefault(file.name, file))
+        except FileConflict as conflict:
+            yield at, conflict
+
+
+def _known_files(connection: Connection, names: list[str]) -> dict[str, File]:
+    found = raw_rows(connection, _KNOWN_FILES, names=names)
+    return {row[0]: File(**dict(zip(_FILE_COLUMNS, row, strict=True))) for row in found}
+
+
+def replaces(file: File, known: File) -> bool:
+    """Tell whether a file takes the place of the one known by its name.
+
+    A job's output always does: it is that of a newer attempt. An input is as it was, or gets the checksum
+    that was not known; anything else raises :class:`FileConflict`.
+    """
+    if file.job is not None:
+        return file != known
+    same = known.checksum == file.checksum or not known.checksum or not file.checksum
+    if file.size != known.size or not same:
+        raise FileConflict(file.name, (known.size, known.checksum), (file.size, file.checksum))
+    return bool(file.checksum) and not known.checksum and known.job is None
+
+
+def _owner(owner: Identity) -> dict[str, str]:
+    return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
+
+
+def _file_row(file: File) -> dict[str, Any]:
+    return {
+        "name": file.name,
+        "size": file.size,
+        "checksum": file.checksum,
+        "task": file.task,
+        "job": file.job,
+    }
+
+
+def _task_row(task: NewTask) -> dict[str, Any]:
+    spec = task.spec
+    return {
+        "name": spec.name,
+        "share": spec.share,
+        "priority": spec.priority,
+        "spec": to_json(spec).decode(),
+        "submission": task.submission or None,
+        "lease_end": task.lease_end,
+        "datasets": " ".join(task.datasets),
+        "planned_jobs": spec.planned_jobs,
+        "input_files": len(spec.inputs),
+        "output_dataset": spec.output_dataset or None,
+        **_owner(task.owner),
+    }
+
+
+def _rows(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_ROWS[type_](record) for record in records]
+
+
+def _job_row(job: NewJob) -> dict[str, Any]:
+    return {
+        "task": job.task,
+        "kind": job.kind,
+        "share": job.share,
+        "priority": job.priority,
+        "requirements": job.requirements,
+        "queue": "",
+        "events": job.events,
+        "input_count": len(job.inputs),
+    }
+
+
+def _transfer_row(transfer: NewTransfer, size_class: SizeClass) -> dict[str, Any]:
+    return {
+        "file": transfer.file,
+        "source": transfer.source,
+        "source_path": transfer.source_path,
+        "destination": transfer.destination,
+        "direction": transfer.direction,
+        "share": transfer.share,
+        "priority": transfer.priority,
+        "share_priority": transfer.share_priority,
+        "size_class": size_class,
+        "emergency": False,
+    }
+
+
+def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
+    return {
+        "queue": pilot.queue,
+        "requirements": pilot.requirements,
+        "kind": pilot.kind,
+        "cores": pilot.cores,
+        "memory": pilot.memory,
+        "walltime": pilot.walltime,
+        "site": pilot.site,
+        "element": pilot.element,
+        "broker": pilot.broker,
+        "submit_pool": pilot.submit_pool,
+        "reason": pilot.reason,
+        "slots": pilot.slots,
+        "matched": 0,
+        **_owner(pilot.owner),
+    }
+
+
+def _publication_row(publication: NewPublication) -> dict[str, Any]:
+    return {
+        "task": publication.task,
+        "catalogue": split_dataset(publication.dataset)[0],
+        "dataset": publication.dataset,
+        "file": publication.file,
+        "asked": publication.asked,
+        "wake_at": publication.asked,
+    }
+
+
+_ROWS: dict[type, Any] = {
+    NewTask: _task_row,
+    NewJob: _job_row,
+    NewPilot: _pilot_row,
+    NewPublication: _publication_row,
+}

@@ -1,0 +1,75 @@
+"""Delete replicas, files and datasets that are gone, or that nobody wants; what somebody reads stays."""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from pilotage.model.documents.decision import Forget
+from pilotage.model.records.states import LIVE_JOBS
+from pilotage.store.database.columns import has_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables import datasets, failed_deliveries
+from pilotage.store.tables.files import files, replicas
+from pilotage.store.tables.jobs import job_inputs, jobs
+from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.views.catalogue import wanted_of
+from pilotage.store.worlds.reader import RecordReader
+
+CLOCKS_DIFFER = 60.0
+"""How much later a server's clock may be than another's, in s."""
+
+_FORGET_REPLICA = delete(replicas).where(
+    replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
+)
+_READ = (
+    select(job_inputs.c.job)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == files.c.name, has_state(jobs, *LIVE_JOBS))
+    .correlate(files)
+)
+_READ_THERE = (
+    select(job_inputs.c.job)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == replicas.c.file, has_state(jobs, *LIVE_JOBS))
+    .correlate(replicas)
+)
+_other = replicas.alias()
+_HELD_ELSEWHERE = (
+    select(_other.c.file)
+    .where(_other.c.file == replicas.c.file, _other.c.storage != replicas.c.storage)
+    .correlate(replicas)
+)
+# Asked again here: somebody may have forgotten the original since the decision was made.
+_FORGET_IF_UNREAD = _FORGET_REPLICA.where(~_READ_THERE.exists(), _HELD_ELSEWHERE.exists())
+_FORGET_REPLICAS_OF = delete(replicas).where(
+    replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
+)
+_FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists())
+
+
+def forget(connection: Connection, change: Forget, time: float) -> None:
+    """Delete what a change of a decision of this time names and nobody wants; ignore what is missing."""
+    if change.if_unwanted:
+        change = _unwanted(connection, change, time)
+    rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
+    if rows:
+        connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
+    if change.files:
+        connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
+        connection.execute(_FORGET_FILES, {"names": list(change.files)})
+    if change.datasets:
+        datasets.forget(connection, change.datasets)
+    if change.failed_at:
+        failed_deliveries.clear(connection, change.failed_at)
+
+
+def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:
+    """Leave out files that are wanted: whoever decided looked, but since then a task may have come."""
+    names = {replica.file for replica in change.replicas} | set(change.files)
+    reader = RecordReader(connection, SpecCache())
+    wanted = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)
+    return replace(
+        change,
+        replicas=tuple(replica for replica in change.replicas if replica.file not in wanted),
+        files=tuple(file for file in change.files if file not in wanted),
+    )

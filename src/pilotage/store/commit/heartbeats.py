@@ -1,0 +1,76 @@
+"""The heartbeat of a pilot that has nothing to tell: one statement, beside all others."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pilotage.model.records.states import AT_A_PILOT, PilotState
+from pilotage.store.database.engine import Database
+from pilotage.store.tables.last_seen import REPORTED_AFTER
+from pilotage.store.worlds.held_jobs import ATTEMPTS, by_pilot
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
+
+_BEAT = f"""
+WITH alive AS (
+  UPDATE pilots SET heartbeat = %(time)s
+  WHERE id = %(pilot)s AND state = '{PilotState.RUNNING}' RETURNING queue
+), reported AS (
+  UPDATE queue_reports SET last_pilot = %(time)s FROM alive
+  WHERE queue_reports.queue = alive.queue AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
+)
+SELECT jobs.id, jobs.attempt
+FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
+
+# By the numbers and not by the state, which most others have too: hence the sign.
+_ALIVE = f"""
+UPDATE pilots SET heartbeat = ?
+WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}' RETURNING id, queue"""
+_REPORTED = f"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
+_HELD = ATTEMPTS["sqlite"].format(pilots="?")
+
+
+class Heartbeats:
+    """Notes that pilots called."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beat(self, pilot: int, time: float) -> set[tuple[int, int]] | None:
+        """Note the call of a pilot that runs, and return the attempts (job, attempt) that it has.
+
+        None, with nothing noted, where it does not run (yet, or any more).
+        """
+        if self._database.is_postgresql:
+            rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
+            return _attempts(rows) if rows else None
+
+        return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
+
+    def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
+        """Do the same for several pilots, on SQLite in one transaction; what does not run is left out."""
+        if not pilots:
+            return {}
+        if self._database.is_postgresql:
+            beats = ((pilot, self.beat(pilot, time)) for pilot in pilots)
+            return {pilot: held for pilot, held in beats if held is not None}
+        return self._database.write_directly(lambda driver: _beat(driver, pilots, time))
+
+
+def _beat(
+    driver: "sqlite3.Connection", pilots: Sequence[int], time: float
+) -> dict[int, set[tuple[int, int]]]:
+    alive = driver.execute(_ALIVE, (time, json.dumps(pilots))).fetchall()
+    for queue in dict.fromkeys(queue for _, queue in alive):
+        driver.execute(_REPORTED, (time, queue, time))
+    held: dict[int, set[tuple[int, int]]] = {pilot: set() for pilot, _ in alive}
+    return held | by_pilot(driver.execute(_HELD, (json.dumps(list(held)),)))
+
+
+def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:
+    # A pilot without jobs is a row without a job: no row at all is a pilot that does not run.
+    return {(job, attempt) for job, attempt in rows if job is not None}

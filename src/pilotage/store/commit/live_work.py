@@ -1,0 +1,41 @@
+"""Unfinished work of owners and VOs, as quotas count it."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from pilotage.model.documents.decision import Creation, WorkLimit
+from pilotage.model.records.spec import LiveWork
+from pilotage.model.records.work import NewTask
+from pilotage.store.tables.tasks import is_live, tasks
+
+_t = tasks.c
+LIVE_WORK = (
+    select(_t.owner, func.count(), func.sum(_t.planned_jobs), func.sum(_t.input_files))
+    .where(is_live, _t.vo == bindparam("vo"))
+    .group_by(_t.owner)
+)
+"""Tasks of a VO that have not ended, their jobs and files, by owner."""
+
+
+def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
+    """Return what a VO's tasks that have not ended come to, by owner."""
+    rows = connection.execute(LIVE_WORK, {"vo": vo})
+    return {
+        owner: LiveWork(tasks=live, jobs=int(jobs), files=int(files)) for owner, live, jobs, files in rows
+    }
+
+
+def has_room(connection: Connection, limits: Sequence[WorkLimit], records: Iterable[Creation]) -> bool:
+    """Tell whether new tasks stay within all limits; the caller is alone, so that it remains true."""
+    new = [record.spec for record in records if isinstance(record, NewTask)]
+    live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
+    for limit in limits:
+        by_owner = live[limit.vo]
+        found = by_owner.values() if limit.owner is None else [by_owner.get(limit.owner, LiveWork())]
+        total = LiveWork.total(found)
+        for spec in new:
+            total = total.with_task(spec)
+        if not total.is_within(limit.most):
+            return False
+    return True

@@ -1,0 +1,123 @@
+"""Requests for transfers: one that is under way serves all who ask for the same, as the best of them (D2)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from pilotage.model.records.states import QUEUED_TRANSFERS, UNFINISHED_TRANSFERS, TransferState
+from pilotage.model.records.work import NewTransfer
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.tables.counters import KEY_COLUMNS
+from pilotage.store.tables.transfers import transfers
+
+_x = transfers.c
+_LIVE = select(
+    *(_x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.share_priority),
+    *(_x.id, _x.state, _x.size_class),
+).where(among(_x.file, "names"), is_state(transfers, *UNFINISHED_TRANSFERS))
+_RAISE = (
+    update(transfers)
+    .where(_x.id == bindparam("of"))
+    .values(share=bindparam("best_share"), share_priority=bindparam("best_base"), priority=bindparam("best"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTransfer:
+    """A transfer that was asked for and is not delivered yet; in its queue it may still be raised."""
+
+    id: int
+    state: TransferState
+    request: NewTransfer
+    size_class: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The values that it is counted by, as :data:`~.counters.KEY_COLUMNS` name them."""
+        return tuple(
+            self.size_class if name == "size_class" else getattr(self.request, name)
+            for name in KEY_COLUMNS["transfer"]
+        )
+
+    def raised(self, wanted: NewTransfer) -> "LiveTransfer":
+        """Return the same with the best share and the best priority of both requests (D2).
+
+        Once it has a slot it stays as it is: the slot was given to its share.
+        """
+        if self.state not in QUEUED_TRANSFERS:
+            return self
+        best = wanted if wanted.share_priority > self.request.share_priority else self.request
+        request = replace(
+            self.request,
+            share=best.share,
+            share_priority=best.share_priority,
+            priority=max(wanted.priority, self.request.priority),
+        )
+        return replace(self, request=request)
+
+
+class TransferRequests:
+    """The live transfers of the files that one commit asks for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._live: dict[tuple[str, str], LiveTransfer] = {}
+        self._raised: dict[int, NewTransfer] = {}
+
+    def look_up(self, given: Iterable[NewTransfer]) -> None:
+        """Read the live transfers of these files."""
+        names = sorted({transfer.file for transfer in given})
+        for (
+            file,
+            source,
+            destination,
+            direction,
+            share,
+            priority,
+            base,
+            id_,
+            state,
+            size_class,
+        ) in raw_rows(self._connection, _LIVE, names=names):
+            request = NewTransfer(
+                file=file,
+                source=source,
+                destination=destination,
+                direction=direction,
+                share=share,
+                priority=priority,
+                share_priority=base,
+            )
+            live = LiveTransfer(id_, TransferState(state), request, size_class)
+            # There is one at most, by the index ``transfers_once``.
+            self._live.setdefault((file, destination), live)
+
+    def serving(self, wanted: NewTransfer) -> LiveTransfer | None:
+        """Return the live transfer that serves a request; None where there is none."""
+        return self._live.get((wanted.file, wanted.destination))
+
+    def add(self, id_: int, made: NewTransfer, size_class: str) -> None:
+        """Note a transfer that this commit creates."""
+        live = LiveTransfer(id_, TransferState.QUEUED, made, size_class)
+        self._live[made.file, made.destination] = live
+
+    def raise_for(self, wanted: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
+        """Raise the live transfer that serves a request; return it before and after, None if unchanged."""
+        live = self._live[wanted.file, wanted.destination]
+        raised = live.raised(wanted)
+        if raised == live:
+            return None
+        self._live[wanted.file, wanted.destination] = raised
+        self._raised[live.id] = raised.request
+        return live, raised
+
+    def write(self) -> None:
+        """Write what live transfers became."""
+        rows = [
+            {"of": id_, "best_share": one.share, "best_base": one.share_priority, "best": one.priority}
+            for id_, one in self._raised.items()
+        ]
+        if rows:
+            self._connection.execute(_RAISE, rows)

@@ -1,0 +1,1 @@
+"""Connections, transactions, statements in bulk, and errors: what SQLite and PostgreSQL have in common."""

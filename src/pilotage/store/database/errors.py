@@ -1,0 +1,83 @@
+"""Refusals of the store; the message says what was wrong, where, and what would be right."""
+
+from pilotage.model.records.states import TRANSITIONS, Kind, State
+
+
+class StoreError(Exception):
+    """Something that the store was asked for cannot be."""
+
+
+class IllegalTransition(StoreError):
+    """A move that is not in the table of transitions; nothing of its decision was written."""
+
+    def __init__(self, kind: Kind, source: State, target: State) -> None:
+        allowed = sorted(t for k, s, t in TRANSITIONS if k == kind and s == source)
+        right = f"from there it can become {', '.join(allowed)}" if allowed else "that is its end"
+        super().__init__(f"a {kind} that is {source} cannot become {target}: {right}")
+
+
+class IllegalColumn(StoreError):
+    """A change of a column that only the store itself, or nobody, may set."""
+
+    def __init__(self, kind: Kind, columns: set[str], allowed: frozenset[str]) -> None:
+        names = ", ".join(sorted(columns))
+        super().__init__(f"a {kind}'s {names} cannot be changed here, only {', '.join(sorted(allowed))}")
+
+
+class TooBroad(StoreError, LookupError):
+    """More names begin like a pattern than are compared with it at once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} names begin like the pattern: give more of its beginning")
+
+
+class FileConflict(StoreError):
+    """A file is already known by this name, with another size or checksum."""
+
+    def __init__(self, file: str, known: tuple[int, str], given: tuple[int, str]) -> None:
+        def text(size: int, checksum: str) -> str:
+            return f"{size} bytes, {checksum or 'no checksum'}"
+
+        super().__init__(
+            f"{file} is known with {text(*known)}, and was given with {text(*given)}; "
+            f"if the file was changed, `pilotage files forget {file}` and give it again"
+        )
+        self.file = file
+
+
+class DatasetTaken(StoreError):
+    """A dataset of another's catalogue gathers the outputs of another task already."""
+
+    def __init__(self, dataset: str, task: int) -> None:
+        super().__init__(f"{dataset} is the dataset of task {task}; name another one")
+        self.dataset = dataset
+
+
+class NoFederation(StoreError):
+    """No federation has been saved in this store yet."""
+
+    def __init__(self) -> None:
+        super().__init__("the store has no federation yet: save one first")
+
+
+class ArchivedElsewhere(StoreError):
+    """Another process is archiving this store: what both wrote would stand in two files."""
+
+    def __init__(self) -> None:
+        super().__init__("another process archives this store now: try again when it has ended")
+
+
+class FederationRenamed(StoreError):
+    """The store belongs to a federation of another name, which its files at the storages carry."""
+
+    def __init__(self, known: str, given: str) -> None:
+        problem = f"this store is that of federation {known!r}, whose name its outputs carry at the storages"
+        super().__init__(f"{problem}: keep the name, or give {given!r} a store of its own")
+
+
+class NewerStore(StoreError):
+    """The store was written by a newer version of the program."""
+
+
+class NoticesLost(StoreError):
+    """The connection that brings other processes' notices was lost, or could not be opened."""

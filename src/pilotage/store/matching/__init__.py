@@ -1,0 +1,1 @@
+"""The commit of matches, on either database."""

@@ -1,0 +1,172 @@
+"""The commit of matches on SQLite: with one writer at a time a few statements do what a function does."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.store.database import bulk
+from pilotage.store.tables.counters import KEY_COLUMNS, Differences
+from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.last_seen import REPORTED_AFTER
+from pilotage.store.tables.tasks import TASK_COLUMNS
+
+from .match_requests import ClaimRequest
+
+if TYPE_CHECKING:
+    import sqlite3
+
+VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
+STANDING = f"""
+SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS number,
+  ({VERSION}) AS version"""
+
+_SMALL = 2000
+"""Bytes of a specification that comes with each match: it costs less than another question."""
+
+TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
+    f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
+)
+
+_STANDING_HERE = STANDING.format(queue="?")
+# By their numbers: without the sign SQLite walks through all pilots that run.
+_ALIVE = f"""
+SELECT id, matched FROM pilots
+WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'"""
+_HEAD = f"""
+SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
+WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
+ORDER BY id LIMIT ?"""
+_HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
+# Each once: with every job it would take as long as the job itself.
+_TASKS = f"""
+SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
+TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
+_REPORT = f"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
+
+_PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
+INPUT_COUNT = _PLACES["input_count"]
+_ID, _ATTEMPT, _TASK = _PLACES["id"], _PLACES["attempt"], _PLACES["task"]
+_SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot", "queue"))
+KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
+
+
+Row = tuple[Any, ...]
+
+
+class PilotRequest(Protocol):
+    """A pilot's request, for what waits at its own queue or elsewhere."""
+
+    @property
+    def pilot(self) -> int:
+        """The pilot."""
+
+    @property
+    def queue(self) -> str:
+        """Its queue."""
+
+    @property
+    def time(self) -> float:
+        """When it asked."""
+
+
+def give(
+    driver: "sqlite3.Connection", asked: Sequence[tuple[ClaimRequest, Callable[[int], str]]]
+) -> list[tuple[bool, bool, list[Row]]]:
+    """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
+    queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
+    standings = {queue: standing_now(driver, queue) for queue in queues}
+    alive = dict(driver.execute(_ALIVE, (json.dumps([wanted.pilot for wanted, _ in asked]),)).fetchall())
+    held = [_is_held(alive.get(wanted.pilot), wanted, standings[wanted.queue]) for wanted, _ in asked]
+    good = [one for one, (_, holds) in zip(asked, held, strict=True) if holds]
+    dealt = _deal(driver, [wanted for wanted, _ in good])
+    counted = Differences()
+    for rows in filter(None, dealt):
+        for keys, count in Counter(map(KEYS, rows)).items():
+            counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
+    sent = [
+        (str(JobState.SENT), wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
+        for (wanted, told), rows in zip(good, dealt, strict=True)
+        for row in rows
+    ]
+    bulk.update(driver, jobs, ("state", "since", "pilot"), sent, appended="history")
+    touched = [
+        (wanted.time, len(rows), wanted.containment, wanted.node, wanted.pilot)
+        for (wanted, _), rows in zip(good, dealt, strict=True)
+    ]
+    driver.executemany(TOUCH, touched)
+    counted.write(driver)
+    for queue in dict.fromkeys(wanted.queue for wanted, _ in good):
+        driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
+    tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
+    answers = iter(
+        [(*as_sent(row, wanted), *tasks[row[_TASK]]) for row in rows]
+        for (wanted, _), rows in zip(good, dealt, strict=True)
+    )
+    return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
+
+
+def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
+    """Read what a request rests on: the last activation at its queue, and the federation's version."""
+    row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
+    return row
+
+
+def _is_held(matched: int | None, wanted: ClaimRequest, standing: Row | None) -> tuple[bool, bool]:
+    """Tell whether a pilot runs, and whether its request still holds; ``matched`` are its jobs if it runs."""
+    if matched is None or standing != (wanted.number, wanted.version):
+        return matched is not None, False
+    return True, (matched > 0) == wanted.used
+
+
+def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
+    """The first jobs of the task queues that were drawn, to each pilot in turn."""
+    if any(wanted.closed for wanted in asked):
+        return _deal_one_by_one(driver, asked)
+    many: Counter[tuple[str, str, int]] = Counter()
+    for wanted in asked:
+        for requirements, priority, count in wanted.heads:
+            many[wanted.queue, requirements, priority] += count
+    heads = {head: iter(driver.execute(_HEAD, (*head, count)).fetchall()) for head, count in many.items()}
+    return [
+        [row for name, at, count in wanted.heads for row in islice(heads[wanted.queue, name, at], count)]
+        for wanted in asked
+    ]
+
+
+def _deal_one_by_one(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
+    """The same where jobs of some tasks are kept from some pilots (F2)."""
+    many: Counter[tuple[str, str, int]] = Counter()
+    for wanted in asked:
+        for requirements, priority, count in wanted.heads:
+            many[wanted.queue, requirements, priority] += count
+    dealt: set[int] = set()
+    found: list[list[Row]] = []
+    for wanted in asked:
+        rows: list[Row] = []
+        for requirements, priority, count in wanted.heads:
+            head = wanted.queue, requirements, priority
+            values = (*head, json.dumps(wanted.closed), many[head])
+            left = (row for row in driver.execute(_HEAD_WITHOUT, values) if row[_ID] not in dealt)
+            rows += islice(left, count)
+            dealt.update(row[_ID] for row in rows)
+        found.append(rows)
+    return found
+
+
+def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]:
+    rows = driver.execute(_TASKS, (json.dumps(sorted(ids)),)).fetchall() if ids else ()
+    return {row[0]: row for row in rows}
+
+
+def as_sent(row: Row, wanted: PilotRequest) -> Row:
+    """Return the row of a job as it stands once it was given."""
+    values = list(row)
+    given = str(JobState.SENT), wanted.time, wanted.pilot, wanted.queue
+    for place, value in zip(_SENT, given, strict=True):
+        values[place] = value
+    return tuple(values)

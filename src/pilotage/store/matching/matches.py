@@ -1,0 +1,322 @@
+"""The commit of matches: jobs at the head of task queues go to a pilot, by one call on PostgreSQL.
+
+Task queues were drawn for the pilot from what was known of them. What this rests on is checked here: the
+federation, the commits that activated jobs since, and that the pilot is alive. A job that somebody else takes
+is not waited for. An answer that does not get through loses nothing: the job is given again once its time as
+SENT is over.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from pilotage.model.documents.world import JobCount
+from pilotage.model.records.borrowing import CAUSES
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.direct_statements import driver
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
+from pilotage.store.tables import tasks as task_rows
+from pilotage.store.tables.counters import Deltas
+from pilotage.store.tables.history import Meaning, Meanings, entry
+from pilotage.store.tables.jobs import JOB_COLUMNS, job
+from pilotage.store.tables.jobs import jobs as job_table
+from pilotage.store.tables.last_seen import REPORTED_AFTER
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.task_queues import LEVELS, lines
+from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.worlds.reader import RecordReader
+
+from . import borrowed_matches
+from .borrowed_matches import BorrowRequest
+from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
+from .match_requests import ClaimRequest, ClaimResult, Standing
+
+CAUSE = "matched to a pilot (P13)"
+
+_LEVELS_OF = select(LEVELS.where(among(lines.c.queue, "queues")).subquery("levels"))
+
+_j = job_table.c
+_WAITING = (
+    select(_j.task, _j.requirements, _j.priority, func.count())
+    .where(among(_j.task, "tasks"), is_state(job_table, JobState.ACTIVATED), _j.queue == bindparam("queue"))
+    .group_by(_j.task, _j.requirements, _j.priority)
+)
+
+_THESE = among(pilots.c.id, "ids")
+
+KNOWN_TASKS = 4096
+"""Tasks that are remembered as they stood."""
+
+_TASK_PLACE = len(JOB_COLUMNS)
+"""Where the columns of the task begin in a row."""
+
+_GIVE = f"""
+SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
+  {TASK.format(size="pg_column_size")}
+FROM give_jobs(
+  %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
+  %(containment)s, %(node)s, %(time)s, %(entry)s, %(closed)s
+) AS given LEFT JOIN tasks ON tasks.id = given.task"""
+"""The function stands in ``migrations/functions.py``."""
+
+_REPORT_POSTGRESQL = f"""
+UPDATE queue_reports SET last_pilot = %(time)s
+WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER} RETURNING queue"""
+
+
+_Taken = tuple[bool, bool, list[tuple[Any, ...]]]
+"""Whether the pilot is alive, whether its request still held, and the rows of the jobs that it took."""
+
+
+class Matches:
+    """Reads what stands in line, and gives it away."""
+
+    def __init__(
+        self, database: Database, specs: SpecCache, meanings: Meanings, left_beside: Callable[[], None]
+    ) -> None:
+        self._database = database
+        self._specs = specs
+        self._meanings = meanings
+        self._left_beside = left_beside
+        self._reported: dict[str, float] = {}
+        self._tasks: dict[tuple[Any, ...], Task] = {}
+        self._meant: dict[tuple[JobState, str], int] = {}
+
+    def standing(self, queue: str) -> Standing:
+        """Read the task queues of a queue."""
+        sql = STANDING.format(queue="%s" if self._database.is_postgresql else "?")
+        levels = select(LEVELS.where(lines.c.queue == queue).subquery("levels"))
+
+        def read(connection: Connection) -> Standing:
+            number, version = connection.exec_driver_sql(sql, (queue,)).one()
+            found = (tuple(row[1:]) for row in connection.execute(levels))
+            return Standing(number, version, tuple((name, at, int(jobs)) for name, at, jobs in found))
+
+        return self._database.read(read)
+
+    def standings(self, queues: Iterable[str]) -> dict[str, Standing]:
+        """Read the task queues of several queues as of one moment."""
+        names = sorted(queues)
+
+        def read(connection: Connection) -> dict[str, Standing]:
+            version, numbers = _numbers(connection)
+            found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+            for queue, name, at, jobs in connection.execute(_LEVELS_OF, {"queues": names}):
+                found[queue].append((name, at, int(jobs)))
+            return {name: Standing(numbers.get(name, 0), version, tuple(found[name])) for name in names}
+
+        return self._database.read(read) if names else {}
+
+    def waiting(self, queue: str, tasks: Sequence[int]) -> list[tuple[int, str, int, int]]:
+        """Count the activated jobs of tasks at a queue, by task, requirements and priority."""
+        asked = {"queue": queue, "tasks": tasks}
+        return self._database.read(
+            lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
+        )
+
+    def give(self, wanted: ClaimRequest) -> ClaimResult:
+        """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
+        told = _told(self._meaning(), wanted)
+        if self._database.is_postgresql:
+            rows = self._database.run(_GIVE, _values(wanted, told(1)))
+            alive, good = bool(rows[0][0]), bool(rows[0][1])
+            found = [tuple(row[2:]) for row in rows if row[2] is not None]
+            if found:
+                self._left_beside()
+            if good:
+                self._report(wanted)
+            return self._given(alive, good, found)
+        ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [(wanted, told)]))
+        return self._given(alive, good, found)
+
+    def give_all(self, wanted: Sequence[ClaimRequest]) -> list[ClaimResult]:
+        """Do the same for several pilots at the same time; on SQLite in one transaction."""
+        if self._database.is_postgresql:
+            return [self.give(one) for one in wanted]
+        meaning = self._meaning()
+        asked = [(one, _told(meaning, one)) for one in wanted]
+        given = self._database.write_directly(lambda driver: give(driver, asked))
+        found = self._given(True, True, [row for *_, rows in given for row in rows])
+        jobs = iter(found.jobs)
+        parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in given]
+        return list(_dealt(found, parts))
+
+    def pilots(self, ids: Sequence[int]) -> tuple[Pilot, ...]:
+        """The pilots of these numbers that there are."""
+        if not ids:
+            return ()
+        return self._database.read(
+            lambda connection: RecordReader(connection, self._specs).pilots(_THESE, ids=ids)
+        )
+
+    def numbers(self) -> tuple[int, dict[str, int]]:
+        """The number of the federation's version, and of the last activation at each queue that had any."""
+        return self._database.read(_numbers)
+
+    def job_counts(self) -> tuple[JobCount, ...]:
+        """Live jobs by queue, share and state."""
+        return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
+
+    def _meaning(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
+        """The number of what it means that a job is given to a pilot, whichever it is; it never changes."""
+        number = self._meant.get((state, cause))
+        if number is None:
+            meaning = Meaning.of("job", state, JobState.SENT, cause, "pilot:1")
+            number = self._meant[state, cause] = self._meanings.numbers([meaning])[meaning]
+        return number
+
+    def take(self, wanted: BorrowRequest) -> ClaimResult:
+        """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
+        states = {offered.state for offered in wanted.jobs}
+        told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
+        if self._database.is_postgresql:
+            sql = borrowed_matches.POSTGRESQL.format(task=TASK.format(size="pg_column_size"))
+            values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
+            if wanted.claims:
+                found = self._database.write(
+                    lambda connection: _claimed(
+                        connection, wanted, lambda: _rows(connection.exec_driver_sql(sql, values).all())
+                    )
+                )
+            else:
+                found = _rows(self._database.run(sql, values))
+            if found[2]:
+                self._left_beside()
+            return self._given(*found)
+        task = TASK.format(size="length")
+        if not wanted.claims:
+            return self._given(
+                *self._database.write_directly(
+                    lambda driver: borrowed_matches.take(driver, wanted, told, task)
+                )
+            )
+        return self._given(
+            *self._database.write(
+                lambda connection: _claimed(
+                    connection,
+                    wanted,
+                    lambda: borrowed_matches.take(driver(connection), wanted, told, task),
+                )
+            )
+        )
+
+    def _report(self, wanted: ClaimRequest) -> None:
+        """Write down, now and then, that a pilot of the queue called."""
+        if self._reported.get(wanted.queue, 0.0) < wanted.time - REPORTED_AFTER:
+            self._reported[wanted.queue] = wanted.time
+            self._database.run(_REPORT_POSTGRESQL, {"queue": wanted.queue, "time": wanted.time})
+
+    def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> ClaimResult:
+        if not rows:
+            return ClaimResult(alive, good)
+        tasks = self._tasks_of(rows)
+        found = [row[:_TASK_PLACE] for row in rows]
+        if not any(row[INPUT_COUNT] for row in found):
+            return ClaimResult(alive, good, tuple(job(row, ()) for row in found), tasks)
+
+        def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
+            reader = RecordReader(connection, self._specs)
+            jobs = reader.with_inputs(found)
+            files = reader.inputs_of(jobs)
+            return jobs, files, reader.replicas_of(files)
+
+        jobs, files, replicas = self._database.read(read)
+        return ClaimResult(alive, good, jobs, tasks, files, replicas)
+
+    def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
+        """The tasks of these rows. Each is made once as it stands, for its jobs are given one by one."""
+        texts = {row[_TASK_PLACE:-1]: row[-1] for row in rows}
+        if len(self._tasks) > KNOWN_TASKS:
+            self._tasks = {}
+        # Another thread may have begun anew by the next line.
+        known = self._tasks
+        missing = {record[0]: record for record in texts if record not in known}
+        if missing:
+            specs = self._specs.parsed({id_: texts[record] for id_, record in missing.items()})
+            if specs is None:
+                specs = self._database.read(lambda connection: self._specs.of(connection, missing))
+            for id_, record in missing.items():
+                known[record] = task_rows.task(record, specs[id_])
+        return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
+
+
+def _claimed(connection: Connection, wanted: BorrowRequest, take: Callable[[], _Taken]) -> _Taken:
+    """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
+
+    The caller is alone, so that no two pass a limit together.
+    """
+    deltas = Deltas(connection)
+    deltas.look_up(wanted.claims)
+    if deltas.room(wanted.claims, wanted.most) < wanted.most:
+        return True, True, []
+    given = take()
+    deltas.count_matches(wanted.claims, len(given[2]))
+    deltas.write(connection)
+    return given
+
+
+def _rows(answer: Sequence[Any]) -> _Taken:
+    """Read the answer of PostgreSQL's function."""
+    alive, good, *_ = answer[0]
+    return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
+
+
+def _told(meaning: int, wanted: ClaimRequest | BorrowRequest) -> Callable[[int], str]:
+    """The entry in the history of a job that a pilot is given, by the job's attempt."""
+    actor = f"pilot:{wanted.pilot}"
+    return lambda attempt: entry(meaning, wanted.time, actor, attempt=attempt)
+
+
+def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
+    version = connection.exec_driver_sql(VERSION).scalar_one()
+    rows = connection.exec_driver_sql("SELECT queue, number FROM activations")
+    return version, dict(tuple(row) for row in rows)
+
+
+def _values(wanted: ClaimRequest, entry: str) -> dict[str, Any]:
+    requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
+    return {
+        "queue": wanted.queue,
+        "pilot": wanted.pilot,
+        "number": wanted.number,
+        "version": wanted.version,
+        "used": wanted.used,
+        "containment": wanted.containment,
+        "node": wanted.node,
+        "time": wanted.time,
+        "entry": entry.rstrip(),
+        "requirements": bulk.array(requirements),
+        "priorities": bulk.array(priorities),
+        "counts": bulk.array(counts),
+        "closed": bulk.array(wanted.closed),
+    }
+
+
+def _dealt(found: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[ClaimResult]:
+    """The jobs given to several pilots, by pilot."""
+    tasks = {task.id: task for task in found.tasks}
+    files = {file.name: file for file in found.files}
+    lying: dict[str, list[Replica]] = defaultdict(list)
+    for replica in found.replicas:
+        lying[replica.file].append(replica)
+    for alive, good, jobs in parts:
+        if not jobs:
+            yield ClaimResult(alive, good)
+            continue
+        read = dict.fromkeys(name for job in jobs for name in job.inputs)
+        yield ClaimResult(
+            alive,
+            good,
+            jobs,
+            tuple(tasks[id_] for id_ in dict.fromkeys(job.task for job in jobs)),
+            tuple(files[name] for name in read),
+            tuple(replica for name in read for replica in lying[name]),
+        )

@@ -1,0 +1,1 @@
+"""The tables, one noun a file: columns, rows, and how they are written and read."""

@@ -1,0 +1,228 @@
+"""Datasets: named sets of files, of which every version stays known."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    String,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from pilotage.model.records.states import LIVE_TASKS
+from pilotage.model.records.work import File, NewDatasetVersion
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import begins, by_character, has_state, metadata, text_column
+from pilotage.store.database.engine import Database
+
+from .files import files, replicas
+from .tasks import tasks
+
+dataset_versions = Table(
+    "dataset_versions",
+    metadata,
+    Column("dataset", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("created", Double, nullable=False),
+    text_column("author"),
+    Column("files", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+)
+
+# A file stands here once for all versions that have it: a version costs what it changes.
+dataset_files = Table(
+    "dataset_files",
+    metadata,
+    Column("dataset", String, primary_key=True),
+    Column("file", String, primary_key=True),
+    Column("first", Integer, primary_key=True),
+    Column("last", Integer),
+    Column("size", BigInteger, nullable=False),
+    Column("checksum", String, nullable=False),
+)
+
+_v, _m, _f, _r = dataset_versions.c, dataset_files.c, files.c, replicas.c
+_LAST = select(func.max(_v.version)).where(_v.dataset == bindparam("name"))
+_END = (
+    update(dataset_files)
+    .where(_m.dataset == bindparam("of"), _m.file == bindparam("gone"), _m.last.is_(None))
+    .values(last=bindparam("end"))
+)
+_NAMING = (
+    select(tasks.c.id, tasks.c.datasets)
+    .where(has_state(tasks, *LIVE_TASKS), tasks.c.datasets != "")
+    .order_by(tasks.c.id)
+)
+_NEWER = dataset_versions.alias()
+_OLDER = select(_NEWER.c.version).where(_NEWER.c.dataset == _v.dataset, _NEWER.c.version > _v.version)
+_FORGET = (
+    delete(dataset_files).where(_m.dataset == bindparam("gone")),
+    delete(dataset_versions).where(
+        _v.dataset == bindparam("gone"), _OLDER.correlate(dataset_versions).exists()
+    ),
+    # The last number stays, without files: a version that is made later is another one for everybody.
+    update(dataset_versions).where(_v.dataset == bindparam("gone")).values(files=0, size=0),
+)
+_MEMBER_COLUMNS = ("dataset", "file", "first", "last", "size", "checksum")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetVersion:
+    """A version of a dataset: its files and their bytes, when it was made (s since 1970 UTC), and by whom."""
+
+    dataset: str
+    version: int
+    files: int
+    size: int
+    created: float
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file as a version of a dataset has it, as the catalogue has it now, and where its original lies."""
+
+    file: File
+    known: File | None
+    storages: tuple[str, ...]
+
+
+class Datasets:
+    """Reads datasets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def version(self, dataset: str, version: int | None = None) -> DatasetVersion | None:
+        """Read a version by the dataset's identifier, the current one unless told; None where none is."""
+        query = _versions(_v.dataset == dataset, *([] if version is None else [_v.version == version]))
+        found = self._read(query.limit(1))
+        return found[0] if found else None
+
+    def last(self, dataset: str) -> int:
+        """Read the number of the last version that a dataset had, also before it was forgotten; 0: none."""
+        return self._database.read(
+            lambda connection: connection.execute(_LAST, {"name": dataset}).scalar() or 0
+        )
+
+    def readers(self, dataset: str) -> list[int]:
+        """Read the live tasks that name a version of a dataset."""
+        return self._database.read(lambda connection: _readers(connection, dataset))
+
+    def versions(self, dataset: str, limit: int) -> list[DatasetVersion]:
+        """Read a dataset's versions, the newest first."""
+        return self._read(_versions(_v.dataset == dataset).limit(limit))
+
+    def made_by(self, dataset: str, author: str) -> int | None:
+        """Read the number of the newest version that somebody made; None where none is."""
+        found = self._read(_versions(_v.dataset == dataset, _v.author == author).limit(1))
+        return found[0].version if found else None
+
+    def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
+        """Read the current version of each dataset in a scope, by name beyond ``after``."""
+        dialect = self._database.engine.dialect.name
+        in_scope, ordered = begins(dialect, _v.dataset, f"{scope}:", after), by_character(dialect, _v.dataset)
+        newest = (
+            select(_v.dataset, func.max(_v.version).label("version"))
+            .where(in_scope)
+            .group_by(_v.dataset)
+            .order_by(ordered)
+            .limit(limit)
+            .subquery()
+        )
+        joined = and_(_v.dataset == newest.c.dataset, _v.version == newest.c.version)
+        query = select(dataset_versions).join(newest, joined).where(_v.files > 0)
+        return self._read(query.order_by(ordered))
+
+    def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:
+        """Read the files of a version by identifier, as they were when it was made."""
+        query = select(_m.file, _m.size, _m.checksum).where(*_in(dataset, version), _m.file > after)
+        rows = self._database.read(
+            lambda connection: connection.execute(query.order_by(_m.file).limit(limit)).all()
+        )
+        return [File(name=name, size=size, checksum=checksum) for name, size, checksum in rows]
+
+    def members(self, dataset: str, version: int) -> list[Member]:
+        """Read the files of a version by identifier, each beside what the catalogue knows now."""
+        known = select(_m.file, _m.size, _m.checksum, _f.name, _f.size, _f.checksum).outerjoin(
+            files, _f.name == _m.file
+        )
+        lying = select(_r.file, _r.storage).join(dataset_files, _m.file == _r.file).where(_r.path == "")
+        chosen = _in(dataset, version)
+
+        def read(connection: Connection) -> list[Member]:
+            storages: dict[str, list[str]] = defaultdict(list)
+            for file, storage in connection.execute(lying.where(*chosen).order_by(_r.storage)):
+                storages[file].append(storage)
+            rows = connection.execute(known.where(*chosen).order_by(_m.file))
+            return [_member(tuple(row), tuple(storages.get(row[0], ()))) for row in rows]
+
+        return self._database.read(read)
+
+    def _read(self, query: Any) -> list[DatasetVersion]:
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return [DatasetVersion(**row) for row in rows]
+
+
+def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
+    """Write a version; tells whether it was the next one."""
+    if (connection.execute(_LAST, {"name": new.dataset}).scalar() or 0) != new.version - 1:
+        return False
+    gone = [{"of": new.dataset, "gone": file, "end": new.version - 1} for file in new.removed]
+    if gone:
+        connection.execute(_END, gone)
+    rows = [(new.dataset, file.name, new.version, None, file.size, file.checksum) for file in new.added]
+    bulk.insert(connection, dataset_files, _MEMBER_COLUMNS, rows)
+    values = {"dataset": new.dataset, "version": new.version, "created": time, "author": new.author}
+    connection.execute(insert(dataset_versions), {**values, "files": new.files, "size": new.size})
+    return True
+
+
+def forget(connection: Connection, names: Sequence[str]) -> None:
+    """Delete datasets that no live task names, with all their versions; the files stay known."""
+    for name in names:
+        if not _readers(connection, name):
+            for statement in _FORGET:
+                connection.execute(statement, {"gone": name})
+
+
+def _readers(connection: Connection, dataset: str) -> list[int]:
+    # Not by LIKE: in names an underscore is one, and SQLite's takes capitals for small letters.
+    return [
+        task
+        for task, named in connection.execute(_NAMING)
+        if any(one.rpartition("@")[0] == dataset for one in named.split())
+    ]
+
+
+def _versions(*conditions: ColumnElement[bool]) -> Any:
+    return select(dataset_versions).where(*conditions, _v.files > 0).order_by(_v.version.desc())
+
+
+def _in(dataset: str, version: int) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of a file in a version."""
+    return _m.dataset == dataset, _m.first <= version, or_(_m.last.is_(None), _m.last >= version)
+
+
+def _member(row: tuple[Any, ...], storages: tuple[str, ...]) -> Member:
+    name, size, checksum, known, known_size, known_checksum = row
+    return Member(
+        file=File(name=name, size=size, checksum=checksum),
+        known=File(name=name, size=known_size, checksum=known_checksum) if known else None,
+        storages=storages,
+    )

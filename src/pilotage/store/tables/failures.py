@@ -1,0 +1,273 @@
+"""Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
+
+from collections import defaultdict, namedtuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import chain
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    String,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+)
+
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.failures import FailedAttempt, Failure
+from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
+from pilotage.model.records.work import Job, place_of
+from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
+from pilotage.store.database.columns import Id, has_state, is_state, metadata, text_column
+from pilotage.store.database.sets import among
+from pilotage.store.database.upserts import replaced, upsert
+from pilotage.store.worlds.reader import RecordReader
+
+from .counters import counts
+from .jobs import jobs
+from .pilots import pilots
+from .tasks import TASK_COLUMNS, tasks
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("job", Id, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("task", Id, nullable=False),
+    text_column("owner"),
+    text_column("vo"),
+    Column("queue", String, nullable=False),
+    Column("node", String, nullable=False),
+    Column("pilot", Id, nullable=False),
+    Column("pilots", Integer, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("lasted", Double, nullable=False),
+    Column("exit_code", Integer),
+    text_column("ending"),
+    Column("against", String, nullable=False),
+    Column("others", String, nullable=False, server_default="queue"),
+    Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
+    Index("failures_by_task", "task"),
+)
+
+KEPT = 7 * 86400.0
+"""Seconds for which a failure is kept: many times the longest rest."""
+
+MOST_OF_A_PLACE = 20
+"""Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
+
+MOST_LOOKED_AT = 500
+"""Newest jobs of a task, by state, that are asked where they are or ended."""
+
+PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
+"""States of jobs that are at a queue and may yet tell how they fare there."""
+
+_f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
+
+_COLUMNS = [column.name for column in _f]
+_Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
+# An attempt fails once; only what it speaks against is judged again later.
+_SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
+_OLD = delete(failures).where(_f.time < bindparam("before"))
+_other = failures.alias()
+# Null where a place has fewer: no time is below null, and nothing is deleted.
+_NEWEST = (
+    select(_other.c.time)
+    .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
+    .order_by(_other.c.time.desc())
+    .limit(1)
+    .offset(MOST_OF_A_PLACE - 1)
+    .scalar_subquery()
+)
+_TOO_MANY = delete(failures).where(
+    *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")), _f.time < _NEWEST
+)
+
+_ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
+_SPEAKING = _ALL.where(_f.against != "task")
+_AT_QUEUES = _SPEAKING.where(among(_f.queue, "queues"))
+_OF_JOBS = _SPEAKING.where(among(_f.job, "jobs"))
+_ENDED_WELL = (
+    select(_c.first)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
+)
+_RUNNING = (
+    select(_j.task, _j.queue, func.min(_j.started))
+    .where(among(_j.task, "tasks"), is_state(jobs, JobState.RUNNING), _j.started.is_not(None))
+    .group_by(_j.task, _j.queue)
+)
+_KNOWN = (*DONE_JOBS, *PLACED)
+_COUNTED = (
+    select(_c.first, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in _KNOWN]), among(_c.first, "tasks"))
+    .group_by(_c.first)
+)
+_WHERE = select(_j.task, _j.state, _j.queue, pilots.c.node, _j.pilot).select_from(
+    jobs.outerjoin(pilots, pilots.c.id == _j.pilot)
+)
+_ALL_JOBS = _WHERE.where(among(_j.task, "tasks"), _j.state.in_([str(s) for s in _KNOWN]))
+_NEWEST_JOBS = {
+    state: _WHERE.where(_j.task == bindparam("task"), is_state(jobs, state))
+    .order_by(_j.id.desc())
+    .limit(MOST_LOOKED_AT)
+    for state in _KNOWN
+}
+_SHARED = (
+    select(_f.task, _f.queue, _f.exit_code, _f.ending)
+    .distinct()
+    .join(
+        _other,
+        and_(
+            _other.c.queue == _f.queue,
+            _other.c.exit_code == _f.exit_code,
+            _other.c.ending == _f.ending,
+            or_(_other.c.vo != _f.vo, _other.c.owner != _f.owner),
+            # What a task shows at a node where its jobs end well is its own.
+            _other.c.against != "task",
+        ),
+    )
+    .where(among(_f.task, "tasks"), _f.against != "task")
+)
+_ALIKE = (
+    select(_f.task)
+    .group_by(_f.task)
+    .having(
+        func.count() >= bindparam("least"),
+        # count() of a column leaves nulls out: every attempt must have told an exit code.
+        func.count(_f.exit_code) == func.count(),
+        func.min(_f.exit_code) == func.max(_f.exit_code),
+        func.min(_f.ending) == func.max(_f.ending),
+    )
+)
+_LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
+_OF_JOB = (
+    select(*(_f[item.name] for item in fields(FailedAttempt)))
+    .where(_f.job == bindparam("its_job"))
+    .order_by(_f.attempt)
+)
+_OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f.job)
+
+
+def write(connection: Connection, found: Sequence[Failure]) -> None:
+    """Write failures, or what they speak against from now on; drop those that are too old or too many."""
+    rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
+    connection.execute(_SAVE, rows)
+    connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})
+    places = {(failure.queue, failure.vo, failure.owner, failure.node) for failure in found}
+    for queue, vo, owner, node in sorted(places):
+        place = {"its_queue": queue, "its_vo": vo, "its_owner": owner, "its_node": node}
+        connection.execute(_TOO_MANY, place)
+
+
+def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
+    """The failures that speak against queues, or nodes of them, without verdicts."""
+    return _records(reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
+
+
+def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
+    """The failures of earlier attempts of jobs that speak against places: such jobs may have more (F2)."""
+    retried = [job.id for job in found if job.attempt > 1]
+    if not retried:
+        return ()
+    return _judged(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried))
+
+
+def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
+    """Read which attempts of a job failed at pilots, as far as that is kept, oldest first."""
+    found = connection.execute(_OF_JOB, {"its_job": job})
+    return tuple(FailedAttempt(**row) for row in found.mappings())
+
+
+def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
+    """The failures that speak against queues and nodes, oldest first."""
+    return _judged(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
+
+
+def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
+    """All failures that are kept."""
+    return _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
+
+
+def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
+    """Live tasks of which nothing ended well, and ``least`` attempts or more failed, all in the same way."""
+    suspects = [task for (task,) in reader.raw_rows(_ALIKE, least=least)]
+    if suspects:
+        suspects = sorted({*suspects} - _ended_well(reader, suspects))
+    found = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
+    ids = [task.id for task in found]
+    told = _judged(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
+    return {"tasks": found, "failures": told}
+
+
+def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
+    return tuple(Failure(**_Row._make(row)._asdict()) for row in rows)
+
+
+def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
+    """Failures with their verdicts, from how their tasks fare (F2)."""
+    found = _records(rows)
+    suspects = sorted({one.task for one in found})
+    if not suspects:
+        return ()
+    verdicts = {
+        (one.job, one.attempt): one
+        for outcomes in _outcomes(reader, suspects, time)
+        for one in judged(outcomes, time)
+    }
+    return tuple(verdicts[one.job, one.attempt] for one in found)
+
+
+def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Iterator[TaskOutcomes]:
+    """How tasks of which jobs failed fare, one after the other."""
+    failures: dict[int, list[Failure]] = defaultdict(list)
+    for one in _records(reader.raw_rows(_OF_TASKS, tasks=suspects)):
+        failures[one.task].append(one)
+    shared: dict[int, set[tuple[str, int | None, str]]] = defaultdict(set)
+    for task, queue, exit_code, ending in reader.raw_rows(_SHARED, tasks=suspects):
+        shared[task].add((queue, exit_code, ending))
+    running: dict[int, dict[str, float]] = defaultdict(dict)
+    for task, queue, started in reader.raw_rows(_RUNNING, tasks=suspects):
+        running[task][queue] = time - started
+    well: dict[int, set[Place]] = defaultdict(set)
+    placed: dict[int, set[Place]] = defaultdict(set)
+    for task, state, *place in _places(reader, suspects):
+        (well if state in DONE_JOBS else placed)[task].add((place[0], place[1]))
+    for task in suspects:
+        yield TaskOutcomes(
+            failures=failures[task],
+            well=frozenset(well[task]),
+            running=running[task],
+            placed=frozenset(placed[task]),
+            shared=frozenset(shared[task]),
+        )
+
+
+def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, str, str, str]]:
+    """Task and state of jobs, with their queue, and the node of the pilot that has or had them.
+
+    Of a large task these are the newest jobs in each state.
+    """
+    counted = reader.raw_rows(_COUNTED, tasks=[str(task) for task in tasks_])
+    large = {int(task) for task, count in counted if count > MOST_LOOKED_AT}
+    rows = chain(
+        reader.raw_rows(_ALL_JOBS, tasks=[task for task in tasks_ if task not in large]),
+        *(reader.raw_rows(_NEWEST_JOBS[state], task=task) for task in sorted(large) for state in _KNOWN),
+    )
+    for task, state, queue, node, pilot in rows:
+        yield task, state, queue, "" if pilot is None else place_of(node or "", pilot)
+
+
+def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
+    found = reader.raw_rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
+    return {int(task) for (task,) in found}

@@ -1,0 +1,215 @@
+"""The federation as it was declared, every version of it; parsed once, looked up by version."""
+
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from pilotage.model.documents.serialization import from_stored, to_json
+from pilotage.model.records.federation import Federation
+from pilotage.model.values.urls import without_password
+from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import FederationRenamed, NoFederation
+from pilotage.store.database.sets import raw_rows
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 86_400.0
+"""Seconds of versions that are compared: what was made by an older one has ended."""
+
+MOST_VERSIONS = 100
+"""The newest versions that are compared: those of more than an hour where one is loaded each minute."""
+
+federations = Table(
+    "federations",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("time", Double, nullable=False),
+    text_column("actor"),
+    Column("document", Text, nullable=False),
+    text_column("file"),
+    text_column("digest"),
+)
+
+UP = "up"
+"""The actor of versions that a server's start loaded from its file."""
+
+_VERSION = select(func.max(federations.c.version))
+_NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
+_FIRST = (
+    select(func.max(federations.c.version))
+    .where(federations.c.time < select(func.max(federations.c.time)).scalar_subquery() - REMEMBERED)
+    .scalar_subquery()
+)
+_LOADS = (
+    select(federations.c.version, federations.c.file, federations.c.digest, federations.c.document)
+    .where(or_(federations.c.digest != "", federations.c.actor == UP))
+    .order_by(federations.c.version.desc())
+)
+_OF_FILE = _LOADS.where(federations.c.file == bindparam("file")).limit(1)
+_LATELY = (
+    select(federations.c.version, federations.c.time, federations.c.document)
+    .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
+    .order_by(federations.c.version.desc())
+    .limit(MOST_VERSIONS)
+)
+
+
+class InForce(NamedTuple):
+    """A version of the federation, and when its queues were last declared otherwise than before.
+
+    These times, in s since 1970 UTC, are of the day before the version.
+    """
+
+    version: int
+    federation: Federation
+    changed: Mapping[str, float]
+
+
+class FederationFile(NamedTuple):
+    """The file that a federation was loaded from: its path, and the digest of what it declares."""
+
+    path: str
+    digest: str
+
+
+class Federations:
+    """Saves and remembers the federation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._known: InForce | None = None
+
+    def save(
+        self, federation: Federation, actor: str, time: float, file: FederationFile | None = None
+    ) -> int:
+        """Make this the federation as of ``time``, in s since 1970 UTC; returns its version.
+
+        The ``file`` that it comes from is remembered. Raises :class:`FederationRenamed` where the store has
+        one of another name.
+        """
+        document = to_json(federation).decode()
+
+        def write(connection: Connection) -> int:
+            before = connection.execute(_NEWEST).scalar()
+            if before is not None and (name := json.loads(before)["name"]) != federation.name:
+                raise FederationRenamed(name, federation.name)
+            version = (connection.execute(_VERSION).scalar() or 0) + 1
+            row = {"version": version, "time": time, "actor": actor, "document": document}
+            if file is not None:
+                row |= {"file": file.path, "digest": file.digest}
+            connection.execute(insert(federations), row)
+            return version
+
+        return self._database.write(write)
+
+    def loaded(self, file: FederationFile, federation: Federation) -> int | None:
+        """Return the version that a file was last loaded as; None where it declares something else now.
+
+        It is unchanged if it declares what it did when it was loaded from its path last, or what any file did
+        that was loaded last of all. What a store of before knows are the federations that starts loaded.
+        """
+
+        def read(connection: Connection) -> int | None:
+            last = connection.execute(_LOADS.limit(1)).all()
+            for version, _, digest, document in (*last, *connection.execute(_OF_FILE, {"file": file.path})):
+                if digest == file.digest or (not digest and document == to_json(federation).decode()):
+                    return int(version)
+            return None
+
+        return self._database.read(read)
+
+    def current(self, connection: Connection) -> Federation:
+        """The federation as of this connection's moment. Raises :class:`NoFederation`."""
+        return self.in_force(connection).federation
+
+    def in_force(self, connection: Connection) -> InForce:
+        """The version in force as of this connection's moment. Raises :class:`NoFederation`."""
+        ((version,),) = raw_rows(connection, _VERSION)
+        if version is None:
+            raise NoFederation
+        with self._lock:
+            known = self._known
+        # Two threads may parse the same version at once; waiting for each other would take as long.
+        if known is None or known.version != version:
+            lately = raw_rows(connection, _LATELY, version=version)
+            federation = without_passwords(from_stored(Federation, lately[0][2]))
+            known = InForce(version, federation, _changed(lately[::-1]))
+            with self._lock:
+                self._known = known
+        return known
+
+    def read(self) -> Federation:
+        """The federation as of now. Raises :class:`NoFederation`."""
+        return self._database.read(self.current)
+
+    @property
+    def version(self) -> int:
+        """The version that this process read last; 0 before it has read any."""
+        known = self._known
+        return 0 if known is None else known.version
+
+    def last(self) -> Federation:
+        """The federation as this process read it last. Raises :class:`NoFederation`."""
+        known = self._known
+        return self.read() if known is None else known.federation
+
+
+def without_passwords(federation: Federation) -> Federation:
+    """The federation without the passwords that earlier releases took in URLs, which everybody sees.
+
+    Each is logged by the name of what has it.
+    """
+    storages, sites = [], []
+    for storage in federation.storages:
+        service = storage.transfer_service
+        if service is not None:
+            service = replace(service, url=_shown("the transfer service of", storage.name, service.url))
+        url = _shown("the storage", storage.name, storage.url)
+        storages.append(replace(storage, url=url, transfer_service=service))
+    for site in federation.sites:
+        url = _shown("the monitoring of", site.name, site.monitoring_url)
+        sites.append(replace(site, monitoring_url=url))
+    return replace(federation, storages=tuple(storages), sites=tuple(sites))
+
+
+def _shown(what: str, name: str, url: str) -> str:
+    shown = without_password(url)
+    if shown != url:
+        log.warning(
+            "%s %s: its URL holds a user or password, which is used no more; put credentials into options",
+            what,
+            name,
+        )
+    return shown
+
+
+def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
+    """When each queue was last declared otherwise than in the version before, or anew."""
+    found: dict[str, float] = {}
+    before: dict[str, Any] | None = None
+    for _, time, document in versions:
+        # Not parsed: what another release declared may not be a federation to this one.
+        queues = {queue["name"]: queue for queue in json.loads(document)["queues"]}
+        if before is not None:
+            found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
+        before = queues
+    return found

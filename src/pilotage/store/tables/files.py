@@ -1,0 +1,110 @@
+"""Files and their replicas: tables, and what people see of a job's outputs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    ForeignKey,
+    Index,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    update,
+)
+
+from pilotage.model.records.data import CorrectedFile
+from pilotage.model.records.work import JobKind
+from pilotage.model.values.paths import COPIES
+from pilotage.store.database.columns import Id, index_later, metadata, partial_index, text_column
+
+files = Table(
+    "files",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("checksum", String, nullable=False),
+    Column("task", Id),
+    Column("job", Id),
+)
+
+replicas = Table(
+    "replicas",
+    metadata,
+    Column("file", String, ForeignKey("files.name"), primary_key=True),
+    Column("storage", String, primary_key=True),
+    text_column("path"),
+    Column("since", Double),
+)
+
+_f = files.c
+
+# PostgreSQL's own order may be that of a language, in which a prefix is no range. Written as an operator
+# class: an expression could not be compared with what the database says of the index.
+index_later(
+    lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
+        dialect="postgresql"
+    )
+)
+partial_index("files_by_task", _f.task, _f.name, where=_f.task.is_not(None))
+_r = replicas.c
+
+# Written out, so that the query's condition is that of the index, word for word.
+_START: ColumnElement[int] = literal_column("1")
+_LENGTH: ColumnElement[int] = literal_column(str(len(COPIES) + 1))
+_FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
+IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
+"""The condition of copies that Pilotage made: originals of other catalogues may have paths of their own."""
+
+partial_index("replicas_copies", _r.since, _r.file, where=IS_COPY)
+partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaView:
+    """A copy, and the URL where it lies."""
+
+    storage: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """A file that a job made."""
+
+    name: str
+    file: str
+    size: int
+    checksum: str
+    job: int
+    kind: JobKind
+    replicas: tuple[ReplicaView, ...]
+
+
+_CORRECT = (
+    update(files)
+    .where(
+        _f.name == bindparam("of"),
+        _f.job.is_(None),
+        _f.size == bindparam("former_size"),
+        _f.checksum == bindparam("former_checksum"),
+    )
+    .values(size=bindparam("to_size"), checksum=bindparam("to_checksum"))
+)
+_FORGET = delete(replicas).where(_r.file == bindparam("of"))
+
+
+def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
+    """Give files their right descriptions, and forget the replicas that were known of the wrong ones."""
+    for one in found:
+        values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
+        former = {"former_size": one.former_size, "former_checksum": one.former_checksum}
+        if connection.execute(_CORRECT, values | former).rowcount:
+            connection.execute(_FORGET, {"of": one.name})

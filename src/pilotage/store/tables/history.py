@@ -1,0 +1,206 @@
+"""The history of a record: an entry for every change of its state, in a column of its row, oldest first.
+
+An entry is a line: the number of its meaning (what happened, why, by whom: :data:`meanings`), when (ms since
+1970 UTC, in base 36), the attempt where it was not the first, and the pilot or the decision behind it. So the
+life of a job takes a hundred bytes and no row beside its own.
+"""
+
+import string
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import Column, Connection, Index, String, Table, select
+
+from pilotage.model.records.states import STATES, Kind, State
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import Id, metadata, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
+
+meanings = Table(
+    "meanings",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),
+    text_column("source"),
+    Column("target", String, nullable=False),
+    text_column("cause"),
+    text_column("actor"),
+    Index("meanings_once", "kind", "source", "target", "cause", "actor", unique=True),
+)
+
+LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
+"""Characters that are kept: what is longer does not fit into PostgreSQL's index."""
+
+KNOWN_MEANINGS = 20_000
+"""Meanings that a process remembers; past that it begins anew."""
+
+LEFT_OUT = "(much before this is not kept) "
+"""Begins the cause of the first transition after those that a long history has lost."""
+
+_PILOT = "pilot:"
+_DIGITS = string.digits + string.ascii_lowercase
+_m = meanings.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """One transition: when, why, by whom; ``attempt`` is the one before the transition."""
+
+    time: float
+    source: State | None
+    target: State
+    cause: str
+    actor: str
+    attempt: int
+
+
+class Meaning(NamedTuple):
+    """The meaning of a transition: its states (no source: the record came into being), why, and by whom.
+
+    The actor of what pilots do is the same for all; which it was stands in the entry.
+    """
+
+    kind: Kind
+    source: str
+    target: str
+    cause: str
+    actor: str
+
+    @classmethod
+    def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "Meaning":
+        """The meaning of a transition as it is kept."""
+        by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
+        return cls(kind, str(source or ""), str(target), cause[:LONGEST_CAUSE], by)
+
+
+class Meanings:
+    """Numbers of meanings. They never change, so each is looked up once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[Meaning, int] = {}
+        self._lock = threading.Lock()
+
+    def numbers(self, wanted: Iterable[Meaning]) -> Mapping[Meaning, int]:
+        """The numbers of these meanings; new ones get theirs in a transaction of their own."""
+        asked = dict.fromkeys(wanted)
+        with self._lock:
+            found = {meaning: self._known[meaning] for meaning in asked if meaning in self._known}
+        missing = [meaning for meaning in asked if meaning not in found]
+        if missing:
+            # Of its own, so that the commit which needs it never holds the row that others wait for.
+            made = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
+            found |= {meaning: made[meaning] for meaning in missing}
+            with self._lock:
+                if len(self._known) > KNOWN_MEANINGS:
+                    self._known.clear()
+                self._known |= found
+        return found
+
+
+def _numbered(connection: Connection, missing: list[Meaning]) -> dict[Meaning, int]:
+    """Number what has none yet; where another process does so at the same time, its number stands."""
+    bulk.insert(connection, meanings, Meaning._fields, missing, once=True)
+    causes = list(dict.fromkeys(meaning.cause for meaning in missing))
+    query = select(_m.id, *(_m[name] for name in Meaning._fields)).where(among(_m.cause, "causes"))
+    return {Meaning(*words): id_ for id_, *words in connection.execute(query, {"causes": causes})}
+
+
+class Entries:
+    """The entries of one commit."""
+
+    def __init__(self, numbers: Mapping[Meaning, int], time: float, actor: str) -> None:
+        self._numbers = numbers
+        self._time = time
+        self._actor = actor
+        self._known: dict[tuple[object, ...], Callable[[int], str]] = {}
+
+    def entry(
+        self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None = None
+    ) -> Callable[[int], str]:
+        """The entry of a transition, given the attempt before it."""
+        key = (kind, source, target, cause, decision)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._entry(kind, source, target, cause, decision)
+        return found
+
+    def _entry(
+        self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None
+    ) -> Callable[[int], str]:
+        number = self._numbers[Meaning.of(kind, source, target, cause, self._actor)]
+        first = entry(number, self._time, self._actor, decision)
+
+        def of(attempt: int) -> str:
+            return first if attempt == 1 else entry(number, self._time, self._actor, decision, attempt)
+
+        return of
+
+
+def entry(meaning: int, time: float, actor: str, decision: int | None = None, attempt: int = 1) -> str:
+    """One line of a history."""
+    parts = [str(meaning), _base36(round(time * 1000))]
+    parts += [f"a{attempt}"] if attempt != 1 else []
+    parts += [f"p{pilot}"] if (pilot := _pilot_of(actor)) else []
+    parts += [f"d{decision}"] if decision is not None else []
+    return " ".join(parts) + "\n"
+
+
+def events(connection: Connection, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
+    """The transitions of each of these histories."""
+    read = [_entries(history) for history in histories]
+    numbers = {int(words[0]) for entries in read for words in entries}
+    query = select(_m.id, *(_m[name] for name in Meaning._fields)).where(among(_m.id, "ids"))
+    found = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
+    known = {id_: Meaning(*words) for id_, *words in found}
+    return [tuple(_event(words, known[int(words[0])]) for words in entries) for entries in read]
+
+
+def decisions_of(history: str) -> list[int]:
+    """The numbers of the decisions that moved a record, oldest first."""
+    return [int(word[1:]) for words in _entries(history) for word in words[2:] if word[0] == "d"]
+
+
+def _event(words: list[str], meaning: Meaning) -> EventView:
+    rest = {word[0]: word[1:] for word in words[2:]}
+    states = STATES[meaning.kind]
+    return EventView(
+        time=int(words[1], 36) / 1000,
+        source=states(meaning.source) if meaning.source else None,
+        target=states(meaning.target),
+        cause=(LEFT_OUT if bulk.GAP in rest else "") + meaning.cause,
+        actor=meaning.actor + rest.get("p", ""),
+        attempt=int(rest.get("a", 1)),
+    )
+
+
+def _entries(history: str) -> list[list[str]]:
+    """The words of each entry; the one after the middle that was left out says so by another word."""
+    entries: list[list[str]] = []
+    gap: list[str] = []
+    for line in history.splitlines():
+        if bulk.GAP in line:
+            gap = [bulk.GAP]
+        else:
+            entries.append(line.split(" ") + gap)
+            gap = []
+    return entries
+
+
+def _pilot_of(actor: str) -> str:
+    number = actor.removeprefix(_PILOT)
+    return number if number != actor and number.isdecimal() else ""
+
+
+# What one commit moves has one time.
+@lru_cache(maxsize=64)
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

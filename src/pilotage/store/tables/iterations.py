@@ -1,0 +1,47 @@
+"""Iterations of steps that take one in a period, however many processes decide (P2)."""
+
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, insert, select, update
+
+from pilotage.model.documents.decision import Begin
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.sets import raw_rows
+
+iterations = Table(
+    "iterations",
+    metadata,
+    Column("step", String, primary_key=True),
+    Column("time", Double, nullable=False),
+)
+
+_i = iterations.c
+_LAST = select(_i.time).where(_i.step == bindparam("step"))
+_FIRST = insert(iterations)
+_NEXT = update(iterations).where(_i.step == bindparam("of")).values(time=bindparam("began"))
+
+
+def last(connection: Connection, step: str) -> float | None:
+    """The beginning of a step's last iteration, in s since 1970 UTC; None if there was none."""
+    rows = raw_rows(connection, _LAST, step=step)
+    return rows[0][0] if rows else None
+
+
+def begin(connection: Connection, asked: Begin, time: float) -> bool:
+    """Begin an iteration; False where another one has begun since the decision was made."""
+    if last(connection, asked.step) != asked.last:
+        return False
+    if asked.last is None:
+        connection.execute(_FIRST, {"step": asked.step, "time": time})
+    else:
+        connection.execute(_NEXT, {"of": asked.step, "began": time})
+    return True
+
+
+def note(connection: Connection, step: str, time: float) -> None:
+    """Write that something happened, whatever was written before."""
+    if not connection.execute(_NEXT, {"of": step, "began": time}).rowcount:
+        connection.execute(_FIRST, {"step": step, "time": time})
+
+
+def end(connection: Connection, step: str, began: float) -> None:
+    """Forget an iteration that began at this time, unless another one has begun since."""
+    connection.execute(delete(iterations).where(_i.step == step, _i.time == began))

@@ -1,0 +1,104 @@
+"""Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B26 and E2."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select
+
+from pilotage.model.documents.decision import Touch
+from pilotage.model.records.states import JobState, Kind, PilotState, State
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.database.upserts import replaced, upsert
+
+queue_reports = Table(
+    "queue_reports",
+    metadata,
+    Column("queue", String, primary_key=True),
+    Column("last_pilot", Double),
+    Column("last_start", Double),
+    Column("mean_run", Double),
+)
+
+_COLUMNS = ("last_pilot", "last_start")
+
+REPORTED_AFTER = 10.0
+"""Seconds before a queue's last call or start is written down again: B9 and B26 look at hours."""
+
+_q = queue_reports.c
+_LATELY = {
+    column: select(_q.queue).where(among(_q.queue, "queues"), _q[column] > bindparam("time"))
+    for column in _COLUMNS
+}
+_SEEN = {
+    column: upsert(
+        queue_reports,
+        ["queue"],
+        ["queue", column],
+        replaced([column]),
+        where=f"coalesce(queue_reports.{column}, 0) < excluded.{column}",
+    )
+    for column in _COLUMNS
+}
+
+NEWEST = 0.05
+"""Part of a queue's mean that the newest job counts."""
+
+_MEASURED = upsert(
+    queue_reports,
+    ["queue"],
+    ["queue", "mean_run"],
+    {"mean_run": "coalesce(queue_reports.mean_run, :first) * :left + :new"},
+)
+
+
+def _moved(values: Sequence[float]) -> dict[str, float]:
+    """Return the parameters by which a mean moves, as if each value had come alone."""
+    first, left, new = values[0], (1 - NEWEST) ** len(values), 0.0
+    for value in values:
+        new = new * (1 - NEWEST) + value * NEWEST
+    return {"first": first, "left": left, "new": new, "mean_run": first * left + new}
+
+
+class LastSeen:
+    """Gathers what one commit tells of queues; written once at its end."""
+
+    def __init__(self, connection: Connection, time: float) -> None:
+        self._connection = connection
+        self._time = time
+        self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
+        self._runs: defaultdict[str, list[float]] = defaultdict(list)
+
+    def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
+        """Note a move: a job that runs has started, a pilot that runs has called."""
+        if (kind, target) == ("job", JobState.RUNNING):
+            self._queues["last_start"].add(record["queue"])
+        if (kind, target) == ("pilot", PilotState.RUNNING):
+            self._queues["last_pilot"].add(record["queue"])
+
+    def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
+        """Note how long a job of a queue ran; the time of a failed one says nothing of others."""
+        if (run := changes.get("wall_seconds")) and not changes.get("error"):
+            self._runs[queue].append(run)
+
+    def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
+        """Note a pilot's heartbeat, which is a call."""
+        if touch.kind == "pilot" and "heartbeat" in touch.changes:
+            self._queues["last_pilot"].add(record["queue"])
+
+    def write(self) -> None:
+        """Replace earlier times by this commit's, and let its runs into the means."""
+        if self._runs:
+            rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
+            self._connection.execute(_MEASURED, rows)
+        for column, queues in self._queues.items():
+            # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
+            lately = self._lately(column, queues) if queues else set()
+            rows = [{"queue": queue, column: self._time} for queue in sorted(queues - lately)]
+            if rows:
+                self._connection.execute(_SEEN[column], rows)
+
+    def _lately(self, column: str, queues: set[str]) -> set[str]:
+        values = {"queues": sorted(queues), "time": self._time - REPORTED_AFTER}
+        return {queue for (queue,) in raw_rows(self._connection, _LATELY[column], **values)}

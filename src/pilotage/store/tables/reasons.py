@@ -1,0 +1,234 @@
+"""The stored form of reasons: a version, then packed numbers behind a header that says what they are.
+
+    document = version, zlib(length of header (4 bytes), header (JSON), arrays)
+
+Arrays stand in the order in which the header names them, little-endian, each named by its type and length.
+What the choices of a commit share is a document of its own: names, labels, columns, and refusals that several
+of them have, which choices name by number. A version that this program does not know is refused. See decision
+19.
+"""
+
+import json
+import struct
+import sys
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from pilotage.model.documents.decision import Asked, Label, Ordering
+from pilotage.model.documents.reasons import (
+    Facts,
+    Given,
+    PackedCandidates,
+    PackedChoice,
+    PackedRefusal,
+    Shared,
+    Values,
+)
+
+VERSION = 1
+FAST = 1
+"""Level of compression: higher ones take twice as long for a tenth less."""
+
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
+_ASKED = ("field", "value", "fixed", "each", "factor", "least", "instead")
+_LABEL = ("rule", "name", "mend", "unit", "lifted_by")
+_ORDERING = ("rule", "name", "keys", "unit")
+_asked, _label, _ordering = attrgetter(*_ASKED), attrgetter(*_LABEL), attrgetter(*_ORDERING)
+
+
+class _Writer:
+    """Arrays and bytes of one document, in order."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def array(self, values: "array[Any]") -> list[Any]:
+        """Add an array; returns its type and length."""
+        if sys.byteorder == "big":
+            values = array(values.typecode, values)
+            values.byteswap()
+        self._parts.append(values.tobytes())
+        return [values.typecode, len(values)]
+
+    def raw(self, values: bytes) -> int:
+        """Add bytes; returns how many."""
+        self._parts.append(values)
+        return len(values)
+
+    def given(self, values: Given) -> Any:
+        """A plain value, or an object that says where the values are."""
+        if isinstance(values, Shared):
+            return {"column": values.column}
+        if isinstance(values, array):
+            return {"array": self.array(values)}
+        return {"list": values} if isinstance(values, tuple) else values
+
+    def document(self, header: list[Any]) -> bytes:
+        """All of it behind its header."""
+        text = _as_json(header).encode()
+        payload = b"".join((struct.pack("<I", len(text)), text, *self._parts))
+        return bytes([VERSION]) + zlib.compress(payload, FAST)
+
+
+class _FactsReader:
+    """The reverse: what was written, in the same order."""
+
+    def __init__(self, document: bytes) -> None:
+        if document[0] != VERSION:
+            raise ValueError(f"reasons of version {document[0]} are stored, this program knows {VERSION}")
+        self._payload = zlib.decompress(memoryview(document)[1:])
+        (length,) = struct.unpack_from("<I", self._payload)
+        self._place = 4 + length
+        self.header: list[Any] = json.loads(self._payload[4 : self._place])
+
+    def array(self, kind: list[Any]) -> "array[Any]":
+        """The next array."""
+        values: array[Any] = array(kind[0])
+        values.frombytes(self.raw(values.itemsize * kind[1]))
+        if sys.byteorder == "big":
+            values.byteswap()
+        return values
+
+    def raw(self, number: int) -> bytes:
+        """The next bytes."""
+        self._place += number
+        return self._payload[self._place - number : self._place]
+
+    def given(self, value: Any) -> Given:
+        """Read the values that a header describes."""
+        if not isinstance(value, dict):
+            return value  # type: ignore[no-any-return]
+        if "column" in value:
+            return Shared(value["column"])
+        return self.array(value["array"]) if "array" in value else tuple(value["list"])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """Facts, and the refusals that choices name by number."""
+
+    facts: Facts
+    refusals: Sequence[PackedRefusal]
+
+
+def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
+    """The document of what the choices share, and that of each of them."""
+    # By identity: what is shared is one object, and comparing all the others would cost much more.
+    seen = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
+    known = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
+    shared = {key: number for number, key in enumerate(key for key, times in seen.items() if times > 1)}
+    out = _Writer()
+    header = [
+        list(facts.queues),
+        [_label(label) for label in facts.labels],
+        [out.given(column if isinstance(column, array) else tuple(column)) for column in facts.columns],
+        _refusals(out, [known[key] for key in shared], {}),
+    ]
+    own = [_choice(choice, shared) for choice in choices]
+    return out.document(header), own
+
+
+def facts_of(document: bytes) -> StoredFacts:
+    """Read the facts that choices share from their document."""
+    read = _FactsReader(document)
+    queues, labels, columns, refusals = read.header
+    facts = Facts(
+        queues=queues,
+        labels=tuple(Label(**dict(zip(_LABEL, words, strict=True))) for words in labels),
+        columns=tuple(_column(read, column) for column in columns),
+    )
+    return StoredFacts(facts, _refusals_of(read, refusals, ()))
+
+
+def _column(read: _FactsReader, column: Any) -> Values:
+    return read.given(column)  # type: ignore[return-value]
+
+
+def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
+    out, found = _Writer(), choice.candidates
+    ordering = found.ordering
+    header = [
+        choice.task,
+        choice.job_kind,
+        choice.placed,
+        choice.considered,
+        choice.left,
+        out.array(array("q", choice.jobs)),
+        [
+            out.array(found.queues),
+            None if found.weights is None else out.array(found.weights),
+            [[rule, out.array(values)] for rule, values in found.factors.items()],
+            out.array(found.room),
+            found.most,
+            None if ordering is None else _ordering(ordering),
+        ],
+        _refusals(out, choice.refusals, shared),
+        _refusals(out, choice.waived, shared),
+    ]
+    return out.document(header)
+
+
+def choice_of(document: bytes, known: StoredFacts) -> PackedChoice:
+    """A choice from its document and the facts that it points at."""
+    read = _FactsReader(document)
+    task, kind, placed, considered, left, jobs, candidates, refusals, waived = read.header
+    return PackedChoice(
+        task=task,
+        job_kind=kind,
+        placed=placed,
+        considered=considered,
+        left=left,
+        jobs=tuple(read.array(jobs)),
+        candidates=_candidates(read, *candidates),
+        refusals=_refusals_of(read, refusals, known.refusals),
+        waived=_refusals_of(read, waived, known.refusals),
+    )
+
+
+def _candidates(
+    read: _FactsReader, queues: Any, weights: Any, factors: Any, room: Any, most: int, ordering: Any
+) -> PackedCandidates:
+    rule_name_keys = None if ordering is None else dict(zip(_ORDERING, ordering, strict=True))
+    return PackedCandidates(
+        queues=read.array(queues),
+        weights=None if weights is None else read.array(weights),
+        factors={rule: read.array(values) for rule, values in factors},
+        room=read.array(room),
+        most=most,
+        ordering=None
+        if rule_name_keys is None
+        else Ordering(**rule_name_keys | {"keys": tuple(rule_name_keys["keys"])}),
+    )
+
+
+def _refusals(out: _Writer, refusals: Iterable[PackedRefusal], shared: Mapping[int, int]) -> list[Any]:
+    """Write refusals, each by its number among the shared ones, or whole."""
+    return [shared[id(item)] if id(item) in shared else _refusal(out, item) for item in refusals]
+
+
+def _refusal(out: _Writer, item: PackedRefusal) -> list[Any]:
+    asked = [_asked(field) for field in item.asked]
+    return [item.label, out.raw(item.queues), out.given(item.need), out.given(item.have), asked]
+
+
+def _refusals_of(
+    read: _FactsReader, refusals: Iterable[Any], shared: Sequence[PackedRefusal]
+) -> tuple[PackedRefusal, ...]:
+    return tuple(shared[item] if isinstance(item, int) else _refusal_of(read, *item) for item in refusals)
+
+
+def _refusal_of(
+    read: _FactsReader, label: int, queues: int, need: Any, have: Any, asked: Any
+) -> PackedRefusal:
+    return PackedRefusal(
+        label=label,
+        queues=read.raw(queues),
+        need=read.given(need),
+        have=read.given(have),
+        asked=tuple(Asked(**dict(zip(_ASKED, values, strict=True))) for values in asked),
+    )

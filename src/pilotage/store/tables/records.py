@@ -1,0 +1,49 @@
+"""The tables of the records that have states, by kind; importing this module makes every table known."""
+
+import threading
+
+from sqlalchemy import MetaData, Table
+
+from pilotage.model.records.states import Kind
+from pilotage.store.database.columns import LATER, metadata
+
+from . import counters, decisions, federations, files, history, last_seen, logs, numbers, set_aside, tokens
+from .jobs import jobs
+from .pilots import pilots
+from .publications import publications
+from .tasks import tasks
+from .transfers import transfers
+
+__all__ = [
+    "RECORDS",
+    "counters",
+    "decisions",
+    "federations",
+    "files",
+    "history",
+    "last_seen",
+    "logs",
+    "numbers",
+    "set_aside",
+    "tokens",
+    "with_all_indexes",
+]
+
+RECORDS: dict[Kind, Table] = {
+    "task": tasks,
+    "job": jobs,
+    "transfer": transfers,
+    "pilot": pilots,
+    "publication": publications,
+}
+
+
+_MAKING = threading.Lock()
+
+
+def with_all_indexes() -> MetaData:
+    """The tables of a store with all their indexes, for whoever makes them or compares them."""
+    with _MAKING:
+        while left := metadata.info[LATER]:
+            left.pop(0)()
+    return metadata

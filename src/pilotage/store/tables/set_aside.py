@@ -1,0 +1,88 @@
+"""What steps have set aside because their policies fail at it: table, writing, reading, removal."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+
+from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, select
+
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import raw_rows
+
+set_aside = Table(
+    "set_aside",
+    metadata,
+    Column("step", String, primary_key=True),
+    Column("subject", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("error", String, nullable=False),
+    Column("among", Integer, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("retry_at", Double, nullable=False),
+)
+
+_s = set_aside.c
+_ALL = select(set_aside).order_by(_s.since, _s.step, _s.subject, _s.name)
+_NAMED = select(set_aside).where(_s.subject == bindparam("subject"), _s.name == bindparam("name"))
+_FORGET = delete(set_aside).where(
+    _s.step == bindparam("its_step"),
+    _s.subject == bindparam("its_subject"),
+    _s.name == bindparam("its_name"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsideRecord:
+    """A task, queue or other ``subject`` that a step leaves out, and the error at which its policy failed.
+
+    ``among`` counts those from which it could not be told, ``times`` how often it failed since then, in s
+    since 1970 UTC like ``retry_at``.
+    """
+
+    step: str
+    subject: str
+    name: str
+    error: str
+    among: int
+    since: float
+    times: int
+    retry_at: float
+
+
+_COLUMNS = tuple(field.name for field in fields(SetAsideRecord))
+
+
+class SetAsideRecords:
+    """Keeps what is set aside, for people and for whoever starts next."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def everything(self) -> tuple[SetAsideRecord, ...]:
+        """Read all of it, what was set aside first at the beginning."""
+        return self._database.read(lambda connection: _records(raw_rows(connection, _ALL)))
+
+    def of(self, subject: str, name: str) -> tuple[SetAsideRecord, ...]:
+        """The steps that have set something aside."""
+        return self._database.read(
+            lambda connection: _records(raw_rows(connection, _NAMED, subject=subject, name=name))
+        )
+
+    def replace(self, gone: Iterable[SetAsideRecord], new: Sequence[SetAsideRecord]) -> None:
+        """Forget some of it and write others, in place of those of the same names."""
+        keys = [
+            {"its_step": one.step, "its_subject": one.subject, "its_name": one.name} for one in (*gone, *new)
+        ]
+
+        def write(connection: Connection) -> None:
+            if keys:
+                connection.execute(_FORGET, keys)
+            bulk.insert(connection, set_aside, _COLUMNS, [astuple(one) for one in new], once=True)
+
+        self._database.write(write)
+
+
+def _records(rows: Iterable[Sequence[object]]) -> tuple[SetAsideRecord, ...]:
+    return tuple(SetAsideRecord(**dict(zip(_COLUMNS, row, strict=True))) for row in rows)  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""Task queues (P1): activated jobs by queue, requirements and priority, kept by the commit.
+
+``activations`` counts, for each queue, the commits that activated jobs there: as long as its number stands,
+a task queue that was read has no more jobs and no higher priority than then.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Integer,
+    String,
+    Table,
+    TableClause,
+    column,
+    func,
+    select,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from pilotage.model.records.states import JobState
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import metadata
+
+LINE_COLUMNS = ("queue", "requirements", "priority")
+"""The columns of a job that say where it stands in line."""
+
+task_queues = Table(
+    "task_queues",
+    metadata,
+    Column("queue", String, primary_key=True),
+    Column("requirements", String, primary_key=True),
+    Column("priority", Integer, primary_key=True, autoincrement=False),
+    Column("jobs", Integer, nullable=False),
+)
+
+activations = Table(
+    "activations",
+    metadata,
+    Column("queue", String, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)
+
+
+class TaskQueueLines(TableClause):
+    """The task queues as they stand, with the jobs that left and are still to be subtracted."""
+
+    inherit_cache = True
+
+
+lines = TaskQueueLines("lines", *(column(name, of.type) for name, of in task_queues.c.items()))
+
+_BOTH = f"""(
+SELECT queue, requirements, priority, jobs FROM task_queues
+UNION ALL SELECT queue, requirements, priority, -count FROM job_deltas WHERE source = '{JobState.ACTIVATED}'
+) AS lines"""
+
+
+@compiles(TaskQueueLines, "postgresql")
+def _both(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+    return _BOTH if asfrom else "lines"
+
+
+@compiles(TaskQueueLines, "sqlite")
+def _alone(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+    return "task_queues AS lines" if asfrom else "lines"
+
+
+LEVELS = (
+    select(lines.c.queue, lines.c.requirements, lines.c.priority, func.sum(lines.c.jobs).label("jobs"))
+    .group_by(lines.c.queue, lines.c.requirements, lines.c.priority)
+    .having(func.sum(lines.c.jobs) > 0)
+)
+"""Activated jobs by queue, requirements and priority."""
+
+
+def write_lines(
+    connection: bulk.AnyConnection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
+) -> None:
+    """Add differences to task queues, and count the commit for the queues where jobs were activated."""
+    rows = [(*line, count) for line, count in lines.items() if count]
+    bulk.add(connection, task_queues, LINE_COLUMNS, "jobs", rows)
+    bulk.add(connection, activations, ("queue",), "number", [(queue, 1) for queue in activated])

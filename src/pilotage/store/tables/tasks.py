@@ -1,0 +1,190 @@
+"""Tasks: their table, their parsed specifications, and what people see of them."""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table, Text, select
+
+from pilotage.model.documents.serialization import from_json, from_stored
+from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.work import Measured, Task, TaskSpec
+from pilotage.model.values.identity import Identity
+from pilotage.store.database.columns import (
+    id_column,
+    is_state,
+    life_columns,
+    metadata,
+    owner_columns,
+    partial_index,
+    text_column,
+)
+from pilotage.store.database.sets import among
+
+log = logging.getLogger(__name__)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    id_column(),
+    text_column("name"),
+    text_column("share"),
+    Column("priority", Integer, nullable=False),
+    *owner_columns(),
+    *life_columns(),
+    Column("spec", Text, nullable=False),
+    Column("measured", Text),
+    Column("submission", String),
+    Column("planned_jobs", Integer, server_default="0", nullable=False),
+    Column("input_files", Integer, server_default="0", nullable=False),
+    text_column("history"),
+    Column("lease_end", Double),
+    text_column("datasets"),
+    Column("output_dataset", String),
+    Index("tasks_by_state", "state", "id"),
+    Index("tasks_by_owner", "vo", "owner", "id"),
+    Index("tasks_by_submission", "submission", unique=True),
+)
+
+_t = tasks.c
+
+is_live = is_state(tasks, *LIVE_TASKS)
+
+# What has ended only piles up, and no specification need be read to add up jobs. With the state, though the
+# condition says it: SQLite reads the row for whatever a query names and the index lacks.
+partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, where=is_live)
+
+partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
+
+partial_index("tasks_by_output_dataset", _t.output_dataset, where=_t.output_dataset.is_not(None))
+
+TASK_COLUMNS = (
+    *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
+    *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
+)
+_STATES = {str(state): state for state in TaskState}
+_SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A task, with the number of its jobs in each state."""
+
+    id: int
+    name: str
+    state: TaskState
+    owner: str
+    vo: str
+    share: str
+    priority: int
+    created: float
+    since: float
+    error: str
+    jobs: Mapping[JobState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetails(TaskView):
+    """A task, with what was asked for, and what its scouts needed once they have ended.
+
+    ``set_aside`` says which steps fail at it, ``throttled`` by which quotas jobs are, ``troubles`` why
+    nothing starts where its jobs wait for a pilot, ``datasets`` which versions its inputs are of,
+    ``published`` how far its outputs are registered where it wants them.
+    """
+
+    spec: TaskSpec
+    measured: Measured | None
+    datasets: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+    throttled: str = ""
+    set_aside: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+
+
+class SpecCache:
+    """Parsed task specifications by task: they never change, so they are read and checked once."""
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._known: OrderedDict[int, TaskSpec] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
+        """The specifications of these tasks, less those that cannot be read, which the log tells."""
+        found: dict[int, TaskSpec] = {}
+        missing: list[int] = []
+        with self._lock:
+            for id_ in ids:
+                if id_ in self._known:
+                    self._known.move_to_end(id_)
+                    found[id_] = self._known[id_]
+                else:
+                    missing.append(id_)
+        if missing:
+            read = _readable(dict(tuple(row) for row in connection.execute(_SPECS, {"ids": missing})))
+            found |= read
+            self._keep(read)
+        return found
+
+    def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
+        """The specifications of tasks whose texts are at hand; None where one is neither that nor known."""
+        with self._lock:
+            found = {id_: self._known[id_] for id_ in texts if id_ in self._known}
+        if len(found) == len(texts):
+            return found
+        missing = {id_: texts[id_] for id_ in texts.keys() - found.keys()}
+        read = _readable({id_: text for id_, text in missing.items() if text is not None})
+        self._keep(read)
+        return found | read if len(read) == len(missing) else None
+
+    def _keep(self, read: Mapping[int, TaskSpec]) -> None:
+        with self._lock:
+            self._known.update(read)
+            # The one that was not asked for the longest goes first.
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+
+
+def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
+    """The specifications that can be read: one that cannot keeps no other task from being read."""
+    read: dict[int, TaskSpec] = {}
+    for id_, text in texts.items():
+        try:
+            read[id_] = from_stored(TaskSpec, text)
+        except ValueError:
+            log.exception("task %d: its stored specification cannot be read, and the task is left out", id_)
+    return read
+
+
+def task(row: Sequence[Any], spec: TaskSpec) -> Task:
+    """Make a task of a row of :data:`TASK_COLUMNS`."""
+    id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt = row
+    return Task(
+        id=id_,
+        spec=spec,
+        owner=Identity(name=owner, vo=vo, group=group, vo_role=vo_role),
+        state=_STATES[state],
+        created=created,
+        since=since,
+        error=error,
+        measured=measurement(measured),
+        attempt=attempt,
+    )
+
+
+def measurement(text: str | None) -> Measured | None:
+    """Read what a task's scouts needed from its column; None while they were not measured."""
+    return None if text is None else from_json(Measured, text)
+
+
+_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
+TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
+
+
+def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
+    """The fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
+    values = {name: getattr(row, name) for name in _SHOWN}
+    return {**values, "state": TaskState(row.state), "jobs": jobs}

@@ -1,0 +1,191 @@
+"""Bearer tokens: shown once when made, kept as a hash, forgotten when they expire or their pilot ends."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
+
+from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.store.database.columns import Id, metadata, owner_columns
+from pilotage.store.database.engine import Database
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("hash", String, primary_key=True),
+    Column("role", String, nullable=False),
+    *owner_columns(),
+    Column("pilot", Id),
+    Column("created", Double, nullable=False),
+    Column("expires", Double),
+    Column("nonce", String),
+    Index("tokens_by_pilot", "pilot"),
+    Index("tokens_by_expiry", "expires"),
+)
+
+_t = tokens.c
+
+ID_LENGTH = 12
+"""Characters of a token's hash that name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonToken:
+    """A token that a person bears, without the token itself."""
+
+    id: str
+    """Names the token; of no use to anybody who would bear it."""
+    role: Role
+    """What it lets its bearer do."""
+    name: str
+    """Its bearer."""
+    vo: str
+    """The bearer's virtual organisation."""
+    group: str
+    """The bearer's group in the VO."""
+    vo_role: str
+    """The bearer's role in the VO."""
+    created: float
+    """When it was made, in s since 1970 UTC."""
+    expires: float | None
+    """When it ends, in s since 1970 UTC; null: never."""
+
+
+_FIND = 'SELECT role, owner, vo, "group", vo_role, pilot, expires FROM tokens WHERE hash = %(hash)s'
+
+
+class Tokens:
+    """Makes tokens and finds what they stand for.
+
+    ``clock`` tells the time, in s since 1970 UTC; ``new`` makes a text that nobody can guess.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float], new: Callable[[], str]) -> None:
+        self._database = database
+        self._clock = clock
+        self._new = new
+
+    def create(self, credential: Credential) -> str:
+        """Make a token for a credential; it cannot be shown again. Drops what has expired."""
+        return self.create_all([credential])[0]
+
+    def create_all(self, credentials: Sequence[Credential]) -> list[str]:
+        """Make a token for each of some credentials, in one transaction."""
+        made = [self._new() for _ in credentials]
+        now = self._clock()
+        rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
+
+        def write(connection: Connection) -> None:
+            # Here, where the table grows: nothing else needs to remember to clean it.
+            connection.execute(delete(tokens).where(_t.expires <= now))
+            if rows:
+                connection.execute(insert(tokens), rows)
+
+        self._database.write(write)
+        return made
+
+    def find(self, token: str) -> Credential | None:
+        """Find what a token stands for; None if it was never given out, was revoked, or has expired."""
+        found = self._database.look(_FIND, {"hash": _hash(token)})
+        if not found:
+            return None
+        role, owner, vo, group, vo_role, pilot, expires = found[0]
+        if expires is not None and expires <= self._clock():
+            return None
+        identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
+        return Credential(role=role, identity=identity, pilot=pilot, expires=expires)
+
+    def enrol(self, token: str, nonce: str, expires: float) -> str | None:
+        """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
+
+        It is done once for each pilot, however many such tokens it was sent. Whoever did it is answered the
+        same again, by the same nonce; None for everybody else, and for a token that is no enrolment's.
+        """
+        own = _derived(token, nonce)
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
+            if row is None or row.role not in ("enrolment", "enrolled"):
+                return False
+            mine = (_t.pilot == row.pilot, _t.role == "enrolment")
+            used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
+            if not connection.execute(used).rowcount:
+                again = select(_t.nonce).where(_t.hash == row.hash)
+                # In a time that tells nothing of where the two differ.
+                return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
+            named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
+            bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
+            connection.execute(insert(tokens), {**named, **bound})
+            return True
+
+        return own if self._database.write(write) else None
+
+    def renew(self, pilot: int, expires: float) -> None:
+        """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
+        own = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
+        self._database.write(
+            lambda connection: connection.execute(update(tokens).where(*own).values(expires=expires))
+        )
+
+    def people(self) -> list[PersonToken]:
+        """List the tokens of people that have not expired, newest first."""
+        query = select(tokens).where(_t.pilot.is_(None)).order_by(_t.created.desc(), _t.hash)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        now = self._clock()
+        return [_person(row) for row in rows if row.expires is None or row.expires > now]
+
+    def revoke(self, name: str) -> PersonToken | None:
+        """Make the token of a person stand for nothing; None if no id begins so, or those of several do."""
+        query = select(tokens).where(_t.pilot.is_(None))
+
+        def write(connection: Connection) -> PersonToken | None:
+            rows = [row for row in connection.execute(query) if row.hash.startswith(name)]
+            if len(rows) != 1:
+                return None
+            connection.execute(delete(tokens).where(_t.hash == rows[0].hash))
+            return _person(rows[0])
+
+        return self._database.write(write)
+
+
+def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
+    owner = credential.identity
+    return {
+        "hash": _hash(token),
+        "role": credential.role,
+        "owner": owner.name,
+        "vo": owner.vo,
+        "group": owner.group,
+        "vo_role": owner.vo_role,
+        "pilot": credential.pilot,
+        "created": now,
+        "expires": credential.expires,
+    }
+
+
+def _person(row: Any) -> PersonToken:
+    return PersonToken(
+        id=row.hash[:ID_LENGTH],
+        role=row.role,
+        name=row.owner,
+        vo=row.vo,
+        group=row.group,
+        vo_role=row.vo_role,
+        created=row.created,
+        expires=row.expires,
+    )
+
+
+def _derived(token: str, nonce: str) -> str:
+    """A pilot's own token: only who has both parts knows it, and neither is stored."""
+    made = hmac.digest(token.encode(), nonce.encode(), "sha256")
+    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
+def _hash(token: str) -> str:
+    # Neither salt nor a slow hash: tokens are long and random, so that no table or dictionary holds them.
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""The condition of queues, read for people who ask why nothing starts there."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import and_, bindparam, func, select
+
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.storage_rests import storage_rests
+from pilotage.model.records.storage_spaces import free_spaces
+from pilotage.model.records.work import Pilot
+from pilotage.model.rules.black_holes import rests
+from pilotage.model.rules.failing_pilots import after_failures
+from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables import failures
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.federations import InForce
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.last_seen import queue_reports
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.worlds.broker_facts import LATELY
+from pilotage.store.worlds.reader import RecordReader
+
+MOST_ERRORS = 3
+"""Pilots whose errors are told, the newest."""
+
+_c, _p, _q, _j = counts.c, pilots.c, queue_reports.c, jobs.c
+
+_COUNTED = (
+    select(_c.counter, _c.first, _c.state, func.sum(_c.count))
+    .where(_c.counter.in_([JOBS_BY_QUEUE, PILOTS_BY_QUEUE]), among(_c.first, "queues"))
+    .group_by(_c.counter, _c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
+)
+_SEEN = select(_q.queue, _q.last_pilot, _q.last_start).where(among(_q.queue, "queues"))
+_WAITING = (
+    select(_p.queue, func.min(_p.created))
+    .where(is_state(pilots, PilotState.SUBMITTED), among(_p.queue, "queues"))
+    .group_by(_p.queue)
+)
+_ERRORS = (
+    select(_p.state, _p.error, _p.heartbeat)
+    .where(
+        _p.queue == bindparam("queue"),
+        has_state(pilots, PilotState.FAILED, PilotState.RUNNING, PilotState.FINISHED),
+    )
+    .order_by(_p.id.desc())
+    .limit(MOST_ERRORS)
+)
+_LATELY = and_(_p.queue == bindparam("queue"), _p.since > bindparam("after"))
+_WAITING_JOBS = (
+    select(_j.queue, func.count())
+    .where(_j.task == bindparam("task"), is_state(jobs, JobState.ACTIVATED))
+    .group_by(_j.queue)
+    .order_by(func.count().desc(), _j.queue)
+)
+
+
+def of_queues(
+    reader: RecordReader, in_force: InForce, time: float, names: Iterable[str]
+) -> tuple[QueueCondition, ...]:
+    """The condition of queues by name, of those that the federation declares."""
+    federation, changed = in_force.federation, in_force.changed
+    wanted = set(names)
+    declared = [queue for queue in federation.queues if queue.name in wanted]
+    found = sorted(queue.name for queue in declared)
+    by_state: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for counter, name, state, count in reader.raw_rows(_COUNTED, queues=found):
+        by_state[counter, name][state] = int(count)
+    seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
+    waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
+    resting = rests(failures.of_places(reader, time), federation.guard)
+    storage_resting = storage_rests(reader.failed_deliveries(), federation.staging, time)
+    spaces = free_spaces(federation, reader.storage_spaces(), time)
+    storages = {storage.name: storage for storage in federation.storages}
+    return tuple(
+        QueueCondition(
+            time=time,
+            queue=queue,
+            storage=storages[queue.storage],
+            jobs={JobState(state): many for state, many in by_state[JOBS_BY_QUEUE, queue.name].items()},
+            pilots={PilotState(state): many for state, many in by_state[PILOTS_BY_QUEUE, queue.name].items()},
+            last_pilot=seen.get(queue.name, (None, None))[0],
+            last_start=seen.get(queue.name, (None, None))[1],
+            errors=(errors := _errors(reader, queue.name)),
+            tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
+            if errors
+            else None,
+            changed=changed.get(queue.name),
+            waiting_since=waiting.get(queue.name),
+            rests=tuple(rest for rest in resting if rest.queue == queue.name),
+            storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
+            space=spaces[queue.storage],
+        )
+        for queue in sorted(declared, key=lambda queue: queue.name)
+    )
+
+
+def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
+    """Queues at which jobs of a task wait for a pilot, most first."""
+    return [queue for queue, _ in reader.raw_rows(_WAITING_JOBS, task=task)]
+
+
+def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
+    """The errors of pilots that failed since one called home, newest first."""
+    found = []
+    for state, error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
+        if heartbeat is not None:
+            break
+        if state == str(PilotState.FAILED):
+            found.append(error or "no reason told")
+    return tuple(found)
+
+
+def _tried_at(
+    reader: RecordReader, queue: str, director: DirectorConstants, time: float, changed: float | None
+) -> float | None:
+    """When the first server of a queue is tried by one pilot again (P6); none where one does not rest."""
+    by_server: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
+        by_server[pilot.broker].append(pilot)
+    rests = (after_failures(own, director, changed).until for own in by_server.values())
+    return min(rests, default=0.0) or None

@@ -1,0 +1,78 @@
+"""Publications as people see them: those of a task by state, those of a file, and whose a dataset is."""
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from pilotage.model.records.publications import Publication, PublicationCount, PublishedDataset
+from pilotage.model.records.states import JobState, PublicationState
+from pilotage.model.records.work import File
+from pilotage.store.database.columns import has_state
+from pilotage.store.database.engine import Database
+from pilotage.store.tables.files import files
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.publications import PUBLICATION_COLUMNS, publication, publications
+from pilotage.store.tables.tasks import tasks
+
+_p, _t = publications.c, tasks.c
+_BY_STATE = (
+    select(_p.state, func.count(), func.max(_p.error), func.min(_p.wake_at))
+    .where(_p.task == bindparam("task"), _p.file != "")
+    .group_by(_p.state)
+)
+_OF_FILE = select(*PUBLICATION_COLUMNS).where(_p.file == bindparam("file")).order_by(_p.id)
+_CLOSING = select(*PUBLICATION_COLUMNS).where(_p.task == bindparam("task"), _p.file == "")
+_GATHERED = select(func.min(_t.id)).where(
+    _t.output_dataset == bindparam("dataset"), _t.output_dataset.is_not(None)
+)
+
+_f, _j = files.c, jobs.c
+_RESULTS = (
+    select(_f.name, _f.size, _f.checksum, _j.kind)
+    .join(jobs, _j.id == _f.job)
+    .where(_f.task == bindparam("task"), _f.task.is_not(None), has_state(jobs, JobState.FINISHED))
+    .order_by(_f.name)
+)
+
+
+class PublicationQueries:
+    """Reads publications, each answer as of one moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_task(self, task: int) -> PublishedDataset:
+        """Read how far the outputs of a task are registered."""
+
+        def read(connection: Connection) -> PublishedDataset:
+            rows = connection.execute(_BY_STATE, {"task": task}).all()
+            closing = connection.execute(_CLOSING, {"task": task}).first()
+            return PublishedDataset(
+                files={
+                    PublicationState(state): PublicationCount(files=count, error=error, wake_at=wake_at)
+                    for state, count, error, wake_at in rows
+                },
+                closing=publication(closing) if closing else None,
+            )
+
+        return self._database.read(read)
+
+    def results(self, task: int) -> list[File]:
+        """Read the outputs of a task's jobs that ended well; only the merge job's where there was one."""
+        rows = self._database.read(lambda connection: connection.execute(_RESULTS, {"task": task}).all())
+        merged = any(kind == "merge" for *_, kind in rows)
+        return [
+            File(name=name, size=size, checksum=checksum)
+            for name, size, checksum, kind in rows
+            if kind == "merge" or not merged
+        ]
+
+    def of_file(self, file: str) -> list[Publication]:
+        """Read the publications of a file, by its identifier."""
+        return self._database.read(
+            lambda connection: [publication(row) for row in connection.execute(_OF_FILE, {"file": file})]
+        )
+
+    def task_of(self, dataset: str) -> int | None:
+        """Read which task's outputs a dataset of another's catalogue gathers; None: no task's."""
+        return self._database.read(
+            lambda connection: connection.execute(_GATHERED, {"dataset": dataset}).scalar()
+        )

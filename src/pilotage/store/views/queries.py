@@ -1,0 +1,402 @@
+"""Answers for people: lists and single records, read as of one moment, newest first unless said otherwise.
+
+Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at
+most ``limit`` long.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from pilotage.model.documents.decision import DatedChoice
+from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
+from pilotage.model.records.spec import LiveWork
+from pilotage.model.records.states import (
+    AT_A_PILOT,
+    LIVE_PILOTS,
+    STATES,
+    JobState,
+    Kind,
+    PilotState,
+    TaskState,
+    TransferState,
+)
+from pilotage.model.records.work import File, JobKind, Pilot, Transfer
+from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import name_of
+from pilotage.store.commit.creation import conflicts
+from pilotage.store.commit.live_work import live_work
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.engine import Database
+from pilotage.store.database.errors import FileConflict, NoFederation
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.tables import failures
+from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables import pilots as pilot_rows
+from pilotage.store.tables import tasks as task_rows
+from pilotage.store.tables import transfers as transfer_rows
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.decisions import dated, decisions
+from pilotage.store.tables.federations import Federations
+from pilotage.store.tables.files import OutputView, ReplicaView
+from pilotage.store.tables.history import EventView, decisions_of, events
+from pilotage.store.tables.jobs import JOB_VIEW, JobDetails, JobView, jobs
+from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
+from pilotage.store.tables.records import RECORDS
+from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
+from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+from pilotage.store.worlds import borrowings
+from pilotage.store.worlds.live_pilots import LivePilots
+from pilotage.store.worlds.reader import RecordReader
+
+from . import conditions
+from .queues import QueueView, ShareView
+
+_t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
+
+_CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
+_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets)
+_COUNTS = (
+    select(_c.first, _c.state, func.sum(_c.count))
+    .group_by(_c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
+    .order_by(_c.first, _c.state)
+)
+_BY_SHARE = (
+    select(_c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_QUEUE)
+    .group_by(_c.second, _c.state)
+    .having(func.sum(_c.count) > 0)
+    .order_by(_c.second, _c.state)
+)
+
+_LIVE_PILOTS = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
+_PILOT = (
+    f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
+)
+
+Counts = dict[str, dict[Any, int]]
+_SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
+
+
+class Queries:
+    """Reads for the API and the command line. Nothing here changes anything."""
+
+    def __init__(
+        self, database: Database, federations: Federations, specs: SpecCache, live: LivePilots
+    ) -> None:
+        self._database = database
+        self._federations = federations
+        self._specs = specs
+        self._live = live
+
+    def tasks(
+        self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
+    ) -> list[TaskView]:
+        """Tasks of an owner, by name and VO, or of everybody; ``before`` leaves out ids from there on."""
+        query = TASK_VIEW.order_by(_t.id.desc()).limit(limit)
+        query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
+        query = query if state is None else query.where(is_state(tasks, state))
+        query = query if before is None else query.where(_t.id < before)
+
+        def read(connection: Connection) -> list[TaskView]:
+            found = connection.execute(query).all()
+            counts = _counts(connection, "job", JOBS_BY_TASK, [str(row.id) for row in found])
+            return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
+
+        return self._database.read(read)
+
+    def live_work(self, vo: str) -> dict[str, LiveWork]:
+        """Tasks of a VO that have not ended, and their jobs and input files, by owner."""
+        return self._database.read(lambda connection: live_work(connection, vo))
+
+    def refuse_conflicts(self, given: Sequence[File]) -> None:
+        """Raise FileConflict where one of the files is known with another size or checksum."""
+        for conflict in self.conflicts(given).values():
+            raise conflict
+
+    def conflicts(self, given: Sequence[File]) -> dict[int, FileConflict]:
+        """Find the files, by their places, that are known with another size or checksum."""
+        return self._database.read(lambda connection: dict(conflicts(connection, given)))
+
+    def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
+        """Index, id and name of the tasks that a request of at most so many created; it has a name."""
+        names = [f"{submission}:{index}" for index in range(most)]
+        rows = self._database.read(lambda connection: connection.execute(_SUBMITTED, {"names": names}).all())
+        return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
+
+    def task(self, task: int) -> TaskDetails | None:
+        """One task, with what was asked for and what was measured."""
+
+        def read(connection: Connection) -> TaskDetails | None:
+            row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
+            if row is None:
+                return None
+            counts = _counts(connection, "job", JOBS_BY_TASK, [str(task)])
+            return TaskDetails(
+                **task_rows.shown(row, counts.get(str(row.id), {})),
+                spec=self._specs.of(connection, [task])[task],
+                measured=task_rows.measurement(row.measured),
+                datasets=tuple(row.datasets.split()),
+            )
+
+        return self._database.read(read)
+
+    def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
+        """A task's jobs by id; ``after`` leaves out ids up to there."""
+        query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
+        query = query if state is None else query.where(is_state(jobs, state))
+
+        def read(connection: Connection) -> list[JobView]:
+            sites = self._sites(connection)
+            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
+
+        return self._database.read(read)
+
+    def failed_jobs(self, task: int, limit: int) -> list[JobView]:
+        """A task's jobs that failed, or of which an attempt did, by id."""
+        query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
+        query = query.order_by(_j.id).limit(limit)
+
+        def read(connection: Connection) -> list[JobView]:
+            sites = self._sites(connection)
+            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
+
+        return self._database.read(read)
+
+    def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
+        """The condition of queues, of all or by name. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> tuple[QueueCondition, ...]:
+            declared = self._federations.in_force(connection)
+            wanted = (queue.name for queue in declared.federation.queues) if names is None else names
+            return conditions.of_queues(RecordReader(connection, self._specs), declared, time, wanted)
+
+        return self._database.read(read)
+
+    def where_jobs_wait(self, task: int) -> list[str]:
+        """Queues at which jobs of a task wait for a pilot, most first."""
+        return self._database.read(
+            lambda connection: conditions.where_jobs_wait(RecordReader(connection, self._specs), task)
+        )
+
+    def job(self, job: int) -> JobDetails | None:
+        """One job, with its history, and how attempts of it failed."""
+        query = JOB_VIEW.add_columns(_j.history).where(_j.id == job)
+
+        def read(connection: Connection) -> JobDetails | None:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            (happened,) = events(connection, [row.history])
+            shown = job_rows.shown(row, self._sites(connection))
+            return JobDetails(**shown, events=happened, failed_attempts=failures.of_job(connection, job))
+
+        return self._database.read(read)
+
+    def borrowings(self, job: int) -> tuple[list[Borrowing], list[str]]:
+        """Read by which queues' pilots attempts of a job were taken, and of a waiting one which could."""
+        return self._database.read(lambda one: (borrowings.of_job(one, job), borrowings.takers(one, job)))
+
+    def events(self, kind: Kind, record: int) -> list[EventView]:
+        """The history of any record, oldest first."""
+        table = RECORDS[kind].c
+        query = select(table.history).where(table.id == record)
+
+        def read(connection: Connection) -> list[EventView]:
+            found = events(connection, connection.execute(query).scalars())
+            return list(*found)
+
+        return self._database.read(read)
+
+    def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
+        """Read why a task's jobs went where they went, or nowhere."""
+        query = _CHOICES.where(_d.task == task).limit(limit)
+        return self._choices(query)
+
+    def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
+        """Read why a job went where it went, or nowhere, each time it was brokered."""
+        history = select(_j.history).where(_j.id == job)
+        query = _CHOICES.where(among(_d.id, "ids")).limit(limit)
+
+        def read(connection: Connection) -> list[DatedChoice]:
+            ids = decisions_of(connection.execute(history).scalar() or "")
+            return dated(connection, connection.execute(query, {"ids": ids}).all())
+
+        return self._database.read(read)
+
+    def outputs(self, task: int) -> list[OutputView]:
+        """The files that a task's jobs made, by name, and where they lie."""
+
+        def read(connection: Connection) -> list[OutputView]:
+            reader = RecordReader(connection, self._specs)
+            made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
+            kinds = _kinds(connection, task)
+            urls = self._urls(connection)
+            lying: dict[str, list[ReplicaView]] = defaultdict(list)
+            for replica in reader.replicas_of(made):
+                url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
+                lying[replica.file].append(ReplicaView(storage=replica.storage, url=url))
+            return [
+                OutputView(
+                    name=name_of(file.name),
+                    file=file.name,
+                    size=file.size,
+                    checksum=file.checksum,
+                    job=file.job,
+                    kind=kinds[file.job],
+                    replicas=tuple(lying[file.name]),
+                )
+                for file in made
+                if file.job is not None
+            ]
+
+        return self._database.read(read)
+
+    def payload_files(self, task: int, pilot: int) -> dict[str, str] | None:
+        """The payload files of a task, by name, if the pilot holds a job of it."""
+        holds = select(_j.id).where(_j.pilot == pilot, _j.task == task, is_state(jobs, *AT_A_PILOT)).limit(1)
+
+        def read(connection: Connection) -> dict[str, str] | None:
+            if connection.execute(holds).one_or_none() is None:
+                return None
+            return dict(self._specs.of(connection, [task])[task].payload_files)
+
+        return self._database.read(read)
+
+    def pilot(self, pilot: int) -> Pilot | None:
+        """One pilot."""
+        found = self._database.look(_PILOT, {"pilot": pilot})
+        return pilot_rows.pilot(found[0]) if found else None
+
+    def live_pilots(self, queue: str | None = None) -> list[Pilot]:
+        """The pilots that have not ended, of a queue or all."""
+        if queue is None:
+            return list(self._database.read(self._live.read))
+        return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
+
+    def requirements(self, job: int) -> str:
+        """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""
+        query = select(_j.requirements).where(_j.id == job)
+        return self._database.read(lambda connection: connection.execute(query).scalar() or "")
+
+    def jobs_of_pilot(self, pilot: int, limit: int) -> list[tuple[int, JobState]]:
+        """Jobs whose last pilot this one is, by id, and their states. Looks through all jobs."""
+        query = select(_j.id, _j.state).where(_j.pilot == pilot).order_by(_j.id).limit(limit)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [(row.id, JobState(row.state)) for row in rows]
+
+    def pilots(
+        self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False
+    ) -> list[Pilot]:
+        """Pilots in a state, or of a queue, or all; those in a state by when they came into it.
+
+        ``empty`` ones called home and ended without ever having had a job, or lack what they were sent for
+        (P12).
+        """
+        query = select(*PILOT_COLUMNS).limit(limit)
+        if empty:
+            called = pilots.c.heartbeat.is_not(None) & (pilots.c.matched == 0)
+            query = query.where(called & ~is_state(pilots, *LIVE_PILOTS) | (pilots.c.lacks != ""))
+        query = query if queue is None else query.where(pilots.c.queue == queue)
+        if state is None or queue is not None:
+            query = query.order_by(pilots.c.id.desc())
+        else:
+            query = query.order_by(pilots.c.since.desc(), pilots.c.id.desc())
+        return self._pilots(query if state is None else query.where(is_state(pilots, state)))
+
+    def transfers(self, state: TransferState | None, limit: int) -> list[Transfer]:
+        """Transfers in a state, by when they came into it, or all."""
+        query = select(*TRANSFER_COLUMNS).limit(limit)
+        if state is None:
+            query = query.order_by(transfers.c.id.desc())
+        else:
+            query = query.where(is_state(transfers, state))
+            query = query.order_by(transfers.c.since.desc(), transfers.c.id.desc())
+        return self._database.read(
+            lambda connection: [transfer_rows.transfer(row) for row in connection.execute(query)]
+        )
+
+    def queues(self) -> list[QueueView]:
+        """Every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> list[QueueView]:
+            waiting = _counts(connection, "job", JOBS_BY_QUEUE)
+            held = _counts(connection, "pilot", PILOTS_BY_QUEUE)
+            return [
+                QueueView(
+                    name=queue.name,
+                    site=queue.site,
+                    status=queue.status,
+                    cores=queue.cores,
+                    max_memory=queue.max_memory,
+                    max_walltime=queue.max_walltime,
+                    jobs=waiting.get(queue.name, {}),
+                    pilots=held.get(queue.name, {}),
+                )
+                for queue in sorted(self._federations.current(connection).queues, key=lambda q: q.name)
+            ]
+
+        return self._database.read(read)
+
+    def shares(self) -> list[ShareView]:
+        """Global shares, and the others that transfers have, by name. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> list[ShareView]:
+            declared = {share.name: share for share in self._federations.current(connection).shares}
+            working = _by_name("job", connection.execute(_BY_SHARE))
+            moving = _counts(connection, "transfer", TRANSFERS_BY_SHARE)
+            return [
+                ShareView(
+                    name=name,
+                    vo=declared[name].vo if name in declared else "",
+                    target=declared[name].target if name in declared else 0,
+                    jobs=working.get(name, {}),
+                    transfers=moving.get(name, {}),
+                )
+                for name in sorted({*declared, *working, *moving})
+            ]
+
+        return self._database.read(read)
+
+    def _pilots(self, query: Any) -> list[Pilot]:
+        return self._database.read(lambda one: [pilot_rows.pilot(row) for row in raw_rows(one, query)])
+
+    def _choices(self, query: Any) -> list[DatedChoice]:
+        return self._database.read(lambda connection: dated(connection, connection.execute(query).all()))
+
+    def _sites(self, connection: Connection) -> dict[str, str]:
+        try:
+            return {queue.name: queue.site for queue in self._federations.current(connection).queues}
+        except NoFederation:
+            return {}
+
+    def _urls(self, connection: Connection) -> dict[str, str]:
+        try:
+            return {storage.name: storage.url for storage in self._federations.current(connection).storages}
+        except NoFederation:
+            return {}
+
+
+def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:
+    made = select(_j.id, _j.kind).where(_j.task == task)
+    return {row.id: row.kind for row in connection.execute(made)}
+
+
+def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:
+    """Counts by the first column of a counter, then by state."""
+    query = _COUNTS.where(_c.counter == counter)
+    if names is None:
+        return _by_name(kind, connection.execute(query))
+    return _by_name(kind, connection.execute(query.where(among(_c.first, "names")), {"names": list(names)}))
+
+
+def _by_name(kind: Kind, found: Iterable[Any]) -> Counts:
+    counts: Counts = defaultdict(dict)
+    for name, state, count in found:
+        counts[name][STATES[kind](state)] = int(count)
+    return counts

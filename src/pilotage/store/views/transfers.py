@@ -1,0 +1,152 @@
+"""Single transfers as people ask about them: as they stand, what goes before them, how long others took."""
+
+from sqlalchemy import Connection, func, or_, select
+
+from pilotage.model.records.counters import TRANSFERS_BY_SHARE
+from pilotage.model.records.job_files import FileOfJob
+from pilotage.model.records.states import TRANSFERS_AHEAD, UNFINISHED_TRANSFERS, TransferState
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.transfer_counts import TransferCount
+from pilotage.model.records.work import Transfer
+from pilotage.model.values.slot_parts import parts_of
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.engine import Database
+from pilotage.store.tables import failed_deliveries, storage_spaces
+from pilotage.store.tables import transfers as transfer_rows
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.files import files
+from pilotage.store.tables.jobs import job_inputs, jobs
+from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+
+from . import job_files
+
+
+class TransferQueries:
+    """Reads what explains a transfer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def transfer(self, transfer: int) -> Transfer | None:
+        """A transfer as it stands."""
+        query = select(*TRANSFER_COLUMNS).where(transfers.c.id == transfer)
+
+        def read(connection: Connection) -> Transfer | None:
+            row = connection.execute(query).one_or_none()
+            return None if row is None else transfer_rows.transfer(row)
+
+        return self._database.read(read)
+
+    def ahead_of(self, transfer: Transfer, bundle: int) -> tuple[int, float]:
+        """Count the transfers of its share in the same state that go before it by priority, then age.
+
+        The second number is that of the slots which they take, each of a ``bundle`` of small files.
+        """
+        x = transfers.c
+        first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
+        waiting = is_state(transfers, transfer.state)
+        query = (
+            select(x.size_class, func.count())
+            .where(x.share == transfer.share, waiting, first)
+            .group_by(x.size_class)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        slots = sum(number * parts_of(size_class, bundle) for size_class, number in found) / bundle
+        return sum(number for _, number in found), slots
+
+    def waiting_of(self, task: int) -> list[tuple[str, str, int]]:
+        """Count the transfers that a task's jobs wait for and no server moves yet, by their storages."""
+        x = transfers.c
+        read = select(job_inputs.c.file).join(jobs, jobs.c.id == job_inputs.c.job).where(jobs.c.task == task)
+        made = select(files.c.name).where(files.c.task == task)
+        query = (
+            select(x.source, x.destination, func.count())
+            .where(
+                is_state(transfers, TransferState.QUEUED, *TRANSFERS_AHEAD),
+                or_(
+                    (x.direction == "download") & x.file.in_(read),
+                    (x.direction == "upload") & x.file.in_(made),
+                ),
+            )
+            .group_by(x.source, x.destination)
+            .order_by(x.source, x.destination)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        return [(source, destination, int(number)) for source, destination, number in found]
+
+    def live(self) -> list[TransferCount]:
+        """Count the live transfers by share, way, state and class of size."""
+        x = transfers.c
+        parts = (x.share, x.source, x.destination, x.state, x.size_class, x.emergency)
+        query = (
+            select(*parts, func.count())
+            .where(is_state(transfers, *UNFINISHED_TRANSFERS))
+            .group_by(*parts)
+            .order_by(*parts)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        return [
+            TransferCount(
+                share=share,
+                source=source,
+                destination=destination,
+                state=TransferState(state),
+                size_class=size_class,
+                emergency=bool(emergency),
+                transfers=number,
+            )
+            for share, source, destination, state, size_class, emergency, number in found
+        ]
+
+    def files_of(self, job: int, home: str) -> list[FileOfJob]:
+        """Read the files of a job at a queue whose storage is ``home``, each with its last transfer."""
+        return self._database.read(lambda connection: job_files.of_job(connection, job, home))
+
+    def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
+        """Read the deliveries that failed through a storage, oldest first (F4)."""
+        return self._database.read(failed_deliveries.everything)
+
+    def storage_spaces(self) -> tuple[StorageSpace, ...]:
+        """Read what storages told of their free space, by name (B18)."""
+        return self._database.read(storage_spaces.everything)
+
+    def delivering(self) -> list[tuple[Transfer, int]]:
+        """Read the transfers that are delivered now, by number, with the sizes of their files in bytes."""
+        query = (
+            select(*TRANSFER_COLUMNS, files.c.size)
+            .join(files, files.c.name == transfers.c.file)
+            .where(is_state(transfers, TransferState.DELIVERING))
+            .order_by(transfers.c.id)
+        )
+        return self._database.read(
+            lambda connection: [(transfer_rows.transfer(row), row[-1]) for row in connection.execute(query)]
+        )
+
+    def counts_by_share(self) -> dict[str, dict[str, int]]:
+        """Count all transfers by share and state."""
+        c = counts.c
+        query = (
+            select(c.first, c.state, func.sum(c.count))
+            .where(c.counter == TRANSFERS_BY_SHARE)
+            .group_by(c.first, c.state)
+            .order_by(c.first)
+        )
+        found: dict[str, dict[str, int]] = {}
+        for share, state, count in self._database.read(lambda connection: connection.execute(query).all()):
+            found.setdefault(share, {})[state] = int(count)
+        return found
+
+    def delivery_time(self, last: int = 100) -> float | None:
+        """Average how long the last deliveries took, in s; None where there were none."""
+        x = transfers.c
+        ended = is_state(transfers, TransferState.DONE)
+        taken = (
+            select((x.ended - x.started).label("taken"))
+            .where(ended, x.started.is_not(None))
+            .order_by(x.since.desc(), x.id.desc())
+            .limit(last)
+            .subquery()
+        )
+        query = select(func.avg(taken.c.taken))
+        return self._database.read(lambda connection: connection.execute(query).scalar())

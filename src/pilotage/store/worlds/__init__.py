@@ -1,0 +1,1 @@
+"""The worlds of the steps, read as of one moment."""

@@ -1,0 +1,224 @@
+"""Jobs that pilots took from other queues, and the world in which more of them are taken (E1 to E3)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    String,
+    Table,
+    TextClause,
+    bindparam,
+    select,
+    text,
+    true,
+)
+
+from pilotage.model.documents.serialization import from_json, to_json
+from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
+from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
+from pilotage.store.database import bulk
+from pilotage.store.database.columns import Id, has_state, metadata, partial_index
+from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+
+from .borrowing_queues import candidates, of_choices
+from .known_inputs import KnownInputs
+from .reader import RecordReader
+
+MOST_LINES = 500
+"""Lines, each of a choice at a queue, whose tails are looked at: those of the newest choices."""
+
+MOST_JOBS = 600
+"""Jobs at these tails that are looked at in all, two of each line at the least."""
+
+MOST_COUNTED = 20_000
+"""Jobs at these tails that are counted in all for the director."""
+
+MOST_READERS = 1000
+"""Jobs that the pilots of a site took last and read from afar; those that they still have are readers."""
+
+borrowings = Table(
+    "borrowings",
+    metadata,
+    Column("job", Id, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("site", String, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("reads", Boolean, nullable=False),
+    Column("document", String, nullable=False),
+)
+COLUMNS = ("job", "attempt", "site", "time", "reads", "document")
+
+_b, _j = borrowings.c, jobs.c
+
+is_reading = _b.reads.is_(true())
+
+partial_index("borrowings_by_site", _b.site, _b.time, where=is_reading)
+
+_LINES = text("""
+SELECT own.choice, own.binding, other.queue FROM candidates AS own
+JOIN candidates AS other ON other.choice = own.choice AND other.placed AND other.queue <> own.queue
+WHERE own.queue = :queue ORDER BY own.choice DESC, other.queue LIMIT :most""")
+_COLUMNS = ", ".join(f"job.{column.name}" for column in JOB_COLUMNS)
+_WAITS = {
+    "sqlite": f"({' OR '.join(f'x.state = {state!r}' for state in map(str, UNSTARTED_JOBS))})",
+    "postgresql": f"x.state IN {tuple(map(str, UNSTARTED_JOBS))}",
+}
+_TAIL = """FROM jobs AS x
+  WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
+  ORDER BY x.priority, x.id DESC LIMIT :each"""
+_NAMED = {
+    "sqlite": "SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)",
+    "postgresql": """
+SELECT (value ->> 0)::bigint AS choice, value ->> 1 AS queue
+FROM json_array_elements(CAST(:lines AS json)) AS value""",
+}
+_JOBS = {
+    "sqlite": """
+SELECT {columns} FROM ({lines}) AS line CROSS JOIN jobs AS job ON job.id IN (SELECT x.id {tail})""",
+    "postgresql": """
+SELECT {columns} FROM ({lines}) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
+}
+_PLACED = text("SELECT choice, queue FROM candidates WHERE placed ORDER BY choice DESC, queue LIMIT :most")
+_LAST = (
+    select(_b.job, _b.attempt, _b.time, _b.document)
+    .where(_b.site == bindparam("site"), is_reading)
+    .order_by(_b.time.desc())
+    .limit(MOST_READERS)
+    .subquery("last")
+)
+_READERS = (
+    select(_LAST.c.time, _LAST.c.document)
+    .join(jobs, (_j.id == _LAST.c.job) & (_j.attempt == _LAST.c.attempt))
+    .where(has_state(jobs, *AT_A_PILOT))
+)
+_OF_JOB = select(_b.time, _b.document).where(_b.job == bindparam("job")).order_by(_b.attempt)
+
+_TAKERS = (
+    select(candidates.c.queue)
+    .join(jobs, _j.choice == candidates.c.choice)
+    .where(_j.id == bindparam("job"), has_state(jobs, *UNSTARTED_JOBS), candidates.c.queue != _j.queue)
+    .order_by(candidates.c.queue)
+)
+
+
+@cache
+def tails(dialect: str) -> TextClause:
+    """The query for the last jobs of lines, ``each`` so many."""
+    tail = _TAIL.format(waits=_WAITS[dialect])
+    return text(_JOBS[dialect].format(columns=_COLUMNS, lines=_NAMED[dialect], tail=tail))
+
+
+@cache
+def counted_tails(dialect: str) -> TextClause:
+    """The query for how many jobs stand at the tails of lines, ``each`` at most, and what they require.
+
+    All jobs of a choice require the same: those at a tail are counted in the index, and one is looked up.
+    """
+    tail = _TAIL.format(waits=_WAITS[dialect])
+    return text(f"""
+WITH line AS ({_NAMED[dialect]}), counted AS (
+  SELECT choice, queue, (SELECT count(*) FROM (SELECT x.id {tail}) AS found) AS jobs,
+    (SELECT max(priority) FROM (SELECT x.priority {tail}) AS found) AS priority,
+    (SELECT x.id {tail.replace(":each", "1")}) AS job FROM line
+)
+SELECT counted.choice, counted.queue, jobs.requirements, counted.jobs, counted.priority
+FROM counted JOIN jobs ON jobs.id = counted.job ORDER BY counted.choice, counted.queue""")
+
+
+def write(connection: Connection, records: Sequence[Borrowing]) -> None:
+    """Keep what was borrowed."""
+    bulk.insert(connection, borrowings, COLUMNS, [row(record) for record in records])
+
+
+def row(record: Borrowing) -> tuple[int, int, str, float, bool, str]:
+    """The row of a borrowing."""
+    document = to_json(record).decode()
+    return (record.job, record.attempt, record.site, record.time, bool(record.reads), document)
+
+
+def _borrowing(time: float, document: str) -> Borrowing:
+    """The record of a row: its document may have been written some seconds before the job was taken."""
+    return replace(from_json(Borrowing, document), time=time)
+
+
+def of_job(connection: Connection, job: int) -> list[Borrowing]:
+    """Read how attempts of a job came to run elsewhere than at their preferred queues, oldest first."""
+    return [_borrowing(*found) for found in connection.execute(_OF_JOB, {"job": job})]
+
+
+def takers(connection: Connection, job: int) -> list[str]:
+    """Read the queues whose pilots may take a job that waits elsewhere, by name."""
+    return list(connection.execute(_TAKERS, {"job": job}).scalars())
+
+
+def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
+    """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
+    found = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
+    return tuple(sorted(found, key=lambda one: one.job))
+
+
+def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
+    """Count the jobs that other queues' pilots may take, with these queues, for the director (E4).
+
+    However many wait: the tails of so many lines are looked at, none where no choice has candidates.
+    """
+    placed = reader.raw_rows(_PLACED, most=MOST_LINES)
+    if not placed:
+        return {}
+    each = max(2, MOST_COUNTED // len(placed))
+    named = json.dumps([[choice, queue] for choice, queue in placed])
+    found = tuple(
+        BorrowableLine(
+            choice=choice, queue=queue, requirements=requirements, jobs=int(jobs_), priority=priority
+        )
+        for choice, queue, requirements, jobs_, priority in reader.raw_rows(
+            counted_tails(reader.dialect), lines=named, each=each
+        )
+    )
+    return {
+        "borrowable_lines": found,
+        "candidacies": of_choices(reader, (line.choice for line in found)),
+    }
+
+
+def read(reader: RecordReader, world: World, queue: str, known: KnownInputs) -> dict[str, Any]:
+    """The jobs that a queue's pilots might take from others, and all that they are compared by.
+
+    Nothing where no job waits that may be taken: candidates stand for a while after their last job has left.
+    However many wait: the tails of so many lines are looked at.
+    """
+    lines = reader.raw_rows(_LINES, queue=queue, most=MOST_LINES)
+    if not lines:
+        return {}
+    each = max(2, MOST_JOBS // len(lines))
+    named = json.dumps([[choice, preferred] for choice, _, preferred in lines])
+    waiting = reader.with_inputs(reader.raw_rows(tails(reader.dialect), lines=named, each=each))
+    if not waiting:
+        return {}
+    bindings = {choice: binding for choice, binding, _ in lines}
+    inputs, replicas = known.of(reader, waiting, world.time)
+    site = next((one.site for one in world.federation.queues if one.name == queue), "")
+    return {
+        "candidacies": tuple(
+            Candidacy(choice=choice, queue=queue, binding=binding)
+            for choice, binding in sorted(bindings.items())
+        ),
+        "jobs": waiting,
+        "tasks": reader.tasks_of(waiting),
+        "files": inputs,
+        "replicas": replicas,
+        "job_counts": reader.job_counts(),
+        "queue_reports": reader.queue_reports(),
+        "advertisements": reader.bounding_advertisements(world.federation.sites),
+        "borrowings": readers(reader, site),
+        "failed_deliveries": reader.failed_deliveries(),
+    }

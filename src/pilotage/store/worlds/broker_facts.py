@@ -1,0 +1,177 @@
+"""What only brokerages read: long waits, queues without pilots, disk I/O, first skips (B3, B9, B12, B26)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import and_, bindparam, func, or_, select
+
+from pilotage.model.documents.world import JobCount, QueueReport, World
+from pilotage.model.records.states import PILOTS_AT_A_SITE, JobState, PilotState
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.failing_pilots import after_failures
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables import failures
+from pilotage.store.tables.history import EventView
+from pilotage.store.tables.jobs import is_in, is_measured, jobs
+from pilotage.store.tables.pilots import pilots
+
+from . import waiting
+from .reader import RecordReader
+
+WAITED_LONG = 3600.0
+"""Seconds after which an activated job, or a start, is worth looking for: B9 asks for those of two hours."""
+
+LATELY = 3600.0
+"""Seconds for which pilots that failed before they called home speak against a queue (P6, B26)."""
+
+_j, _p = jobs.c, pilots.c
+
+_WAITING = (
+    select(_j.queue, func.min(_j.since))
+    .where(is_in(JobState.ACTIVATED), _j.since <= bindparam("before"), among(_j.queue, "queues"))
+    .group_by(_j.queue)
+)
+_FAILED = (
+    select(_p.queue, func.max(_p.id))
+    .where(is_state(pilots, PilotState.FAILED), _p.since > bindparam("after"), _p.heartbeat.is_(None))
+    .group_by(_p.queue)
+)
+_WELL = (
+    select(_p.queue, func.max(_p.id))
+    .where(among(_p.queue, "queues"), _p.heartbeat.is_not(None), _p.since > bindparam("after"))
+    .group_by(_p.queue)
+)
+_SPEAKS = or_(
+    and_(
+        among(_p.queue, "queues"),
+        is_state(pilots, PilotState.FAILED),
+        _p.since > bindparam("after"),
+        _p.heartbeat.is_(None),
+    ),
+    among(_p.id, "ids"),
+)
+_UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, *PILOTS_AT_A_SITE)).distinct()
+DISK_IO = select(_j.queue, func.avg(_j.disk_io)).where(is_measured).group_by(_j.queue)
+_HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
+
+
+def reports(reader: RecordReader, world: World, counts: Iterable[JobCount]) -> tuple[QueueReport, ...]:
+    """Read the reports of queues for brokerage.
+
+    They say how long activated jobs wait there, the disk I/O of jobs that run, and whether pilots can start.
+    """
+    known = {report.queue: report for report in reader.queue_reports()}
+    waiting = _waiting(reader, world, known.values())
+    problems = _problems(reader, world)
+    busy = {count.queue for count in counts if count.state is JobState.RUNNING}
+    rates = {queue: round(rate, 3) for queue, rate in reader.raw_rows(DISK_IO)}
+    return tuple(
+        replace(
+            known.get(queue) or QueueReport(queue=queue),
+            activated_since=waiting.get(queue),
+            disk_io=rates.get(queue) if queue in busy else 0.0,
+            pilots_possible=False if queue in problems else None,
+            pilots_problem=problems.get(queue, ""),
+        )
+        for queue in sorted({*known, *waiting, *problems})
+    )
+
+
+def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -> dict[str, float]:
+    """When the oldest activated job became that, at queues where nothing has started since long (B9)."""
+    before = world.time - WAITED_LONG
+    starts = {report.queue for report in known if (report.last_start or 0.0) > before}
+    idle = sorted({queue.name for queue in world.federation.queues} - starts)
+    rows = reader.raw_rows(_WAITING, before=before, queues=idle) if idle else ()
+    return dict(tuple(row) for row in rows)
+
+
+def _problems(reader: RecordReader, world: World) -> dict[str, str]:
+    """Queues that rest because their latest pilots all failed before they called home, and why (P6).
+
+    When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
+    """
+    time, director, changed = world.time, world.federation.director, world.queues_changed
+    failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
+    if not failed:
+        return {}
+    queues = sorted(failed)
+    well: dict[str, int] = dict(
+        tuple(row) for row in reader.raw_rows(_WELL, queues=queues, after=time - LATELY)
+    )
+    tried = {queue for (queue,) in reader.raw_rows(_UNDER_WAY, queues=queues)}
+    last = [queue for queue in queues if queue not in tried and failed[queue] > well.get(queue, 0)]
+    told: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in reader.pilots(_SPEAKS, queues=last, ids=sorted(well.values()), after=time - LATELY):
+        told[pilot.queue].append(pilot)
+    return {
+        queue: f"its last pilots failed before they called: {_reason(told[queue])}"
+        for queue in last
+        if time < after_failures(told[queue], director, changed.get(queue)).until
+    }
+
+
+def _reason(found: Sequence[Pilot]) -> str:
+    return found[-1].error.partition("\n")[0] or "no reason told"
+
+
+def _is_skip(event: EventView) -> bool:
+    """Tell whether the brokerage found no queue; a job whose storage failed it waits for that alone (F4)."""
+    return event.target is JobState.PENDING and event.source is JobState.DEFINED
+
+
+def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, ...]:
+    """The jobs, merge jobs with the time at which they were first skipped (B3)."""
+    merging = [job.id for job in found if job.kind == "merge"]
+    if not merging:
+        return tuple(found)
+    ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=merging), strict=True)
+    first = {
+        id_: next((event.time for event in happened if _is_skip(event)), None)
+        for id_, happened in zip(ids, reader.events(histories), strict=True)
+    }
+    return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)
+
+
+def read(
+    reader: RecordReader,
+    world: World,
+    found: Sequence[Job],
+    most_ahead: int = 0,
+    apart: waiting.Apart = (),
+) -> dict[str, Any]:
+    """Jobs with all that a brokerage reads, and up to so many that wait for a cycle ahead of them (M7).
+
+    Tasks that are set ``apart`` keep nobody waiting.
+    """
+    asking = reader.tasks_of(found)
+    # The production brokerage reads those that bound a site alone, and most passes are its own.
+    others = bool(world.federation.plugins) or any(task.spec.brokerage for task in asking)
+    ahead: tuple[Job, ...] = ()
+    if others and most_ahead and found:
+        lowest = min(job.priority for job in found)
+        parts = waiting.above(lowest, most_ahead)
+        ahead = waiting.oldest(reader, JobState.PENDING, most_ahead, parts, apart)
+        asking = reader.tasks_of([*found, *ahead])
+    inputs = reader.inputs_of([*found, *ahead])
+    counts = reader.job_counts()
+    return {
+        "jobs": with_first_skips(reader, found),
+        "ahead": ahead,
+        "task_counts": reader.task_counts(task.id for task in asking) if others and most_ahead else (),
+        "tasks": asking,
+        "advertisements": (
+            reader.advertisements() if others else reader.bounding_advertisements(world.federation.sites)
+        ),
+        "files": inputs,
+        "replicas": reader.replicas_of(inputs),
+        "job_counts": counts,
+        "link_counts": reader.link_counts(),
+        "queue_reports": reports(reader, world, counts),
+        "failures": failures.of_places(reader, world.time),
+        "failed_deliveries": reader.failed_deliveries(),
+        "storage_spaces": reader.storage_spaces(),
+    }

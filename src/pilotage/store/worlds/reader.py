@@ -1,0 +1,350 @@
+"""Parts that worlds are put together from, all read over one connection, as of one moment."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from pilotage.model.documents.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
+from pilotage.model.records.advertisements import Advertisement
+from pilotage.model.records.counters import (
+    JOBS_BY_QUEUE,
+    JOBS_BY_TASK,
+    PILOTS_BY_QUEUE,
+    TRANSFERS_BY_LINK,
+)
+from pilotage.model.records.federation import Site
+from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
+from pilotage.model.records.storage_rests import FailedDelivery
+from pilotage.model.records.storage_spaces import StorageSpace
+from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among, raw_rows
+from pilotage.store.tables import advertisements, failed_deliveries, history, iterations, storage_spaces
+from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables import pilots as pilot_rows
+from pilotage.store.tables import tasks as task_rows
+from pilotage.store.tables import transfers as transfer_rows
+from pilotage.store.tables.counters import counters, counts
+from pilotage.store.tables.files import files, replicas
+from pilotage.store.tables.history import EventView
+from pilotage.store.tables.jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
+from pilotage.store.tables.last_seen import queue_reports
+from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
+from pilotage.store.tables.task_queues import LEVELS, lines
+from pilotage.store.tables.tasks import TASK_COLUMNS, SpecCache, tasks
+from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+
+_c, _j = counts.c, jobs.c
+
+_INPUTS = (
+    select(job_inputs.c.job, job_inputs.c.file)
+    .where(among(job_inputs.c.job, "ids"))
+    .order_by(job_inputs.c.job, job_inputs.c.position)
+)
+_TASKS = select(*TASK_COLUMNS).where(among(tasks.c.id, "ids")).order_by(tasks.c.id)
+_FILES = select(files).where(among(files.c.name, "names")).order_by(files.c.name)
+_OUTPUTS = select(files).where(among(files.c.job, "ids"), files.c.job.is_not(None)).order_by(files.c.name)
+_TASK_FILES = (
+    select(files).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
+)
+_REPLICAS = (
+    select(replicas.c.file, replicas.c.storage, replicas.c.path)
+    .where(among(replicas.c.file, "names"))
+    .order_by(replicas.c.file, replicas.c.storage)
+)
+_JOB_COUNTS = (
+    select(_c.first, _c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_([str(s) for s in LIVE_JOBS]))
+    .group_by(_c.first, _c.second, _c.state)
+    .having(func.sum(_c.count) > 0)
+    .order_by(_c.first, _c.second, _c.state)
+)
+_k = counters.c
+_LINK_COUNTS = (
+    select(_k.first, _k.second, func.sum(_k.count))
+    .where(_k.counter == TRANSFERS_BY_LINK, _k.state.in_([str(s) for s in LIVE_TRANSFERS]), _k.count > 0)
+    .group_by(_k.first, _k.second)
+    .order_by(_k.first, _k.second)
+)
+_TASK_COUNTS = (
+    select(_c.first, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, among(_c.first, "ids"))
+    .group_by(_c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
+)
+_LEVELS = LEVELS.subquery("levels").c
+_LEVELS_OF = LEVELS.where(among(lines.c.queue, "queues")).subquery("levels").c
+_TASK_QUEUES, _TASK_QUEUES_OF = (
+    select(level.queue, level.requirements, func.sum(level.jobs), func.max(level.priority))
+    .group_by(level.queue, level.requirements)
+    .order_by(level.queue, level.requirements)
+    for level in (_LEVELS, _LEVELS_OF)
+)
+_USAGES = (
+    select(_j.id, _j.cpu_seconds, _j.wall_seconds, _j.max_rss, _j.max_workdir)
+    .where(among(_j.id, "ids"))
+    .order_by(_j.id)
+)
+_WORKERS = (
+    select(_k.first, func.sum(_k.count))
+    .where(
+        _k.counter == PILOTS_BY_QUEUE,
+        _k.state.in_([str(PilotState.SUBMITTED), str(PilotState.RUNNING)]),
+        _k.count > 0,
+    )
+    .group_by(_k.first)
+)
+_RUNNING_PILOTS = select(_k.first, _k.count).where(
+    _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
+)
+
+_QUEUE_REPORTS = select(queue_reports)
+_OF_FILES = among(transfers.c.file, "names")
+_LIVE = is_state(pilots, *LIVE_PILOTS)
+
+_NOTHING = (None, None, None)
+
+
+# A query that is one and the same object is handed to the driver without SQLAlchemy: see direct_statements.
+@lru_cache(maxsize=256)
+def _jobs_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*JOB_COLUMNS).where(*conditions).order_by(_j.id)
+
+
+@lru_cache(maxsize=256)
+def _transfers_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*TRANSFER_COLUMNS).where(*conditions).order_by(transfers.c.id)
+
+
+@lru_cache(maxsize=256)
+def _pilots_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*PILOT_COLUMNS).where(*conditions)
+
+
+@cache
+def _transfer_in(states: tuple[TransferState, ...]) -> ColumnElement[bool]:
+    return is_state(transfers, *states)
+
+
+class RecordReader:
+    """Reads records and counts, sorted by number or name unless a caller orders them."""
+
+    def __init__(self, connection: Connection, specs: SpecCache) -> None:
+        self._connection = connection
+        self._specs = specs
+
+    @property
+    def connection(self) -> Connection:
+        """The transaction in which it reads."""
+        return self._connection
+
+    @property
+    def dialect(self) -> str:
+        """The name of the database's kind."""
+        return self._connection.dialect.name
+
+    def rows(self, query: Any, **values: Any) -> Sequence[Any]:
+        """The rows of any query."""
+        return self._connection.execute(query, values).all()
+
+    def raw_rows(self, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query that finds many, as the driver has them."""
+        return raw_rows(self._connection, query, **values)
+
+    def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
+        """Deliveries that failed through a storage (F4)."""
+        return failed_deliveries.everything(self._connection)
+
+    def storage_spaces(self) -> tuple[StorageSpace, ...]:
+        """What storages told of their free space (B18)."""
+        return storage_spaces.everything(self._connection)
+
+    def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
+        """The transitions of each of these histories."""
+        return history.events(self._connection, histories)
+
+    def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
+        """Jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
+        return self.with_inputs(self.raw_rows(query, **values))
+
+    def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
+        """Jobs from rows of :data:`JOB_COLUMNS`; what reads nothing costs nothing more."""
+        found = list(found)
+        reading = [row[0] for row in found if row[12]]
+        inputs: dict[int, list[str]] = defaultdict(list)
+        if reading:
+            for job, file in self.raw_rows(_INPUTS, ids=reading):
+                inputs[job].append(file)
+        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
+
+    def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
+        """Jobs by number."""
+        return self.jobs(_jobs_where(conditions), **values)
+
+    def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
+        """Read what the last attempts of jobs used."""
+        ids = [job.id for job in found]
+        if not ids:
+            return ()
+        return tuple(
+            JobUsage(
+                job=job, cpu_seconds=cpu or 0, wall_seconds=wall or 0, max_rss=rss or 0, max_workdir=disk or 0
+            )
+            for job, cpu, wall, rss, disk in self.raw_rows(_USAGES, ids=ids)
+        )
+
+    def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
+        """Tasks by number."""
+        wanted = sorted(set(ids))
+        return self.tasks_from(_TASKS, ids=wanted) if wanted else ()
+
+    def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
+        """Tasks from a query of :data:`TASK_COLUMNS`."""
+        found = self.raw_rows(query, **values)
+        specs = self._specs.of(self._connection, [row[0] for row in found])
+        return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
+
+    def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
+        """The tasks that jobs belong to."""
+        return self.tasks(job.task for job in found)
+
+    def files(self, names: Iterable[str]) -> tuple[File, ...]:
+        """Files by name."""
+        wanted = sorted(set(names))
+        return self._files(_FILES, names=wanted) if wanted else ()
+
+    def inputs_of(self, found: Iterable[Job]) -> tuple[File, ...]:
+        """The files that jobs read."""
+        return self.files(name for job in found for name in job.inputs)
+
+    def outputs_of(self, ids: Iterable[int]) -> tuple[File, ...]:
+        """The files that jobs made."""
+        wanted = sorted(set(ids))
+        return self._files(_OUTPUTS, ids=wanted) if wanted else ()
+
+    def files_of_tasks(self, ids: Iterable[int]) -> tuple[File, ...]:
+        """The files that the jobs of tasks made."""
+        wanted = sorted(set(ids))
+        return self._files(_TASK_FILES, ids=wanted) if wanted else ()
+
+    def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
+        return tuple(
+            File(name=name, size=size, checksum=checksum, task=task, job=job)
+            for name, size, checksum, task, job in self.raw_rows(query, **values)
+        )
+
+    def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
+        """Read where files lie."""
+        names = sorted({file.name for file in found})
+        if not names:
+            return ()
+        rows = self.raw_rows(_REPLICAS, names=names)
+        return tuple(Replica(file=file, storage=storage, path=path) for file, storage, path in rows)
+
+    def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
+        """Transfers by number."""
+        return tuple(map(transfer_rows.transfer, self.raw_rows(_transfers_where(conditions), **values)))
+
+    def transfers_in(self, *states: TransferState) -> tuple[Transfer, ...]:
+        """All transfers in these states."""
+        return self.transfers(_transfer_in(states))
+
+    def live_transfers_of(self, found: Iterable[File]) -> tuple[Transfer, ...]:
+        """Transfers of files that have not ended."""
+        names = sorted({file.name for file in found})
+        if not names:
+            return ()
+        return self.transfers(_OF_FILES, _transfer_in(LIVE_TRANSFERS), names=names)
+
+    def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
+        """Pilots by number."""
+        # Ordered here: SQLite takes longer to put thousands of whole rows into order.
+        rows = sorted(self.raw_rows(_pilots_where(conditions), **values), key=itemgetter(0))
+        return tuple(map(pilot_rows.pilot, rows))
+
+    def iterated(self, step: str) -> float | None:
+        """Read when the last iteration of a step began."""
+        return iterations.last(self._connection, step)
+
+    def of_sites(self) -> dict[str, Any]:
+        """Advertisements of sites, and jobs by queue, as parts of a world."""
+        return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
+
+    def advertisements(self) -> tuple[Advertisement, ...]:
+        """Advertisements of all sites."""
+        return advertisements.read(self._connection)
+
+    def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
+        """Advertisements that bound sites: of those with limits, and all that sites sent."""
+        limited = [site.name for site in sites if site.is_limited]
+        return advertisements.read(self._connection, limited, pushed=True)
+
+    def live_pilots(self) -> tuple[Pilot, ...]:
+        """Pilots that have not ended."""
+        return self.pilots(_LIVE)
+
+    def job_counts(self) -> tuple[JobCount, ...]:
+        """Live jobs by queue, share and state."""
+        return tuple(
+            JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=int(count))
+            for queue, share, state, count in self.raw_rows(_JOB_COUNTS)
+        )
+
+    def task_counts(self, ids: Iterable[int]) -> tuple[TaskCount, ...]:
+        """Jobs of tasks by state."""
+        found = self.raw_rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
+        counts = [
+            TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count))
+            for task, state, count in found
+        ]
+        return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
+
+    def link_counts(self) -> tuple[LinkCount, ...]:
+        """Live transfers by link."""
+        files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        for source, second, count in self.raw_rows(_LINK_COUNTS):
+            # As :func:`counters.key` joins them; names of storages hold no spaces.
+            destination, _, direction = second.partition(" ")
+            files[source, destination][direction] = int(count)
+        return tuple(
+            LinkCount(
+                source=source,
+                destination=destination,
+                files=sum(counted.values()),
+                uploads=counted.get("upload", 0),
+            )
+            for (source, destination), counted in sorted(files.items())
+        )
+
+    def queue_reports(self) -> tuple[QueueReport, ...]:
+        """Read what was last seen of queues; batch workers are pilots running and submitted (B30)."""
+        workers = dict(tuple(row) for row in self.raw_rows(_WORKERS))
+        running = dict(tuple(row) for row in self.raw_rows(_RUNNING_PILOTS))
+        seen = {queue: told for queue, *told in self.raw_rows(_QUEUE_REPORTS)}
+        return tuple(
+            QueueReport(
+                queue=queue,
+                last_pilot=seen.get(queue, _NOTHING)[0],
+                last_start=seen.get(queue, _NOTHING)[1],
+                mean_run=seen.get(queue, _NOTHING)[2],
+                batch_workers=int(workers.get(queue, 0)),
+                running_pilots=running.get(queue, 0),
+            )
+            for queue in sorted({*workers, *seen})
+        )
+
+    def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
+        """Activated jobs by queue and requirements, of all queues or some; emptied ones never count (P1)."""
+        found = (
+            self.raw_rows(_TASK_QUEUES)
+            if queues is None
+            else self.raw_rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
+        )
+        return tuple(
+            TaskQueue(queue=queue, requirements=requirements, jobs=int(count), priority=priority)
+            for queue, requirements, count, priority in found
+        )

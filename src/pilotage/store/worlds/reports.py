@@ -1,0 +1,70 @@
+"""The world of what pilots tell: they, the jobs they have, and those they speak of."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.documents.world import Heartbeat, World
+from pilotage.model.records.work import Job
+from pilotage.store.database.sets import among
+from pilotage.store.tables import failures
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.pilots import pilots
+
+from .held_jobs import by_pilot, held_attempts, held_by, held_words, words
+from .reader import RecordReader
+
+_j = jobs.c
+_HELD = held_by("pilots")
+_THESE = among(_j.id, "ids")
+_ASKING = among(pilots.c.id, "pilots")
+
+
+def read(reader: RecordReader, world: World, told: Sequence[Heartbeat], quiet: bool) -> dict[str, Any]:
+    """Return the parts of a world, as ``Snapshots.for_reports`` describes it."""
+    asking = [one.pilot for one in told]
+    heard, found = _differing(reader, told, asking) if quiet else (told, _spoken_of(reader, told, asking))
+    reports = [report for one in told for report in one.reports]
+    speaking = reader.pilots(_ASKING, pilots=asking)
+    ends = {report.state for report in reports} & {"done", "failed"}
+    queues = sorted({pilot.queue for pilot in speaking}) if ends else []
+    of_queues = failures.of_queues(reader, world.time, queues) if queues else ()
+    elsewhere = failures.of_retried(reader, world.time, found)
+    storages = any(report.storage_fault or report.read_from for report in reports)
+    return {
+        "pilots": speaking,
+        "heartbeats": tuple(heard),
+        "jobs": found,
+        "tasks": reader.tasks_of(found),
+        # Those of retried jobs have verdicts: they replace the same ones without.
+        "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
+        "queue_reports": reader.queue_reports() if "failed" in ends else (),
+        "failed_deliveries": reader.failed_deliveries() if storages else (),
+    }
+
+
+def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]) -> tuple[Job, ...]:
+    """All jobs that the pilots have or name."""
+    mine = reader.jobs_where(_HELD, pilots=asking)
+    others = {job for one in told for job, _ in one.named} - {job.id for job in mine}
+    found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
+    return tuple(sorted(found, key=lambda job: job.id))
+
+
+def _differing(
+    reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
+) -> tuple[list[Heartbeat], tuple[Job, ...]]:
+    """The jobs that are reported on, or that only one side knows to be there; the calls as to the latter."""
+    # Most are equal, which costs a fraction of finding out how they differ.
+    said = dict(reader.raw_rows(held_words(reader.dialect), pilots=asking))
+    unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
+    held = by_pilot(reader.raw_rows(held_attempts(reader.dialect), pilots=sorted(unlike))) if unlike else {}
+    differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
+    ids = differing.union(report.job for one in told for report in one.reports)
+    heard = [
+        replace(
+            one, holding=tuple([pair for pair in one.holding if pair[0] in differing] if differing else ())
+        )
+        for one in told
+    ]
+    return heard, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()

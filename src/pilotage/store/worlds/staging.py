@@ -1,0 +1,386 @@
+"""The world of staging: transfers by share, and the jobs that those which ended concern."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from sqlalchemy import TextClause, bindparam, or_, select, text
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.counters import TRANSFERS_BY_SHARE
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.records.storage_rests import End, FailedDelivery, storage_rests
+from pilotage.model.records.transfer_queues import PREPARING
+from pilotage.model.records.work import Job, Transfer
+from pilotage.model.rules.transfer_limits import Room
+from pilotage.model.rules.transfer_shares import CANCEL_GRACE
+from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables import failures
+from pilotage.store.tables import transfers as transfer_rows
+from pilotage.store.tables.counters import counters
+from pilotage.store.tables.files import files, replicas
+from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, job_inputs, jobs
+from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+
+from .reader import RecordReader
+
+UNAWAITED_AFTER = 60.0
+"""How long a download has been queued before somebody looks whether it is still waited for, in s."""
+
+FAILED_LATELY = 86400.0
+"""How long a transfer that failed is looked at for jobs that wait for it, in s."""
+
+MOST_GAINED = 1000
+"""Priority that is gained by age at most, as far as is read: no transfer has as much of its own."""
+
+_x, _j = transfers.c, jobs.c
+_LIMIT: Any = bindparam("limit", type_=None)
+_X, _J = TransferState, JobState
+
+_BEYOND_THE_QUEUE = (_X.PREPARING, _X.PREPARED, _X.DELIVERING, _X.DELIVERED, _X.FINISHING)
+"""Each of these is bounded, by its slots or what may be prepared, and so all are read."""
+
+_SHARES = (
+    select(counters.c.first)
+    .where(counters.c.counter == TRANSFERS_BY_SHARE, counters.c.state == str(_X.QUEUED), counters.c.count > 0)
+    .distinct()
+    .order_by(counters.c.first)
+)
+_DIRECTIONS = ("download", "upload")
+_COLUMNS = ", ".join(f"x.{column.name}" for column in TRANSFER_COLUMNS)
+_DUE = f"x.state = '{_X.QUEUED}' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
+_LISTED = {
+    "sqlite": "(SELECT value FROM json_each(:{}))",
+    "postgresql": "(SELECT json_array_elements_text(CAST(:{} AS json)))",
+}
+_ROOM = (
+    " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
+    " AND x.source || ' ' || x.destination NOT IN {pairs}"
+    # An end is "SOURCE " or " DESTINATION" or both: what rests. There is room at another source (F4).
+    " AND ' ' || x.destination NOT IN {ends} AND ("
+    "x.source || ' ' NOT IN {ends} AND x.source || ' ' || x.destination NOT IN {ends}"
+    " OR x.source_path = '' AND EXISTS (SELECT 1 FROM replicas AS r WHERE r.file = x.file"
+    " AND r.storage <> x.destination AND r.storage || ' ' NOT IN {ends}"
+    " AND r.storage || ' ' || x.destination NOT IN {ends}))"
+)
+_PLACES = {
+    "sqlite": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest FROM json_each(:places)
+  ) AS place""",
+    "postgresql": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest
+    FROM json_array_elements(CAST(:places AS json)) AS value
+  ) AS place""",
+}
+_AGED_PLACES = {
+    "sqlite": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest, value ->> 3 AS lowest,
+      value ->> 4 AS most FROM json_each(:places)
+  ) AS place""",
+    "postgresql": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest,
+      (value ->> 3)::int AS lowest, (value ->> 4)::int AS most
+    FROM json_array_elements(CAST(:places AS json)) AS value
+  ) AS place""",
+}
+_GAIN = {
+    "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.most)",
+    "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.most)",
+}
+_OLDEST = select(_x.since).where(is_state(transfers, _X.QUEUED)).order_by(_x.since).limit(1)
+_HEADS = {
+    "sqlite": "CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {head})",
+    "postgresql": "CROSS JOIN LATERAL (SELECT x.* {head}) AS x",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """Storages, pairs of them, and what rests: they take no transfer now."""
+
+    storages: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    ends: tuple[End, ...]
+
+    @classmethod
+    def of(cls, room: Room) -> "_Full":
+        return cls(room.full_storages(), room.full_pairs(), room.full_ends())
+
+    @property
+    def any(self) -> bool:
+        return bool(self.storages or self.pairs or self.ends)
+
+    def values(self) -> dict[str, str]:
+        """Return the parameters of a query that leaves these out; none where there are none."""
+        if not self.any:
+            return {}
+        pairs, ends = ([" ".join(one) for one in several] for several in (self.pairs, self.ends))
+        return {
+            "storages": json.dumps(self.storages),
+            "pairs": json.dumps(pairs),
+            "ends": json.dumps(ends),
+        }
+
+
+def _condition(dialect: str, limited: bool) -> str:
+    """Return the condition of a transfer that may start, where ``limited`` with room for it."""
+    listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs", "ends")}
+    return _DUE + (_ROOM.format(**listed) if limited else "")
+
+
+@cache
+def _first_queued(dialect: str, limited: bool) -> TextClause:
+    head = f"""
+    FROM transfers AS x
+    WHERE x.share = place.share AND x.direction = place.direction AND {_condition(dialect, limited)}
+    ORDER BY x.priority DESC, x.id LIMIT :each"""
+    return text(f"""
+  SELECT {_COLUMNS} FROM {_PLACES[dialect]} {_HEADS[dialect].format(head=head)}
+  ORDER BY x.priority DESC, x.id""")
+
+
+@cache
+def _aged_first(dialect: str, limited: bool) -> TextClause:
+    """The query for the first of each place by age, of the priorities from its lowest to below ``highest``.
+
+    Of like priority, who has waited longest has gained most: no others need be looked at, however many wait.
+    """
+    below = f"""(
+    SELECT max(x.priority) FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
+      AND x.state = '{_X.QUEUED}' AND x.priority < place.{{}} AND x.priority >= place.lowest
+  )"""
+    head = f"""
+    FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
+      AND x.priority = place.priority AND x.since <= :before AND {_condition(dialect, limited)}
+    ORDER BY x.since, x.id LIMIT :each"""
+    same = "place.share, place.direction, place.lowest, place.most"
+    return text(f"""
+  WITH RECURSIVE levels(share, direction, lowest, most, priority) AS (
+    SELECT {same}, {below.format("highest")} FROM {_AGED_PLACES[dialect]}
+    UNION ALL
+    SELECT {same}, {below.format("priority")} FROM levels AS place WHERE place.priority IS NOT NULL
+  ), heads AS (
+    SELECT x.id, row_number() OVER (
+      PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
+    ) AS turn
+    FROM levels AS place {_HEADS[dialect].format(head=head)} WHERE place.priority IS NOT NULL
+  )
+  SELECT {_COLUMNS} FROM heads JOIN transfers AS x ON x.id = heads.id WHERE heads.turn <= :each""")
+
+
+_READERS = (
+    select(_j.id)
+    .join(job_inputs, job_inputs.c.job == _j.id)
+    .where(
+        job_inputs.c.file == _x.file,
+        has_state(jobs, _J.ASSIGNED),
+        # Names of storages hold no spaces.
+        among(_x.destination + " " + _j.queue, "places"),
+        _j.since <= _x.since + bindparam("grace"),
+    )
+)
+_MAKERS = (
+    select(_j.id)
+    .join(files, files.c.job == _j.id)
+    .where(files.c.name == _x.file, has_state(jobs, _J.TRANSFERRING), _j.since <= _x.since)
+)
+_STILL_WANTED = (
+    select(job_inputs.c.file, _j.queue)
+    .distinct()
+    .join(jobs, job_inputs.c.job == _j.id)
+    .where(among(job_inputs.c.file, "names"), has_state(jobs, _J.ASSIGNED))
+)
+_ARRIVED = select(replicas.c.file).where(replicas.c.file == _x.file, replicas.c.storage == _x.destination)
+_FAILED = (
+    select(*TRANSFER_COLUMNS)
+    .where(
+        is_state(transfers, _X.FAILED),
+        _x.since > bindparam("since"),
+        ~_ARRIVED.exists(),
+        or_(_READERS.exists(), _MAKERS.exists()),
+    )
+    .order_by(_x.since, _x.id)
+    .limit(_LIMIT)
+)
+_CANCELLED = (
+    select(*TRANSFER_COLUMNS)
+    .where(
+        is_state(transfers, _X.CANCELLED),
+        _x.since > bindparam("since"),
+        _x.direction == "download",
+        ~_ARRIVED.exists(),
+        _READERS.exists(),
+    )
+    .order_by(_x.since, _x.id)
+    .limit(_LIMIT)
+)
+_HOLDING = select(*JOB_COLUMNS).where(is_in(_J.HOLDING)).order_by(_j.since, _j.id).limit(_LIMIT)
+_WAITING = (
+    select(_j.id, _j.queue, job_inputs.c.file)
+    .join(job_inputs, job_inputs.c.job == _j.id)
+    .where(among(job_inputs.c.file, "names"), has_state(jobs, _J.ASSIGNED))
+)
+_THESE = among(_j.id, "ids")
+_MADE = (
+    select(_j.id)
+    .join(files, files.c.job == _j.id)
+    .where(among(files.c.name, "names"), has_state(jobs, _J.TRANSFERRING))
+)
+
+
+def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
+    """Transfers, the jobs that wait for those which ended, their files and replicas."""
+    moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
+    told = reader.failed_deliveries()
+    ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
+    found = _jobs(reader, world, ended, limit)
+    inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)
+    outputs = reader.outputs_of(job.id for job in found if job.state != _J.ASSIGNED)
+    moving = {
+        transfer.id: transfer
+        for transfer in chain(
+            ended,
+            moving_on,
+            _queued(reader, world, limit, _full(world, moving_on, told)),
+            reader.live_transfers_of([*inputs, *outputs]),
+        )
+    }
+    known = {file.name: file for file in (*inputs, *outputs)}
+    known |= {
+        file.name: file
+        for file in reader.files({transfer.file for transfer in moving.values()} - known.keys())
+    }
+    return {
+        "transfers": tuple(moving[id_] for id_ in sorted(moving)),
+        "unawaited": unawaited(reader, world, moving.values()),
+        "jobs": found,
+        "tasks": reader.tasks_of(found),
+        "files": tuple(known[name] for name in sorted(known)),
+        "replicas": reader.replicas_of(known.values()),
+        "failed_deliveries": told,
+        "failures": failures.of_retried(reader, world.time, found),
+    }
+
+
+def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDelivery]) -> _Full:
+    rests = storage_rests(told, world.federation.staging, world.time)
+    return _Full.of(Room(world.federation, moving_on, PREPARING, rests, world.time))
+
+
+def downloads_of(reader: RecordReader, world: World, names: Iterable[str]) -> dict[str, Any]:
+    """Transfers of some files that have not ended, and which of them no job waits for, as of now (D2)."""
+    found = reader.live_transfers_of(reader.files(names))
+    return {"transfers": found, "unawaited": unawaited(reader, world, found, after=0.0)}
+
+
+def unawaited(
+    reader: RecordReader, world: World, found: Iterable[Transfer], after: float = UNAWAITED_AFTER
+) -> tuple[int, ...]:
+    """Find downloads that no job waits for, of those in a queue for ``after`` s (D2)."""
+    queued = [
+        transfer
+        for transfer in found
+        if transfer.state in (_X.QUEUED, _X.PREPARED)
+        and transfer.direction == "download"
+        and transfer.since <= world.time - after
+    ]
+    if not queued:
+        return ()
+    storages = {queue.name: queue.storage for queue in world.federation.queues}
+    names = sorted({transfer.file for transfer in queued})
+    wanted = {(file, storages.get(queue)) for file, queue in reader.raw_rows(_STILL_WANTED, names=names)}
+    return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
+
+
+def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
+    """Read as many of each share and direction as could be prepared now: those that go first (D3, D7, D11).
+
+    Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
+    waits for a storage or a link that is full is passed over: behind it others may start.
+    """
+    constants = world.federation.staging
+    slots = max(constants.preparing_slots, constants.highest_pass)
+    places = [(share, direction) for (share,) in reader.raw_rows(_SHARES) for direction in _DIRECTIONS]
+    if not places:
+        return []
+    each = min(max(2, constants.highest_pass), limit)
+    first = _first(reader, world, places, each, full)
+    active = len({transfer.share for transfer in first})
+    if 0 < active < slots:
+        each = min(max(slots - active + 2, each), limit)
+        first = _first(reader, world, places, each, full)
+    read = Counter((transfer.share, transfer.direction) for transfer in first)
+    gain = _most_gained(reader, world) if each in read.values() else 0
+    if gain < 1:
+        return first
+    # Sorted by falling priority, and read backwards: the highest of each is written last, and stays.
+    highest = {(one.share, one.direction): one.priority for one in reversed(first)}
+    most = {one.share: one.priority for one in reversed(first)}
+    # What does not reach the last that was read goes behind all of them.
+    reached = {(one.share, one.direction): one.priority - gain for one in first}
+    more = [
+        (*place, highest[place] + 1, reached[place], most[place[0]])
+        for place, count in read.items()
+        if count == each
+    ]
+    return [*first, *_aged(reader, world, more, each, full)]
+
+
+def _most_gained(reader: RecordReader, world: World) -> int:
+    """What the transfer that has waited longest of all has gained by its age (D7)."""
+    constants = world.federation.staging
+    overdue = [world.time - constants.ageing_timeout - since for (since,) in reader.raw_rows(_OLDEST)]
+    return min(MOST_GAINED, int(max([0.0, *overdue]) // constants.ageing_period))
+
+
+def _first(
+    reader: RecordReader, world: World, places: Sequence[tuple[str, str]], each: int, full: _Full
+) -> list[Transfer]:
+    """The first of each share and direction by priority, then age."""
+    values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
+    query = _first_queued(reader.dialect, full.any)
+    return [*map(transfer_rows.transfer, reader.raw_rows(query, **values))]
+
+
+def _aged(
+    reader: RecordReader, world: World, more: Sequence[tuple[str, str, int, int, int]], each: int, full: _Full
+) -> list[Transfer]:
+    """Read the first by their age of each share and direction that have more (D7)."""
+    constants = world.federation.staging
+    values = {"places": json.dumps(more), "time": world.time, "each": each, **full.values()}
+    values |= {"before": world.time - constants.ageing_timeout, "period": constants.ageing_period}
+    return [*map(transfer_rows.transfer, reader.raw_rows(_aged_first(reader.dialect, full.any), **values))]
+
+
+def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
+    """Read transfers that failed, or were cancelled, and that a job still waits for."""
+    places = [f"{queue.storage} {queue.name}" for queue in world.federation.queues]
+    windows = ((_FAILED, FAILED_LATELY, 0.0), (_CANCELLED, 5 * CANCEL_GRACE, CANCEL_GRACE))
+    return [
+        transfer_rows.transfer(row)
+        for query, lately, grace in windows
+        for row in reader.raw_rows(query, since=world.time - lately, places=places, limit=limit, grace=grace)
+    ]
+
+
+def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
+    """Jobs whose payload is done, and those that wait for a transfer that ended."""
+    storages = {queue.name: queue.storage for queue in world.federation.queues}
+    arrivals = {(transfer.file, transfer.destination) for transfer in ended}
+    names = sorted({transfer.file for transfer in ended})
+    waiting: set[int] = set()
+    if names:
+        waiting = {
+            job
+            for job, queue, file in reader.raw_rows(_WAITING, names=names)
+            if (file, storages.get(queue)) in arrivals
+        }
+        waiting |= {job for (job,) in reader.raw_rows(_MADE, names=names)}
+    concerned = reader.jobs_where(_THESE, ids=sorted(waiting)) if waiting else ()
+    found = (*reader.jobs(_HOLDING, limit=limit), *concerned)
+    return tuple(sorted(found, key=lambda job: job.id))

@@ -1,0 +1,92 @@
+"""Live jobs by owner and the throttled ones that may go, where a quota of live jobs is near (rules T)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.constants import QuotaConstants
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.spec import OwnerJobs
+from pilotage.model.records.states import COUNTED_JOBS, JobState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.job_rooms import JobRooms
+from pilotage.model.values.identity import Identity
+from pilotage.store.commit.live_work import LIVE_WORK
+from pilotage.store.database.columns import has_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.tasks import tasks
+
+from .reader import RecordReader
+
+_t, _c, _j = tasks.c, counts.c, jobs.c
+_THROTTLED = str(JobState.THROTTLED)
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_ANY = select(func.sum(_c.count)).where(_c.counter == JOBS_BY_QUEUE, _c.state == _THROTTLED)
+_BY_TASK = (
+    select(_t.vo, _t.group, _t.owner, _t.id, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([*map(str, COUNTED_JOBS), _THROTTLED]))
+    .where(_c.first == _t.id.cast(_c.first.type))
+    .group_by(_t.vo, _t.group, _t.owner, _t.id, _c.state)
+    .having(func.sum(_c.count) > 0)
+    .order_by(_t.id)
+)
+_FIRST = (
+    select(*JOB_COLUMNS)
+    .where(among(_j.task, "tasks"), has_state(jobs, JobState.THROTTLED))
+    .order_by(_j.task, _j.id)
+    .limit(_LIMIT)
+)
+
+OWNERS = 100
+"""Owners whose throttled jobs a pass releases at most: those with the fewest live jobs."""
+
+
+def read(reader: RecordReader, world: World, new: Sequence[Task], limit: int) -> dict[str, Any]:
+    """Live jobs by owner, and the first throttled jobs of those with room; nothing while no quota is near."""
+    quotas = world.federation.quotas
+    any_throttled = any(count for (count,) in reader.raw_rows(_ANY))
+    if not any_throttled and not _near(reader, quotas, {task.owner.vo for task in new}):
+        return {"tasks": tuple(new)}
+    live, backlog = _by_owner(reader)
+    rooms = JobRooms(quotas, live)
+    free = [one for one in backlog if rooms.room(one) > 0]
+    free.sort(key=lambda one: (rooms.live(one), one.vo, one.group, one.name))
+    found: list[Job] = []
+    for owner in free[:OWNERS]:
+        part = min(rooms.room(owner), max(1, limit // min(OWNERS, len(free))))
+        found += reader.jobs(_FIRST, tasks=backlog[owner], limit=part)
+    known = {task.id: task for task in (*new, *reader.tasks_of(found))}
+    return {"live_jobs": live, "jobs": tuple(found), "tasks": tuple(known[id_] for id_ in sorted(known))}
+
+
+def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> bool:
+    """Tell whether unfinished tasks could have more live jobs than a quota; this reads no job."""
+    for vo in vos:
+        planned = [int(count) for _, _, count, _ in reader.raw_rows(LIVE_WORK, vo=vo)]
+        if sum(planned) > min(quotas.jobs_by_vo, quotas.jobs_by_group):
+            return True
+        if max(planned, default=0) > quotas.jobs_by_user:
+            return True
+    return False
+
+
+def _by_owner(reader: RecordReader) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
+    """The jobs of each owner, and its tasks that have throttled ones, first submitted first."""
+    sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0])
+    backlog: dict[Identity, list[int]] = defaultdict(list)
+    for vo, group, owner, task, state, count in reader.raw_rows(_BY_TASK):
+        identity = Identity(name=owner, vo=vo, group=group)
+        sums[identity][state == _THROTTLED] += int(count)
+        if state == _THROTTLED:
+            backlog[identity].append(task)
+    found = tuple(
+        OwnerJobs(owner=one.name, vo=one.vo, group=one.group, live=live, throttled=throttled)
+        for one, (live, throttled) in sums.items()
+    )
+    return found, backlog

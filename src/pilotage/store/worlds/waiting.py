@@ -1,0 +1,197 @@
+"""Tasks with jobs that wait to be brokered, and the first of these jobs."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import CTE, Select, bindparam, func, literal, select
+
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import Job
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.tasks import is_live, tasks
+
+from .reader import RecordReader
+
+LARGEST_ID = 2**63 - 1
+
+MOST_TASKS = 100_000
+"""Tasks that are listed at most: all are compared, though a pass takes only the first of them by priority."""
+
+_j, _t, _c = jobs.c, tasks.c, counts.c
+_ID, _TASK, _PRIORITY = (
+    [column.name for column in JOB_COLUMNS].index(name) for name in ("id", "task", "priority")
+)
+_LIMIT: Any = bindparam("limit", type_=None)
+
+
+class Waiting(NamedTuple):
+    """A task of which jobs wait: how many, and the share and priority of the first of them."""
+
+    task: int
+    share: str
+    priority: int
+    jobs: int
+
+
+Apart = Collection[int]
+"""Tasks that a pass leaves out."""
+
+Parts = Callable[[Callable[[], Sequence[Waiting]]], Mapping[int, int]]
+"""Says of tasks the most jobs to read of each, given what lists those that wait, by priority, then age."""
+
+
+def _tasks_with_jobs(state: JobState) -> Select[Any]:
+    """Tasks with their share and priority, by priority, then age."""
+    found = _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
+    oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
+    # With a limit, a planner steps from task to task, whatever it believes of their number.
+    each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None))
+    each = each.where(~among(found.c.task, "apart")).limit(_LIMIT)
+    heads = each.subquery("heads").c
+    share, priority = (
+        select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
+    )
+    found_any = select(heads.task, share, priority.label("priority")).where(heads.job.is_not(None))
+    return found_any.add_columns(heads.job).order_by(priority.desc(), heads.job)
+
+
+def _stepped(state: JobState) -> CTE:
+    """The tasks with jobs in a state: its index is stepped through."""
+    first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
+    following = (
+        select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
+    )
+    return first.union_all(select(following).where(first.c.task.is_not(None)))
+
+
+def _oldest_of_each(state: JobState) -> Select[Any]:
+    """The first jobs of each of these tasks: up to the one that has ``skip`` before it, else all."""
+    other = jobs.alias()
+    last = (
+        select(other.c.id)
+        .where(other.c.task == _t.id, is_state(other, state))
+        .order_by(other.c.id)
+        .limit(1)
+        .offset(bindparam("skip", type_=None))
+        .scalar_subquery()
+    )
+    bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
+    # Computed once, before any job is looked at. A limit is enough for SQLite; PostgreSQL, where it believes
+    # that hardly any job waits beside a million that ended, would compute them anew for each job.
+    found = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
+    bounds = found.prefix_with("MATERIALIZED", dialect="postgresql").c
+    return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
+
+
+_NUMBERS = (
+    select(_c.first, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.state == bindparam("state"), among(_c.first, "tasks"))
+    .group_by(_c.first)
+)
+_HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
+_INDEXED = (JobState.DEFINED, JobState.PENDING)
+"""States with an index by task; what is activated is looked for in each task that has not ended."""
+_BROKERED = (*_INDEXED, JobState.ACTIVATED)
+_TASKS = {state: _tasks_with_jobs(state) for state in _BROKERED}
+_JOBS = {state: _oldest_of_each(state) for state in _BROKERED}
+
+
+def equally(limit: int) -> Parts:
+    """Parts that are equal for each task, about ``limit`` in all: of more tasks the first ``limit``."""
+
+    def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
+        tasks_ = [one.task for one in waiting()[:limit]]
+        return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
+
+    return parts
+
+
+def above(priority: int, limit: int) -> Parts:
+    """Parts that are equal for each task whose first job has a higher priority, about ``limit`` in all."""
+
+    def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
+        tasks_ = [one.task for one in waiting() if one.priority > priority][:limit]
+        return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
+
+    return parts
+
+
+def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
+    """The tasks with jobs in a state: the task, and share, priority and number of its oldest such job."""
+    rows = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def _waiting(
+    reader: RecordReader, state: JobState, apart: Apart, crowded: Set[int] = frozenset()
+) -> list[Waiting]:
+    numbers: Counter[int] = Counter()
+    heads: dict[int, tuple[int, str, int, int]] = {}
+    found = {state: _heads(reader, state, apart)}
+    if crowded:
+        pending = _heads(reader, JobState.PENDING, apart)
+        found[JobState.PENDING] = [row for row in pending if row[0] in crowded]
+    for each, rows in found.items():
+        counted = reader.raw_rows(_NUMBERS, state=str(each), tasks=[str(row[0]) for row in rows])
+        numbers.update({int(task): int(jobs) for task, jobs in counted})
+        for row in rows:
+            heads[row[0]] = min(row, heads.get(row[0], row), key=_turn)
+    listed = heads.values() if len(found) == 1 else sorted(heads.values(), key=_turn)
+    return [Waiting(task, share, priority, numbers[task]) for task, share, priority, _ in listed]
+
+
+def _turn(head: tuple[int, str, int, int]) -> tuple[int, int]:
+    return -head[2], head[3]
+
+
+def oldest(
+    reader: RecordReader,
+    state: JobState,
+    limit: int,
+    parts: Parts,
+    apart: Apart = (),
+    crowded: Set[int] = frozenset(),
+) -> tuple[Job, ...]:
+    """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
+
+    Tasks that are set ``apart`` are left out. Of ``crowded`` tasks pending jobs count as if they were in that
+    state, too.
+    """
+    together: dict[int, list[int]] = defaultdict(list)
+    for task, part in parts(lambda: _waiting(reader, state, apart, crowded)).items():
+        together[part].append(task)
+    rows: list[tuple[Any, ...]] = []
+    for part, tasks_ in together.items():
+        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
+        if pending := [task for task in tasks_ if task in crowded]:
+            rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=part - 1, limit=limit)
+            rows = _first_of(rows, dict.fromkeys(pending, part))
+    return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
+
+
+def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[tuple[Any, ...]]:
+    """The oldest jobs, as many of each task as it may have at most."""
+    left = dict(most)
+    kept = []
+    for row in sorted(rows, key=itemgetter(_ID)):
+        if left.get(row[_TASK], 1) > 0:
+            kept.append(row)
+            if row[_TASK] in left:
+                left[row[_TASK]] -= 1
+    return kept
+
+
+def crowded_tasks(reader: RecordReader, cause: str) -> set[int]:
+    """Find the tasks whose oldest pending job became that by this cause."""
+    heads = {row[3]: row[0] for row in _heads(reader, JobState.PENDING)}
+    if not heads:
+        return set()
+    ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=sorted(heads)), strict=True)
+    told = zip(ids, reader.events(histories), strict=True)
+    return {heads[job] for job, happened in told if happened and happened[-1].cause == cause}

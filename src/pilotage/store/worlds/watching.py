@@ -1,0 +1,245 @@
+"""The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
+
+from collections import defaultdict
+from collections.abc import Sequence, Set
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, func, not_, or_, select, text
+
+from pilotage.model.documents.world import JobCount, QueueReport, World
+from pilotage.model.records.counters import JOBS_BY_QUEUE
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.states import (
+    AT_A_PILOT,
+    LIVE_TASKS,
+    UNSTARTED_JOBS,
+    JobState,
+    PilotState,
+    TransferState,
+)
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.black_holes import resting_now
+from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
+from pilotage.model.rules.timeouts import JOB_RULES, RULES, heartbeat_of, resting_queues, shortest_heartbeat
+from pilotage.store.database.columns import has_state, is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables import failures
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
+from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.tasks import tasks
+
+from .held_jobs import HOLDERS
+from .reader import RecordReader
+
+_j = jobs.c
+_J = JobState
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_RULES = [rule for rule in JOB_RULES if rule.outcome != "none" and rule.state is not _J.PENDING]
+"""Time-outs that are looked for by time in the state; pending jobs have a ``wake_at`` of their own."""
+
+_DUE = {
+    state: select(*JOB_COLUMNS)
+    .where(is_in(state), _j.since <= bindparam("before"), not_(among(_j.queue, "resting")))
+    .order_by(_j.since, _j.id)
+    .limit(_LIMIT)
+    for state in (rule.state for rule in _RULES)
+}
+_URGENTLY_DUE = {rule.state: _DUE[rule.state].where(is_urgent) for rule in _RULES if rule.high}
+_TO_WAKE = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, _J.PENDING), _j.wake_at <= bindparam("time"))
+    .order_by(_j.wake_at, _j.id)
+    .limit(_LIMIT)
+)
+_FORGOTTEN = (
+    select(*JOB_COLUMNS)
+    .where(is_in(_J.PENDING), _j.wake_at.is_(None), _j.since <= bindparam("before"))
+    .order_by(_j.since, _j.id)
+    .limit(_LIMIT)
+)
+_WAITING_LONGEST = {
+    state: _DUE[state].where(_j.queue == bindparam("queue"), _j.share == bindparam("share"))
+    for state in MOVED_FAST
+}
+_p = pilots.c
+_heard = func.coalesce(_p.heartbeat, _p.since)
+
+
+@cache
+def _losing(dialect: str) -> Select[Any]:
+    """The query for pilots that have jobs, and took their leave or were not heard since ``before``."""
+    has_jobs = text(f"pilots.id IN ({HOLDERS[dialect]})")
+    is_gone = or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
+    return select(_p.id).where(has_jobs, is_gone)
+
+
+_LOST = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
+    .order_by(_j.id)
+    .limit(_LIMIT)
+)
+_LOST_TASKS = select(_j.task).distinct().where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
+_LOST_OF_TASKS = _LOST.where(among(_j.task, "tasks"))
+_HOLDERS = among(_p.id, "holders")
+_SILENT = (is_state(pilots, PilotState.RUNNING), _heard <= bindparam("before"))
+_NOT_CALLED = {
+    rule: (is_state(pilots, rule.state), _p.since <= bindparam("before"))
+    for rule in RULES
+    if rule.kind == "pilot" and rule.clock == "state"
+}
+
+
+_QUEUES = (
+    select(counts.c.first)
+    .where(
+        counts.c.counter == JOBS_BY_QUEUE,
+        counts.c.state.in_([str(state) for state in UNSTARTED_JOBS]),
+    )
+    .group_by(counts.c.first)
+    .having(func.sum(counts.c.count) > 0)
+)
+_STRANDED = {
+    state: select(*JOB_COLUMNS).where(is_in(state), among(_j.queue, "queues")).order_by(_j.id).limit(_LIMIT)
+    for state in UNSTARTED_JOBS
+}
+
+
+_LAPSED = (
+    select(tasks.c.id)
+    .where(tasks.c.lease_end <= bindparam("time"), has_state(tasks, *LIVE_TASKS))
+    .order_by(tasks.c.lease_end, tasks.c.id)
+    .limit(_LIMIT)
+)
+
+
+def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
+    """Jobs that may be due, at most ``limit`` for each reason, their pilots and late ones; deliveries."""
+    reports = reader.queue_reports()
+    counts = reader.job_counts()
+    told = failures.of_places(reader, world.time)
+    # Most states have no job most of the time: what cannot be there is not looked for.
+    present = {count.state for count in counts}
+    due = [
+        *_late(reader, world, reports, present, limit),
+        *(_pending(reader, world, limit) if _J.PENDING in present else ()),
+        *(_lost(reader, world, limit) if present.intersection(AT_A_PILOT) else ()),
+        *_stranded(reader, world, told, limit),
+        *_too_many(reader, world, counts, limit),
+    ]
+    found = {job.id: job for job in due}
+    jobs_ = tuple(found[id_] for id_ in sorted(found))
+    return {
+        "jobs": jobs_,
+        "tasks": reader.tasks_of(jobs_),
+        "pilots": _pilots(reader, world, jobs_),
+        "transfers": reader.transfers_in(TransferState.DELIVERING),
+        "queue_reports": reports,
+        "job_counts": counts,
+        "failures": told,
+        "lapsed": tuple(task for (task,) in reader.raw_rows(_LAPSED, time=world.time, limit=limit)),
+    }
+
+
+def _late(
+    reader: RecordReader,
+    world: World,
+    reports: Sequence[QueueReport],
+    present: Set[JobState],
+    limit: int,
+) -> list[Job]:
+    """Jobs that have been in their state for as long as they may, at queues that do not rest."""
+    timeouts = world.federation.timeouts
+    resting = resting_queues(world.federation)
+    starting = {
+        report.queue
+        for report in reports
+        if report.last_start is not None and world.time - report.last_start <= timeouts.last_start
+    }
+    found: list[Job] = []
+    for rule in _RULES:
+        if rule.state not in present:
+            continue
+        values = {
+            "before": world.time - rule.seconds(world.federation),
+            "resting": sorted(resting),
+            "limit": limit,
+        }
+        found += reader.jobs(_DUE[rule.state], **values)
+        if rule.high:
+            spared = resting | starting if rule.idle_only else resting
+            values |= {"before": world.time - rule.seconds_high(world.federation), "resting": sorted(spared)}
+            found += reader.jobs(_URGENTLY_DUE[rule.state], **values)
+    return found
+
+
+def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
+    woken = reader.jobs(_TO_WAKE, time=world.time, limit=limit)
+    before = world.time - world.federation.timeouts.pending
+    return [*woken, *reader.jobs(_FORGOTTEN, before=before, limit=limit)]
+
+
+def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
+    """Jobs at pilots that took their leave, or were silent for as long as the jobs' workflows allow.
+
+    Those of each heartbeat time-out are looked for by themselves: many that may still be silent hide none.
+    """
+    timeouts = world.federation.timeouts
+    losing = _silent_holders(reader, _unheard_since(world))
+    if not losing or not timeouts.heartbeat_by_workflow:
+        return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
+    by_silence: dict[float, list[int]] = defaultdict(list)
+    ids = [task for (task,) in reader.raw_rows(_LOST_TASKS, pilots=losing)]
+    for task in reader.tasks(ids):
+        by_silence[heartbeat_of(timeouts, task.spec.workflow)].append(task.id)
+    found: list[Job] = []
+    for silence, own in sorted(by_silence.items()):
+        silent = _silent_holders(reader, world.time - silence)
+        found += reader.jobs(_LOST_OF_TASKS, pilots=silent, tasks=own, limit=limit) if silent else ()
+    return tuple(found)
+
+
+def _silent_holders(reader: RecordReader, before: float) -> list[int]:
+    """Pilots that have jobs, and took their leave or were not heard since."""
+    return [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=before)]
+
+
+def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
+    """Pilots that waited or were silent for as long as they may, and those that hold jobs, ended or not."""
+    holders = sorted({job.pilot for job in due if job.pilot is not None})
+    found = [
+        *reader.pilots(*_SILENT, before=_unheard_since(world)),
+        *(reader.pilots(_HOLDERS, holders=holders) if holders else ()),
+    ]
+    for rule, conditions in _NOT_CALLED.items():
+        found += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
+    by_id = {pilot.id: pilot for pilot in found}
+    return tuple(by_id[id_] for id_ in sorted(by_id))
+
+
+def _unheard_since(world: World) -> float:
+    return world.time - shortest_heartbeat(world.federation.timeouts)
+
+
+def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
+    """Jobs that wait at queues which are not in the federation any more, or which rest (F2)."""
+    named = {queue.name for queue in world.federation.queues}
+    closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
+    gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
+    if not gone:
+        return []
+    return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
+
+
+def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
+    """The jobs that have waited longest where fast rebrokerage has something to move."""
+    before = world.time - world.federation.timeouts.fast_rebro_wait
+    found: list[Job] = []
+    for (queue, share), many in excess(world.federation, counts).items():
+        values = {"queue": queue, "share": share, "before": before, "limit": min(many, limit)}
+        for query in _WAITING_LONGEST.values():
+            found += reader.jobs(query, resting=[], **values)
+    return found

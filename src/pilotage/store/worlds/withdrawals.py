@@ -1,0 +1,46 @@
+"""Pilots that may be withdrawn, and all work that some may use (see :mod:`pilotage.pilots.withdrawal`)."""
+
+from typing import Any
+
+from sqlalchemy import select
+
+from pilotage.model.documents.world import TaskQueue
+from pilotage.model.records.states import TASKS_TO_SPLIT, UNSTARTED_JOBS, JobState, TaskState
+from pilotage.store.database.columns import is_state
+from pilotage.store.tables.jobs import is_live, jobs
+from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
+
+from . import borrowings
+from .live_pilots import LivePilots
+from .reader import RecordReader
+
+_j = jobs.c
+_PLACED = tuple(map(str, UNSTARTED_JOBS))
+_WAITING = (
+    select(_j.state, _j.queue, _j.requirements)
+    .where(is_live, is_state(jobs, JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS))
+    .distinct()
+)
+_TO_MAKE = (
+    select(*TASK_COLUMNS)
+    .where(is_state(tasks, *TASKS_TO_SPLIT, TaskState.SCOUTING))
+    .order_by(tasks.c.id)
+    .limit(1)
+)
+
+
+def read(reader: RecordReader, live: LivePilots) -> dict[str, Any]:
+    """Live pilots, lines of jobs that wait (without a queue: to be brokered), and a task to split."""
+    lines = {
+        (queue if state in _PLACED else "", requirements)
+        for state, queue, requirements in reader.raw_rows(_WAITING)
+    }
+    return {
+        "pilots": live.read(reader.connection),
+        "tasks": reader.tasks_from(_TO_MAKE),
+        "task_queues": tuple(
+            TaskQueue(queue=queue, requirements=requirements, jobs=1, priority=0)
+            for queue, requirements in sorted(lines)
+        ),
+        **borrowings.borrowable_lines(reader),
+    }
