@@ -525,7 +525,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P7",
         "Pilots are generic, or private to an owner and group.",
-        ("pilots.new_pilots", "pilots.task_queues"),
+        ("pilots.new_pilots", "pilots.fitting"),
         (
             "director.private_pilot_fraction",
             "director.private_pilot_fraction_by_vo",

@@ -10,39 +10,24 @@ from numpy.typing import NDArray
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
-from pilotage.model.records.work import Pilot, PilotKind, Requirements
-from pilotage.model.values.identity import Identity
+from pilotage.model.records.work import Pilot, Requirements
 
 from .apportionment import Floats, Ints
 from .demand import Demand, is_believed
+from .fitting import Capacity, NeedsTable, needs, promised
 from .lacking import NEEDS, is_missed, made_for
 from .rests import after_lacking_ones, room
-from .task_queues import by_queue, element_of, may_run, walltime_needed
+from .task_queues import by_queue, element_of
 from .wants import Wants
 
 HOUR = 3600.0
 
 
 class Shape(NamedTuple):
-    """The properties that decide which jobs a pilot could run."""
+    """What a pilot has for jobs, and what its node lacks."""
 
-    kind: PilotKind
-    vo: str
-    group: str
-    name: str
-    cores: int
-    memory: float
-    walltime: float
+    has: Capacity
     lacks: str
-
-
-class Needs(NamedTuple):
-    """Needs of the task queues of one queue, as columns."""
-
-    wanted: Sequence[Requirements]
-    cores: Ints
-    memory: Floats
-    walltime: Floats
 
 
 def wants(world: World, demand: Demand) -> Wants:
@@ -60,7 +45,7 @@ def wants(world: World, demand: Demand) -> Wants:
         pilots = present.get(queue.name, ())
         supply = _supply(world, pilots, busy[queue.name], slots)
         held[rows] = _held_back(world, pilots, demand.wanted[rows])
-        served[rows] = _served(_needs(queue, demand.wanted[rows]), demand.worth[rows], supply)
+        served[rows] = _served(queue, demand.wanted[rows], demand.worth[rows], supply)
     # Sums of fractions: without the margin a rounding error would be one more pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
     shares = demand.owner_shares()
@@ -73,15 +58,6 @@ def wants(world: World, demand: Demand) -> Wants:
         bounds=demand.worth,
         waiting=np.floor(served + 1e-9).astype(np.int64),
         total=most,
-    )
-
-
-def _needs(queue: Queue, wanted: Sequence[Requirements]) -> Needs:
-    return Needs(
-        wanted=wanted,
-        cores=np.array([one.cores for one in wanted], dtype=np.int64),
-        memory=np.array([one.memory for one in wanted], dtype=np.float64),
-        walltime=np.array([walltime_needed(one, queue) for one in wanted], dtype=np.float64),
     )
 
 
@@ -131,15 +107,17 @@ def _walltime_left(world: World, pilot: Pilot) -> float:
 
 
 def _shape(pilot: Pilot, walltime: float) -> Shape:
-    vo, group, name = pilot.owner.vo, pilot.owner.group, pilot.owner.name
-    owner = (vo, group, name) if pilot.kind == "private" else ("", "", "")
-    return Shape(pilot.kind, *owner, pilot.cores, pilot.memory, walltime, pilot.lacks)
+    has = promised(pilot)._replace(walltime=walltime)
+    return Shape(has if pilot.kind == "private" else has._replace(owner=("", "", "")), pilot.lacks)
 
 
-def _served(needs: Needs, worth: Ints, supply: Mapping[Shape, float]) -> Floats:
+def _served(
+    queue: Queue, wanted: Sequence[Requirements], worth: Ints, supply: Mapping[Shape, float]
+) -> Floats:
     """The pilots that count for each task queue: those that could serve the fewest are given out first."""
     left = worth.astype(np.float64)
-    fitting = {shape: _fitting(shape, needs) for shape in supply}
+    table = NeedsTable([needs(one, queue) for one in wanted])
+    fitting = {shape: _fitting(shape, table, wanted) for shape in supply}
     for shape in sorted(supply, key=lambda shape: (int(fitting[shape].sum()), shape)):
         open_ = np.where(fitting[shape], left, 0.0)
         total = float(open_.sum())
@@ -148,11 +126,9 @@ def _served(needs: Needs, worth: Ints, supply: Mapping[Shape, float]) -> Floats:
     return worth - left
 
 
-def _fitting(shape: Shape, needs: Needs) -> NDArray[np.bool_]:
+def _fitting(shape: Shape, table: NeedsTable, wanted: Sequence[Requirements]) -> NDArray[np.bool_]:
     """Tell which task queues a pilot could serve (P7); before it has told, its node counts as promised."""
-    owner = Identity(vo=shape.vo, group=shape.group, name=shape.name)
-    runs = np.array([may_run(shape.kind, owner, one) for one in needs.wanted], dtype=bool)
-    fits = runs & (needs.cores <= shape.cores) & (needs.walltime <= shape.walltime)
+    fitting = table.fitting(shape.has)
     if shape.lacks:
-        fits &= ~np.array([is_missed(shape.lacks, one) for one in needs.wanted], dtype=bool)
-    return fits & (needs.memory <= shape.memory) if shape.memory else fits
+        fitting &= ~np.array([is_missed(shape.lacks, one) for one in wanted], dtype=bool)
+    return fitting

@@ -23,9 +23,10 @@ from pilotage.model.rules.site_limits import (
     queues_by_site,
 )
 
+from .fitting import fits, needs, offered
 from .predictions import Prediction, Predictions
 from .readers import Readers
-from .task_queues import fits, is_open
+from .task_queues import is_open
 from .tries import Admission
 
 _NOTHING: Mapping[str, float] = {}
@@ -193,7 +194,7 @@ def _is_for(
 ) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner, offer.job.task)
-    if not admitted or not fits(offer.wanted, request, pilot, queue):
+    if not admitted or not fits(needs(offer.wanted, queue), offered(request, pilot)):
         return False
     return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
 

@@ -19,10 +19,11 @@ from pilotage.model.values.step_names import MATCH
 
 from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers, room
+from .fitting import fits, needs, offered
 from .readers import Readers
 from .reports import was_given
 from .share_turns import ShareTurns
-from .task_queues import fits, is_open
+from .task_queues import is_open
 from .tries import Admission, Tries
 from .weighted_draw import WaitingShares, WeightedDraw
 
@@ -217,7 +218,8 @@ def _take(
     fitting = [
         line
         for line in lines
-        if fits(line.wanted, request, pilot, queue) and admission.takes(line.wanted.vo, line.wanted.owner)
+        if fits(needs(line.wanted, queue), offered(request, pilot))
+        and admission.takes(line.wanted.vo, line.wanted.owner)
     ]
     for line in fitting:
         line.closed = admission.closed_tasks

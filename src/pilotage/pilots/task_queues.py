@@ -1,4 +1,4 @@
-"""Rules that director and matcher share: which pilots may run which jobs (P1, P7, P13)."""
+"""Rules that director and matcher share: walltimes, open queues, and pilots that count (P1, P4, P13)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,7 @@ from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
 from pilotage.model.records.states import WAITING_PILOTS
-from pilotage.model.records.work import Pilot, PilotKind, Requirements
-from pilotage.model.values.identity import Identity
+from pilotage.model.records.work import Pilot, Requirements
 
 CLOSED = ("offline", "paused")
 """Statuses in which a queue starts nothing: it is given no pilots, and the pilots there are given no jobs."""
@@ -18,13 +17,6 @@ CLOSED = ("offline", "paused")
 def is_open(queue: Queue) -> bool:
     """Tell whether the queue starts anything. A queue without new brokerage still works off what it has."""
     return queue.status not in CLOSED
-
-
-def may_run(kind: PilotKind, owner: Identity, wanted: Requirements) -> bool:
-    """Tell whether a pilot may run such jobs (P7): its owner's and group's, or all but private ones."""
-    if kind == "generic":
-        return not wanted.private
-    return (owner.vo, owner.group, owner.name) == (wanted.vo, wanted.group, wanted.owner)
 
 
 FIRST_LOSS = 0.1
@@ -54,28 +46,6 @@ def walltime_needed(wanted: Requirements, queue: Queue) -> float:
 def seconds_at(wanted: Requirements, queue: Queue) -> float:
     """The walltime of a job at a queue in s: its work over the power of its cores (P1)."""
     return wanted.seconds(queue.core_power or UNKNOWN_CORE_POWER)
-
-
-def fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
-    """Tell whether a pilot could run such a job at all with what it offers."""
-    return (
-        may_run(request.kind, request.owner, wanted)
-        and wanted.cores <= request.cores
-        and wanted.memory <= (request.memory or inf)
-        and wanted.gpus <= request.gpus
-        and (request.containers or not wanted.container)
-        and walltime_needed(wanted, queue) <= walltime_left(request, pilot)
-    )
-
-
-def could_run(pilot: Pilot, wanted: Requirements, queue: Queue) -> bool:
-    """Tell whether a pilot of a queue could run such a job, were all of its slots free."""
-    return (
-        may_run(pilot.kind, pilot.owner, wanted)
-        and wanted.cores <= pilot.cores
-        and (not pilot.memory or wanted.memory <= pilot.memory)
-        and walltime_needed(wanted, queue) <= pilot.walltime
-    )
 
 
 def starts_pilots(queue: Queue) -> bool:

@@ -7,7 +7,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
 
-from .task_queues import could_run
+from .fitting import fits, needs, promised
 
 REASON = "its work was cancelled, and no other waits that could use it"
 
@@ -43,7 +43,7 @@ def _is_useful(world: World, pilot: Pilot) -> bool:
     queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)
     borrows = bool(world.borrowable_lines)
     return queue is not None and any(
-        could_run(pilot, Requirements.from_text(line.requirements), queue)
+        fits(needs(Requirements.from_text(line.requirements), queue), promised(pilot))
         for line in world.task_queues
         if line.queue in ("", pilot.queue) or borrows
     )

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Pilot, Requirements
+from pilotage.pilots.fitting import fits, needs, promised
 from pilotage.pilots.lacking import is_missed
-from pilotage.pilots.task_queues import could_run
 
 
 def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
     """Live pilots of a queue that could run such a job, were all of their slots free."""
     wanted = Requirements.from_text(requirements)
-    return [
-        pilot for pilot in pilots if could_run(pilot, wanted, queue) and not is_missed(pilot.lacks, wanted)
-    ]
+    needed = needs(wanted, queue)
+    return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, wanted)]
