@@ -3,7 +3,7 @@
 import pytest
 
 import rules
-from pilotage.brokerage.engine.house_checks import CHECKS as OWN
+from pilotage.brokerage.engine.local_checks import CHECKS as OWN
 from pilotage.brokerage.production.checks import CHECKS
 from rules import RULES, Rule
 

@@ -21,8 +21,9 @@ from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile, Replica
 from pilotage.pilots.borrowing import claims
 from pilotage.store import Store
-from pilotage.store.worlds import borrowing_queues, known_inputs
-from pilotage.store.worlds.borrowing_queues import candidates
+from pilotage.store.tables import borrowing_queues
+from pilotage.store.tables.borrowing_queues import candidates
+from pilotage.store.worlds import known_inputs
 
 from .house import House, attempts, federation
 

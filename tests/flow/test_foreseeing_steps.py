@@ -7,7 +7,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, always, take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Committed, Decision, Move
-from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.projected_world import projected
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import File, Replica
@@ -51,12 +51,12 @@ def test_what_the_commit_handed_back_is_not_foreseen(house: House) -> None:
         next_attempt=True,
     )
     decision = Decision(step="stage", time=world.time + 1, seed=1, changes=(move,))
-    (before,), (after,) = world.transfers, foreseen(world, decision).transfers
+    (before,), (after,) = world.transfers, projected(world, decision).transfers
     moved = replace(
         before, state=TransferState.PREPARING, since=world.time, emergency=True, attempt=2, error="slow"
     )
     assert after == moved
-    assert foreseen(world, decision, Committed(accepted=((),), created=((),))) == world
+    assert projected(world, decision, Committed(accepted=((),), created=((),))) == world
 
 
 def test_the_next_actor_sees_what_was_committed_and_not_what_was_handed_back(house: House) -> None:
@@ -95,4 +95,4 @@ def test_replicas_that_rest_on_moves_are_foreseen(house: House) -> None:
     )
     other = Move(kind="job", ids=(7,), source=JobState.HOLDING, target=JobState.FINISHED, cause="test")
     decision = Decision(step="stage", time=world.time, seed=1, changes=(move, other))
-    assert made in foreseen(world, decision).replicas
+    assert made in projected(world, decision).replicas

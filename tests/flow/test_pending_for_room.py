@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.loops.broker_read_plan import Headway
+from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Decision, Move
@@ -73,7 +73,7 @@ def test_b37_pending_jobs_go_before_younger_ones_and_after_those_of_higher_prior
 def test_b37_a_server_that_was_started_anew_knows_what_waits_for_room(small: House, again: str) -> None:
     task = small.task(jobs=25)
     small.take("broker")
-    object.__setattr__(small.runtime, "headway", Headway(small.runtime.clock))
+    object.__setattr__(small.runtime, "broker_read_plan", BrokerReadPlan(small.runtime.clock))
     pilot = small.pilot()
     start(small, pilot, 3)
     if again == "lifted":

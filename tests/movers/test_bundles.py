@@ -14,7 +14,7 @@ import pytest
 from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.movers.local import LocalBackend
 from pilotage.movers.processes import WorkerProcesses
-from pilotage.movers.small_file_threads import Lanes
+from pilotage.movers.small_file_threads import SmallFileThreads
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 from tests.waiting import PATIENCE, wait_for
@@ -166,7 +166,12 @@ def test_a_disk_that_refuses_one_name_keeps_no_other_from_its_own(house: House) 
 
 @pytest.mark.parametrize(("bundle", "most"), [(BUNDLE, 3), (1, 2 * BUNDLE + 1), (11, 3)])
 def test_d8_lanes_are_as_many_as_the_bundles_that_wait(bundle: int, most: int) -> None:
-    lanes, go_on, begun, done = Lanes(), threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
+    lanes, go_on, begun, done = (
+        SmallFileThreads(),
+        threading.Event(),
+        threading.Semaphore(0),
+        threading.Semaphore(0),
+    )
 
     def running() -> list[threading.Thread]:
         return [one for one in threading.enumerate() if one.name == "lane-of this test"]

@@ -16,10 +16,10 @@ from pilotage.model.records.states import PilotState, TransferState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store
-from pilotage.store.commit.live_work import LIVE_WORK
 from pilotage.store.database import direct_statements
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.live_work import LIVE_WORK
 from pilotage.store.worlds.broker_facts import DISK_IO
 from pilotage.store.worlds.held_jobs import held_by
 from pilotage.testing import ALICE, NOW

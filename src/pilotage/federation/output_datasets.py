@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from pilotage.model.records.catalogues import ExternalCatalogue, OutputTerms
 from pilotage.model.records.federation import Federation
-from pilotage.model.records.publications import output_storages, split_dataset
+from pilotage.model.records.publications import split_dataset
 from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules.sources import output_storages
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import personal_scope
 from pilotage.model.values.types import LONGEST_DATASET_NAME

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.merged_decisions import joined
-from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.projected_world import projected
 from pilotage.model.documents.world import World
 
 from .brokerages import Brokerages
@@ -18,7 +18,7 @@ def plan(name: str, world: World) -> Decision:
     after = world
     for phase in planned.phases(world, Brokerages()):
         decisions.append(phase.decide(after))
-        after = foreseen(after, decisions[-1]) if planned.foresees else world
+        after = projected(after, decisions[-1]) if planned.foresees else world
     # An account that is given twice is that of the world as it was.
     notes = {name: note for decision in reversed(decisions) for name, note in decision.notes.items()}
     return replace(joined(name, world, decisions), notes=notes)

@@ -16,10 +16,10 @@ from pilotage.ports.presence import Presence, Unnamed
 from pilotage.store import Store
 
 from .brokerages import Brokerages
-from .loops.broker_read_plan import Headway
+from .loops.broker_read_plan import BrokerReadPlan
 from .loops.set_aside import SetAside
 from .loops.wakeups import Wakeable, Wakeups
-from .matching.idle_timeouts import Staying
+from .matching.idle_timeouts import IdleTimeouts
 from .outside.catalogues import Catalogues
 from .outside.catalogues import Load as LoadCatalogue
 from .outside.deliveries import Deliveries
@@ -81,9 +81,9 @@ class Runtime:
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
         self.set_aside = SetAside(store)
-        self.headway = Headway(self.clock)
+        self.broker_read_plan = BrokerReadPlan(self.clock)
         self.log_readers = LogReaders(store)
-        self.staying = Staying(store)
+        self.idle_timeouts = IdleTimeouts(store)
         submits = any(step.name == PROVISION for step in steps)
         stage, survey = (partial(self.wakeups.wake, name) for name in (STAGE, SURVEY))
         self.elements = Elements(load, self.workers, self._wake_those_who_ask, submits)

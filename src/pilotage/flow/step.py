@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.decision_parts import parts
 from pilotage.model.documents.merged_decisions import joined, parted
-from pilotage.model.documents.projected_world import foreseen
+from pilotage.model.documents.projected_world import projected
 from pilotage.model.documents.subjects import Subject
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind, State
@@ -154,7 +154,7 @@ def _taken_together(
             after = aside.left_of(step.name, after)
             decision = aside.decided(step.name, step.subjects, actor, phase.decide, after)
             if decision is not None:
-                after = foreseen(after, decision) if decision.changes else after
+                after = projected(after, decision) if decision.changes else after
                 taken.append((phase, decision, after))
         decisions = [decision for _, decision, _ in taken]
         try:
@@ -171,7 +171,7 @@ def _taken_together(
             if not committed.handed_back:
                 world = hoped
             elif decision.changes:
-                world = foreseen(world, decision, told)
+                world = projected(world, decision, told)
     return changed
 
 

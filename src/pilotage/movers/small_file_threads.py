@@ -1,4 +1,4 @@
-"""Lanes: threads that take small files one after another, as many as their shares have slots."""
+"""Threads that take small files one after another, as many as their shares have slots."""
 
 import threading
 from collections import defaultdict, deque
@@ -18,7 +18,7 @@ class _Share:
     busy: int = 0
 
 
-class Lanes:
+class SmallFileThreads:
     """Small files wait here by share; a bundle of them has one lane, so that a slot is one stream of bytes.
 
     No share waits for another's files, and so an emergency begins at once (D5).

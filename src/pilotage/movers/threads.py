@@ -20,7 +20,7 @@ from pilotage.ports.moving import (
     StorageError,
 )
 
-from .small_file_threads import Lanes
+from .small_file_threads import SmallFileThreads
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class CopyThreads:
         self._closed = False
         self._running: dict[str, RunningCopy] = {}
         self._ended: dict[str, DeliveryStatus] = {}
-        self._lanes = Lanes()
+        self._small_files = SmallFileThreads()
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
         """Begin each delivery, up to ``most`` at once."""
@@ -131,7 +131,7 @@ class CopyThreads:
         running.conclude = partial(self._conclude, reference, running)
         run = partial(running.conclude, lambda: self._begun(running))
         if delivery.size <= SMALL_FILE and delivery.service is None:
-            self._lanes.add(delivery.share, run, delivery.bundle)
+            self._small_files.add(delivery.share, run, delivery.bundle)
         else:
             threading.Thread(target=run, name=f"mover-{delivery.transfer}", daemon=True).start()
         return Started(reference=reference)

@@ -170,7 +170,7 @@ class VirtualPilot:
                 self._beat_again()
         if not self._running:
             scene = self.site.scene
-            self._rest(scene.runtime.staying.seconds(given.federation, given.queue, scene.clock()))
+            self._rest(scene.runtime.idle_timeouts.seconds(given.federation, given.queue, scene.clock()))
         elif self.free and given.jobs:
             # One that was given something asks again at once: there may be more.
             self.site.scene.clock.after(0, self._ask)

@@ -22,7 +22,7 @@ from .tables.counters import fold
 from .tables.datasets import Datasets
 from .tables.decisions import candidates_alone, documents
 from .tables.federations import FederationFile, Federations
-from .tables.history import Entries, Meanings
+from .tables.history import Entries, TransitionKinds
 from .tables.logs import Logs
 from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
@@ -65,7 +65,7 @@ class Store:
         live = LivePilots()
         self.snapshots = Snapshots(database, self._federations, specs, live)
         self.queries = Queries(database, self._federations, specs, live)
-        self._meanings = Meanings(database)
+        self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside)
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)

@@ -4,7 +4,7 @@
 
 - ``job_groups`` and ``options``: like jobs in turn, and what holds for their VO;
 - ``queue_columns``, ``task_columns``, ``nuclei``, ``link_weights`` and ``offers``: attributes as columns;
-- ``check`` and ``verdicts``: checks on all pairs at once, and the refusals they give; ``house_checks`` are
+- ``check`` and ``verdicts``: checks on all pairs at once, and the refusals they give; ``local_checks`` are
   those that every brokerage makes, ``needs`` what several compute alike;
 - ``decision_draft``: a decision under construction: its choices, and moves with their downloads.
 

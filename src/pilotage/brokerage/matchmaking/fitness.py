@@ -6,7 +6,7 @@ seen here.
 
 import numpy as np
 
-from pilotage.brokerage.engine import house_checks
+from pilotage.brokerage.engine import local_checks
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.needs import memory_at, walltime_at, without_source
 from pilotage.brokerage.engine.offered import offered
@@ -85,5 +85,5 @@ CHECKS: tuple[Check, ...] = (
     _software,
     _containers,
     _inputs,
-    *house_checks.CHECKS,
+    *local_checks.CHECKS,
 )

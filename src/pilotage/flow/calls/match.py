@@ -102,7 +102,7 @@ def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
-        idle = runtime.staying.seconds(federation, matched.queue, time)
+        idle = runtime.idle_timeouts.seconds(federation, matched.queue, time)
     # What each job has stands in its work. Agents that do not know of that keep to the shortest of all.
     shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(

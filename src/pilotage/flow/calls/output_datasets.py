@@ -2,8 +2,9 @@
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
-from pilotage.model.records.publications import is_own, output_storages, split_dataset
+from pilotage.model.records.publications import is_own, split_dataset
 from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules.sources import output_storages
 from pilotage.ports.catalogue import CatalogueError
 
 from .inputs import Fault

@@ -1,4 +1,4 @@
-"""Headway: which waiting tasks found room lately. A pass reads these, in their order, and little more."""
+"""Which waiting tasks found room lately: a pass reads these, in their order, and little more."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -25,7 +25,7 @@ REST = 10.0
 """Times what it took to list all tasks, or to look at them, until that is done again, at the earliest."""
 
 
-class Headway:
+class BrokerReadPlan:
     """Memory of how tasks fared in the passes of a step. Only a help: nothing is lost with it.
 
     Most passes read of each share, by priority, then age, a quarter more jobs than found room in the passes

@@ -11,7 +11,7 @@ KNOWN_FOR = 60.0
 """Seconds for which waits in batch systems hold: to read them looks at every live pilot."""
 
 
-class Staying:
+class IdleTimeouts:
     """Remembers how long pilots wait in batch systems. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:

@@ -27,7 +27,7 @@ from pilotage.store.matching.matches import CAUSE
 
 from .borrowing import BorrowableJobs
 from .resting import Resting
-from .share_cache import KnownShares
+from .share_cache import ShareCache
 
 TRIES = 30
 """Most redraws for a pilot that lost races for what it was drawn."""
@@ -76,7 +76,7 @@ class Matching:
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
         self._resting = Resting(store)
-        self._shares = KnownShares(store)
+        self._shares = ShareCache(store)
         self._borrowing = borrowing or BorrowableJobs(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:

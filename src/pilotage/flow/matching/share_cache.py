@@ -14,7 +14,7 @@ KNOWN_FOR = 5.0
 """Seconds for which the jobs that pilots have by global share hold, with those that were given since."""
 
 
-class KnownShares:
+class ShareCache:
     """The turns of global shares; safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:

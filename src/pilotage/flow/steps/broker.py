@@ -135,9 +135,9 @@ def _lift(jobs: Set[int]) -> Move:
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    headway, snapshots = runtime.headway, runtime.store.snapshots
-    crowded = headway.crowded(snapshots.crowded_tasks)
-    parts = partial(headway.parts, now=now)
+    read_plan, snapshots = runtime.broker_read_plan, runtime.store.snapshots
+    crowded = read_plan.crowded(snapshots.crowded_tasks)
+    parts = partial(read_plan.parts, now=now)
     world = snapshots.for_broker(
         now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart, crowded=crowded
     )
@@ -165,8 +165,8 @@ def _note(runtime: Runtime, world: World, decision: Decision, committed: Committ
             (crowded if change.cause == FULL else gone).update(ids)
     read = restricted(world, plugin).jobs
     if crowded:
-        runtime.headway.wait_for_room(job.task for job in read if job.id in crowded)
-    if not runtime.headway.note(read, gone):
+        runtime.broker_read_plan.wait_for_room(job.task for job in read if job.id in crowded)
+    if not runtime.broker_read_plan.note(read, gone):
         runtime.wakeups.wake(BROKER)
 
 
@@ -206,5 +206,5 @@ STEP = Step(
     subjects=(TASK, QUEUE),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),
-    goes_on=lambda runtime: runtime.headway.goes_on(has_changed=runtime.wakeups.waits(BROKER)),
+    goes_on=lambda runtime: runtime.broker_read_plan.goes_on(has_changed=runtime.wakeups.waits(BROKER)),
 )

@@ -21,7 +21,7 @@ _COLUMNS: Mapping[Kind, frozenset[str]] = {
 """The columns of records that a world shows."""
 
 
-def foreseen(world: World, decision: Decision, committed: Committed | None = None) -> World:
+def projected(world: World, decision: Decision, committed: Committed | None = None) -> World:
     """The world with a decision's jobs and transfers as it leaves them, its replicas, and what is forgotten.
 
     That is what a commit accepted, or all where nothing is committed yet. New jobs and transfers, which have

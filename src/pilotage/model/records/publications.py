@@ -5,12 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pilotage.model.rules.sources import outputs_at
 from pilotage.model.values.scopes import PERSONAL, name_of, split_identifier
 from pilotage.model.values.types import DESCRIBED
 
-from .federation import Federation
-from .spec import TaskSpec
 from .states import PublicationState
 
 LONGEST_NAME = 200
@@ -119,13 +116,3 @@ def published_name(dataset: str, file: str) -> str:
         return whole
     digest = sha256(whole.encode()).hexdigest()[:12]
     return f"{digest}.{legal[-LONGEST_NAME + len(digest) + 1 :].lstrip('.')}"
-
-
-def output_storages(spec: TaskSpec, federation: Federation) -> tuple[str, ...]:
-    """Return the storages where outputs of a task may come to lie: those of its nucleus, or of its queues."""
-    sites = {storage.name: storage.site for storage in federation.storages}
-    queues = (one for one in federation.queues if not spec.queues or {one.name, one.parent} & {*spec.queues})
-    found = {one.storage for one in queues if spec.nucleus in ("", sites.get(one.storage))}
-    if spec.nucleus:
-        found |= {one.name for one in outputs_at(federation, spec.nucleus)}
-    return tuple(sorted(found))

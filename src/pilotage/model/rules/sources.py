@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from pilotage.model.records.federation import Federation, Link, Storage
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.values.closeness import BLOCKED, UNKNOWN_CLOSENESS
 
@@ -130,3 +131,13 @@ def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
     own = (storage for storage in federation.storages if storage.site == site)
     kept = (storage for storage in own if not storage.tape and not storage.scratch)
     return tuple(sorted(kept, key=lambda storage: storage.name))
+
+
+def output_storages(spec: TaskSpec, federation: Federation) -> tuple[str, ...]:
+    """Return the storages where outputs of a task may come to lie: those of its nucleus, or of its queues."""
+    sites = {storage.name: storage.site for storage in federation.storages}
+    queues = (one for one in federation.queues if not spec.queues or {one.name, one.parent} & {*spec.queues})
+    found = {one.storage for one in queues if spec.nucleus in ("", sites.get(one.storage))}
+    if spec.nucleus:
+        found |= {one.name for one in outputs_at(federation, spec.nucleus)}
+    return tuple(sorted(found))

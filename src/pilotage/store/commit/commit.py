@@ -27,15 +27,15 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
-from pilotage.store.tables.history import Entries, Meaning
+from pilotage.store.tables.history import Entries, TransitionKind
 from pilotage.store.tables.iterations import begin
 from pilotage.store.tables.last_seen import LastSeen
+from pilotage.store.tables.live_work import has_room
 from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.tokens import tokens
 
 from .creation import Creator
 from .forgetting import forget
-from .live_work import has_room
 from .working_set import ID, KEYS, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
@@ -70,18 +70,18 @@ def check(decision: Decision) -> None:
             _check_changes(change)
 
 
-def meanings(decision: Decision, actor: str) -> Iterator[Meaning]:
-    """Meanings of a decision's transitions, for the history of their records."""
+def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
+    """TransitionKinds of a decision's transitions, for the history of their records."""
     for change in decision.changes:
         if isinstance(change, Move):
-            yield Meaning.of(change.kind, change.source, change.target, change.cause, actor)
+            yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
         if isinstance(change, Move | Create):
             made = change.records if isinstance(change, Create) else chain(*change.creates.values())
             records = list(made)
             for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
-                yield Meaning.of(kind, None, FIRST[kind], change.cause, actor)
+                yield TransitionKind.of(kind, None, FIRST[kind], change.cause, actor)
             if any(isinstance(record, NewJob) and record.throttled for record in records):
-                yield Meaning.of("job", None, JobState.THROTTLED, change.cause, actor)
+                yield TransitionKind.of("job", None, JobState.THROTTLED, change.cause, actor)
 
 
 def is_light(decision: Decision) -> bool:

@@ -11,9 +11,9 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import datasets, failed_deliveries
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import SpecCache
-from pilotage.store.views.catalogue import wanted_of
-from pilotage.store.worlds.reader import RecordReader
+from pilotage.store.worlds.wanted_files import wanted_of
 
 CLOCKS_DIFFER = 60.0
 """How much later a server's clock may be than another's, in s."""

@@ -70,8 +70,8 @@ class Database:
         self._direct = _without_waiting(address) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
-        self._turn = _Turn(_file(address))
-        self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
+        self._writer_lock = WriterLock(_file(address))
+        self._reader_turn = self._writer_lock if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
         """Give all connections back."""
@@ -82,7 +82,7 @@ class Database:
         self.engine.dispose()
         if self._direct is not None:
             self._direct.dispose()
-        self._turn.close()
+        self._writer_lock.close()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one statement of PostgreSQL as a transaction of its own, and do not wait for the disk.
@@ -131,7 +131,7 @@ class Database:
         unanswered: list[tuple[str, T]] = []
 
         def once() -> T:
-            with self._turn if alone else contextlib.nullcontext(), self._writing() as connection:
+            with self._writer_lock if alone else contextlib.nullcontext(), self._writing() as connection:
                 transaction = self._begin(connection, alone)
                 if unanswered:
                     earlier, result = unanswered.pop()
@@ -153,7 +153,7 @@ class Database:
         """
 
         def once() -> T:
-            with self._turn, self._writing() as connection:
+            with self._writer_lock, self._writing() as connection:
                 return work(driver(connection))
 
         return _retried(once)
@@ -202,7 +202,7 @@ def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
     return connection, driver.cursor()
 
 
-class _Turn:
+class WriterLock:
     """Lets one writer in: of this process, and of all processes that name the same file."""
 
     def __init__(self, file: Path | None) -> None:

@@ -42,14 +42,14 @@ class Notices:
         values = {"channel": self._channel, "words": words}
         self._database.run("SELECT pg_notify(%(channel)s, %(words)s)", values)
 
-    def listen(self) -> "Ears":
+    def listen(self) -> "Subscription":
         """Begin to listen, from now on. Raises :class:`NoticesLost`; ValueError where none are carried."""
         if not self.are_carried:
             raise ValueError("SQLite carries no notices")
-        return Ears(self._database.engine)
+        return Subscription(self._database.engine)
 
 
-class Ears:
+class Subscription:
     """A connection that listens. For one thread, which owns it; closed by another, it hears no more."""
 
     def __init__(self, engine: Engine) -> None:

@@ -25,14 +25,14 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.counters import Deltas
-from pilotage.store.tables.history import Meaning, Meanings, entry
+from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
 from pilotage.store.tables.jobs import JOB_COLUMNS, job
 from pilotage.store.tables.jobs import jobs as job_table
 from pilotage.store.tables.last_seen import REPORTED_AFTER
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.task_queues import LEVELS, lines
 from pilotage.store.tables.tasks import SpecCache
-from pilotage.store.worlds.reader import RecordReader
 
 from . import borrowed_matches
 from .borrowed_matches import BorrowRequest
@@ -80,7 +80,11 @@ class Matches:
     """Reads what stands in line, and gives it away."""
 
     def __init__(
-        self, database: Database, specs: SpecCache, meanings: Meanings, left_beside: Callable[[], None]
+        self,
+        database: Database,
+        specs: SpecCache,
+        meanings: TransitionKinds,
+        left_beside: Callable[[], None],
     ) -> None:
         self._database = database
         self._specs = specs
@@ -169,7 +173,7 @@ class Matches:
         """The number of what it means that a job is given to a pilot, whichever it is; it never changes."""
         number = self._meant.get((state, cause))
         if number is None:
-            meaning = Meaning.of("job", state, JobState.SENT, cause, "pilot:1")
+            meaning = TransitionKind.of("job", state, JobState.SENT, cause, "pilot:1")
             number = self._meant[state, cause] = self._meanings.numbers([meaning])[meaning]
         return number
 

@@ -30,7 +30,7 @@ from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 from pilotage.store.database.columns import Id, has_state, is_state, metadata, text_column
 from pilotage.store.database.sets import among
 from pilotage.store.database.upserts import replaced, upsert
-from pilotage.store.worlds.reader import RecordReader
+from pilotage.store.tables.reader import RecordReader
 
 from .counters import counts
 from .jobs import jobs

@@ -36,7 +36,7 @@ LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
 """Characters that are kept: what is longer does not fit into PostgreSQL's index."""
 
 KNOWN_MEANINGS = 20_000
-"""Meanings that a process remembers; past that it begins anew."""
+"""TransitionKinds that a process remembers; past that it begins anew."""
 
 LEFT_OUT = "(much before this is not kept) "
 """Begins the cause of the first transition after those that a long history has lost."""
@@ -58,7 +58,7 @@ class EventView:
     attempt: int
 
 
-class Meaning(NamedTuple):
+class TransitionKind(NamedTuple):
     """The meaning of a transition: its states (no source: the record came into being), why, and by whom.
 
     The actor of what pilots do is the same for all; which it was stands in the entry.
@@ -71,21 +71,21 @@ class Meaning(NamedTuple):
     actor: str
 
     @classmethod
-    def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "Meaning":
+    def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "TransitionKind":
         """The meaning of a transition as it is kept."""
         by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
         return cls(kind, str(source or ""), str(target), cause[:LONGEST_CAUSE], by)
 
 
-class Meanings:
+class TransitionKinds:
     """Numbers of meanings. They never change, so each is looked up once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[Meaning, int] = {}
+        self._known: dict[TransitionKind, int] = {}
         self._lock = threading.Lock()
 
-    def numbers(self, wanted: Iterable[Meaning]) -> Mapping[Meaning, int]:
+    def numbers(self, wanted: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
         """The numbers of these meanings; new ones get theirs in a transaction of their own."""
         asked = dict.fromkeys(wanted)
         with self._lock:
@@ -102,18 +102,18 @@ class Meanings:
         return found
 
 
-def _numbered(connection: Connection, missing: list[Meaning]) -> dict[Meaning, int]:
+def _numbered(connection: Connection, missing: list[TransitionKind]) -> dict[TransitionKind, int]:
     """Number what has none yet; where another process does so at the same time, its number stands."""
-    bulk.insert(connection, meanings, Meaning._fields, missing, once=True)
+    bulk.insert(connection, meanings, TransitionKind._fields, missing, once=True)
     causes = list(dict.fromkeys(meaning.cause for meaning in missing))
-    query = select(_m.id, *(_m[name] for name in Meaning._fields)).where(among(_m.cause, "causes"))
-    return {Meaning(*words): id_ for id_, *words in connection.execute(query, {"causes": causes})}
+    query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.cause, "causes"))
+    return {TransitionKind(*words): id_ for id_, *words in connection.execute(query, {"causes": causes})}
 
 
 class Entries:
     """The entries of one commit."""
 
-    def __init__(self, numbers: Mapping[Meaning, int], time: float, actor: str) -> None:
+    def __init__(self, numbers: Mapping[TransitionKind, int], time: float, actor: str) -> None:
         self._numbers = numbers
         self._time = time
         self._actor = actor
@@ -132,7 +132,7 @@ class Entries:
     def _entry(
         self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None
     ) -> Callable[[int], str]:
-        number = self._numbers[Meaning.of(kind, source, target, cause, self._actor)]
+        number = self._numbers[TransitionKind.of(kind, source, target, cause, self._actor)]
         first = entry(number, self._time, self._actor, decision)
 
         def of(attempt: int) -> str:
@@ -154,9 +154,9 @@ def events(connection: Connection, histories: Iterable[str]) -> list[tuple[Event
     """The transitions of each of these histories."""
     read = [_entries(history) for history in histories]
     numbers = {int(words[0]) for entries in read for words in entries}
-    query = select(_m.id, *(_m[name] for name in Meaning._fields)).where(among(_m.id, "ids"))
+    query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
     found = connection.execute(query, {"ids": sorted(numbers)}) if numbers else ()
-    known = {id_: Meaning(*words) for id_, *words in found}
+    known = {id_: TransitionKind(*words) for id_, *words in found}
     return [tuple(_event(words, known[int(words[0])]) for words in entries) for entries in read]
 
 
@@ -165,7 +165,7 @@ def decisions_of(history: str) -> list[int]:
     return [int(word[1:]) for words in _entries(history) for word in words[2:] if word[0] == "d"]
 
 
-def _event(words: list[str], meaning: Meaning) -> EventView:
+def _event(words: list[str], meaning: TransitionKind) -> EventView:
     rest = {word[0]: word[1:] for word in words[2:]}
     states = STATES[meaning.kind]
     return EventView(

@@ -17,7 +17,7 @@ from pilotage.store.database.columns import (
     partial_index,
     text_column,
 )
-from pilotage.store.worlds.reader import RecordReader
+from pilotage.store.tables.reader import RecordReader
 
 MOST_DUE = 5000
 """Publications of one catalogue that a pass looks at."""

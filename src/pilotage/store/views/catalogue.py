@@ -3,19 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
-from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
-from pilotage.model.records.work import File, InputFile, Replica
-from pilotage.store.database.columns import begins, by_character, has_state, is_state
+from pilotage.model.records.work import File, Replica
+from pilotage.store.database.columns import begins, by_character
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
-from pilotage.store.database.sets import among
 from pilotage.store.tables.files import files
-from pilotage.store.tables.jobs import job_inputs, jobs
-from pilotage.store.tables.tasks import TASK_COLUMNS, SpecCache, tasks
-from pilotage.store.tables.transfers import transfers
-from pilotage.store.worlds.reader import RecordReader
+from pilotage.store.tables.reader import RecordReader
+from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.worlds.wanted_files import wanted_of
 
 PAGE = 10_000
 """Files that are read at once where a pattern is looked for."""
@@ -24,19 +21,6 @@ MOST_EXAMINED = 1_000_000
 """Files that are compared with one pattern: it takes a few seconds."""
 
 _f = files.c
-_READ = (
-    select(job_inputs.c.file)
-    .distinct()
-    .join(jobs, jobs.c.id == job_inputs.c.job)
-    .where(among(job_inputs.c.file, "names"), has_state(jobs, *LIVE_JOBS))
-)
-_MOVING = select(transfers.c.file).where(
-    among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS)
-)
-_UNSPLIT = select(*TASK_COLUMNS).where(
-    is_state(tasks, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING),
-    tasks.c.created >= bindparam("since"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +85,6 @@ class Catalogue:
             return wanted_of(RecordReader(connection, self._specs), names)
 
         return self._database.read(read)
-
-
-def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) -> set[str]:
-    """Tell which of these files a live job reads, a task will read, or a transfer moves.
-
-    Of tasks whose jobs are not all made, those that came ``since`` a time are looked at.
-    """
-    found = {name for (name,) in reader.rows(_READ, names=list(names))}
-    found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
-    return found | (asked_by_tasks(reader, since) & set(names))
-
-
-def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
-    """Read the files that tasks will read whose jobs are not all made yet."""
-    return {
-        file.identifier
-        for task in reader.tasks_from(_UNSPLIT, since=since)
-        for file in task.spec.inputs
-        if isinstance(file, InputFile)
-    }
 
 
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:

@@ -22,8 +22,8 @@ from pilotage.store.tables.federations import InForce
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.last_seen import queue_reports
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.worlds.broker_facts import LATELY
-from pilotage.store.worlds.reader import RecordReader
 
 MOST_ERRORS = 3
 """Pilots whose errors are told, the newest."""

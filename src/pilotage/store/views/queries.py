@@ -29,7 +29,6 @@ from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import name_of
 from pilotage.store.commit.creation import conflicts
-from pilotage.store.commit.live_work import live_work
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FileConflict, NoFederation
@@ -45,13 +44,14 @@ from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.files import OutputView, ReplicaView
 from pilotage.store.tables.history import EventView, decisions_of, events
 from pilotage.store.tables.jobs import JOB_VIEW, JobDetails, JobView, jobs
+from pilotage.store.tables.live_work import live_work
 from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
-from pilotage.store.worlds.reader import RecordReader
 
 from . import conditions
 from .queues import QueueView, ShareView

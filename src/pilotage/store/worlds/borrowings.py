@@ -27,11 +27,11 @@ from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidac
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import Id, has_state, metadata, partial_index
+from pilotage.store.tables.borrowing_queues import candidates, of_choices
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.reader import RecordReader
 
-from .borrowing_queues import candidates, of_choices
 from .known_inputs import KnownInputs
-from .reader import RecordReader
 
 MOST_LINES = 500
 """Lines, each of a choice at a queue, whose tails are looked at: those of the newest choices."""

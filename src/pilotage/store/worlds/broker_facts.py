@@ -17,9 +17,9 @@ from pilotage.store.tables import failures
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import is_in, is_measured, jobs
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 
 from . import waiting
-from .reader import RecordReader
 
 WAITED_LONG = 3600.0
 """Seconds after which an activated job, or a start, is worth looking for: B9 asks for those of two hours."""

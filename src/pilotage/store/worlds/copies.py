@@ -16,10 +16,10 @@ from pilotage.store.database.columns import begins, has_state, is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.files import IS_COPY, files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import transfers
-from pilotage.store.views import catalogue
 
-from .reader import RecordReader
+from .wanted_files import asked_by_tasks, wanted_of
 
 _r, _f = replicas.c, files.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -70,7 +70,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         return {"cleaned": cleaned}
     found = _may_go(reader, world, sizes, limit)
     names = sorted({row[0] for row in found})
-    wanted = catalogue.wanted_of(reader, names)
+    wanted = wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
     for file, storage in reader.rows(
         select(_r.file, _r.storage).where(among(_r.file, "names")).order_by(_r.file, _r.storage), names=names
@@ -110,7 +110,7 @@ def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], lim
             before=world.time - federation.staging.copies_kept,
             storages=[storage.name for storage in federation.storages],
             places=[f"{queue.storage} {queue.name}" for queue in federation.queues],
-            asked=sorted(catalogue.asked_by_tasks(reader)),
+            asked=sorted(asked_by_tasks(reader)),
         )
     )
 

@@ -6,8 +6,7 @@ from itertools import chain
 from math import inf
 
 from pilotage.model.records.work import File, Job, Replica
-
-from .reader import RecordReader
+from pilotage.store.tables.reader import RecordReader
 
 KNOWN_FOR = 1.0
 """Seconds for which it holds where a file lies; what a pilot is given is read anew in any case."""

@@ -10,9 +10,9 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import failures
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 
 from .held_jobs import by_pilot, held_attempts, held_by, held_words, words
-from .reader import RecordReader
 
 _j = jobs.c
 _HELD = held_by("pilots")

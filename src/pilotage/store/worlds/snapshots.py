@@ -31,16 +31,16 @@ from pilotage.model.values.step_names import PROVISION
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
-from pilotage.store.tables import failures, publications
+from pilotage.store.tables import borrowing_queues, failures, publications
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_live, jobs
 from pilotage.store.tables.link_rates import LinkRates
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, SpecCache, tasks
 
 from . import (
-    borrowing_queues,
     borrowings,
     broker_facts,
     copies,
@@ -55,7 +55,6 @@ from . import (
 )
 from .known_inputs import KnownInputs
 from .live_pilots import LivePilots
-from .reader import RecordReader
 from .waiting import Apart, Parts
 
 ENDED_LATELY = 3600.0

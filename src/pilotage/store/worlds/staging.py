@@ -25,9 +25,8 @@ from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counters
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, job_inputs, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
-
-from .reader import RecordReader
 
 UNAWAITED_AFTER = 60.0
 """How long a download has been queued before somebody looks whether it is still waited for, in s."""

@@ -14,14 +14,13 @@ from pilotage.model.records.states import COUNTED_JOBS, JobState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
-from pilotage.store.commit.live_work import LIVE_WORK
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.live_work import LIVE_WORK
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
-
-from .reader import RecordReader
 
 _t, _c, _j = tasks.c, counts.c, jobs.c
 _THROTTLED = str(JobState.THROTTLED)

@@ -10,9 +10,8 @@ from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.records.work import Task
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
-
-from .reader import RecordReader
 
 _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)

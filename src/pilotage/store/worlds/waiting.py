@@ -14,9 +14,8 @@ from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import is_live, tasks
-
-from .reader import RecordReader
 
 LARGEST_ID = 2**63 - 1
 

@@ -28,10 +28,10 @@ from pilotage.store.tables import failures
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 
 from .held_jobs import HOLDERS
-from .reader import RecordReader
 
 _j = jobs.c
 _J = JobState

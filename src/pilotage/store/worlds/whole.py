@@ -12,12 +12,12 @@ from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, LIVE_TRANSFERS
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import PROVISION
 from pilotage.store.database.columns import is_state
-from pilotage.store.tables import failures, publications
+from pilotage.store.tables import borrowing_queues, failures, publications
 from pilotage.store.tables.jobs import is_live
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 
-from . import borrowing_queues, borrowings, broker_facts, copies, staging
-from .reader import RecordReader
+from . import borrowings, broker_facts, copies, staging
 
 MOST_COPIES = 1000
 """How many copies that Pilotage made a whole world shows."""

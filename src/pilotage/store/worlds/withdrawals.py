@@ -8,11 +8,11 @@ from pilotage.model.documents.world import TaskQueue
 from pilotage.model.records.states import TASKS_TO_SPLIT, UNSTARTED_JOBS, JobState, TaskState
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.jobs import is_live, jobs
+from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 
 from . import borrowings
 from .live_pilots import LivePilots
-from .reader import RecordReader
 
 _j = jobs.c
 _PLACED = tuple(map(str, UNSTARTED_JOBS))

@@ -4,7 +4,7 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 (B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
 """
 
-from pilotage.brokerage.engine import house_checks
+from pilotage.brokerage.engine import local_checks
 from pilotage.brokerage.engine.check import Check, Verdict
 
 from . import admission, data_movement, network, nucleus, site_throttle, size, status, walltime
@@ -18,7 +18,7 @@ CHECKS: tuple[Check, ...] = tuple(
         + size.CHECKS
         + walltime.CHECKS
         + admission.CHECKS
-        + house_checks.CHECKS
+        + local_checks.CHECKS
         + site_throttle.CHECKS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )

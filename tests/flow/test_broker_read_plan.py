@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from pilotage.flow.loops.broker_read_plan import AMPLE, LEAST, REST, WHOLE_AFTER, Headway
+from pilotage.flow.loops.broker_read_plan import AMPLE, LEAST, REST, WHOLE_AFTER, BrokerReadPlan
 from pilotage.flow.passes import Pass
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
@@ -25,7 +25,7 @@ class Passes:
     """
 
     def __init__(self, looking: float = 0.0, listing: float = 0.0) -> None:
-        self.headway = Headway(lambda: self.time)
+        self.broker_read_plan = BrokerReadPlan(lambda: self.time)
         self.time = NOW
         self.jobs: dict[int, list[int]] = {}
         self.shares: dict[int, str] = {}
@@ -50,7 +50,7 @@ class Passes:
     def take(self, room: int) -> dict[int, int]:
         """Take a pass, with room for so many of each share; returns how many jobs it read of each task."""
         self.time += 1
-        parts = self.headway.parts(self._waiting, Pass(self.time, 1, LIMIT))
+        parts = self.broker_read_plan.parts(self._waiting, Pass(self.time, 1, LIMIT))
         read = {
             task: ids[: parts[task]] for task, ids in sorted(self.jobs.items()) if ids and parts.get(task)
         }
@@ -67,7 +67,7 @@ class Passes:
             for task, ids in read.items()
             for id_ in ids
         ]
-        self.settled = self.headway.note(found, fits)
+        self.settled = self.broker_read_plan.note(found, fits)
         return {task: len(ids) for task, ids in read.items()}
 
 
@@ -142,13 +142,13 @@ def test_what_rests_is_read_when_nothing_else_is_left() -> None:
 
 
 def test_what_one_plugin_leaves_keeps_no_task_of_another_waiting() -> None:
-    headway = Headway(lambda: NOW)
+    read_plan = BrokerReadPlan(lambda: NOW)
     waiting = [Waiting(1, "default", 500, 1000), Waiting(2, "default", 500, 1000)]
     first, second = ([job(of * 1000 + number, of=of) for number in range(200)] for of in (1, 2))
-    headway.parts(lambda: waiting, Pass(NOW, 1, LIMIT))
-    headway.note(first, ())
-    headway.note(second, [one.id for one in second])
-    assert headway.parts(lambda: waiting, Pass(NOW, 1, LIMIT)) == {2: 250}
+    read_plan.parts(lambda: waiting, Pass(NOW, 1, LIMIT))
+    read_plan.note(first, ())
+    read_plan.note(second, [one.id for one in second])
+    assert read_plan.parts(lambda: waiting, Pass(NOW, 1, LIMIT)) == {2: 250}
 
 
 def test_where_nothing_goes_all_is_looked_at_at_once_and_then_no_more() -> None:
@@ -242,14 +242,14 @@ def test_looks_at_all_go_on_where_the_last_one_ended() -> None:
 
 def test_each_plugin_of_a_pass_that_looks_at_all_reads_the_same_tasks() -> None:
     time = NOW
-    headway = Headway(lambda: time)
+    read_plan = BrokerReadPlan(lambda: time)
     tasks = [Waiting(task, "default", 500, 1) for task in range(1, 2 * LIMIT + 1)]
     seen: list[set[int]] = [set(), set()]
     for _ in range(3 * WHOLE_AFTER):
         time += 1000
         now = Pass(time, 1, LIMIT)
         for by_plugin in seen:
-            by_plugin.update(headway.parts(lambda: tasks, now))
+            by_plugin.update(read_plan.parts(lambda: tasks, now))
     assert [len(by_plugin) for by_plugin in seen] == [2 * LIMIT] * 2
 
 
@@ -257,13 +257,13 @@ def test_a_pass_goes_on_while_all_jobs_of_like_requirements_found_room() -> None
     passes = Passes(looking=1.0)
     passes.add(1, 2, 3)
     passes.take(room=1200)
-    assert not passes.headway.goes_on()
+    assert not passes.broker_read_plan.goes_on()
     passes.stuck = {2}
     passes.take(room=10_000)
-    assert not passes.headway.goes_on()
+    assert not passes.broker_read_plan.goes_on()
     passes.stuck = set()
     passes.take(room=10_000)
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
 
 
 def test_a_pass_goes_on_for_the_share_whose_jobs_all_found_room() -> None:
@@ -272,7 +272,7 @@ def test_a_pass_goes_on_for_the_share_whose_jobs_all_found_room() -> None:
     passes.add(2, share="analysis")
     passes.stuck = {1}
     passes.take(room=1000)
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
 
 
 def test_a_pass_that_follows_reads_nothing_that_stayed() -> None:
@@ -283,10 +283,10 @@ def test_a_pass_that_follows_reads_nothing_that_stayed() -> None:
     assert passes.take(room=10_000) == {1: 500, 2: 500}
     passes.stuck = {1}
     assert passes.take(room=10_000) == {1: 1000, 2: 1000}
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
     assert passes.take(room=10_000) == {2: 2000}
     # What wakes the step may be room: then all are read as ever.
-    assert passes.headway.goes_on(has_changed=True)
+    assert passes.broker_read_plan.goes_on(has_changed=True)
     assert passes.take(room=10_000)[1] > LEAST
 
 
@@ -296,10 +296,10 @@ def test_a_pass_that_follows_lists_no_tasks_anew() -> None:
     passes.take(room=10_000)
     passes.take(room=10_000)
     listed = passes.listings
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
     assert sum(passes.take(room=10_000).values()) > LEAST
     assert passes.listings == listed
-    assert passes.headway.goes_on(has_changed=True)
+    assert passes.broker_read_plan.goes_on(has_changed=True)
     passes.take(room=10_000)
     assert passes.listings == listed + 1
 
@@ -312,10 +312,10 @@ def test_a_pass_that_follows_probes_a_share_of_which_jobs_stayed() -> None:
     passes.stuck, passes.large = {2}, {2}
     passes.take(room=10_000)
     # What fits comes behind what does not, which is passed over; once all of it went, more is read.
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
     assert passes.take(room=10_000) == {3: LEAST}
     while any(passes.jobs[task] for task in (1, 3)):
-        assert passes.headway.goes_on()
+        assert passes.broker_read_plan.goes_on()
         (task,) = read = passes.take(room=10_000)
         assert task == 3
         assert read[task] > LEAST
@@ -326,6 +326,6 @@ def test_a_pass_that_left_tasks_out_goes_on_once_a_look_at_all_is_due() -> None:
     passes.add(*range(1, 11))
     passes.take(room=100)
     passes.take(room=100)
-    assert not passes.headway.goes_on()
+    assert not passes.broker_read_plan.goes_on()
     passes.time += REST * 10
-    assert passes.headway.goes_on()
+    assert passes.broker_read_plan.goes_on()
