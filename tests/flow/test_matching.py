@@ -144,6 +144,20 @@ def test_jobs_that_come_are_known_at_once_and_a_pilot_that_ends_is_refused(store
         matching.match(asked(store, pilot), NOW, 1)
 
 
+def test_p13_of_one_priority_the_oldest_job_goes_first_whatever_its_number(store: Store) -> None:
+    """Two servers make jobs at the same time: the slower one's may be older, with higher numbers."""
+    task, pilot = new_task(store), running(store)
+    wanted = requirements()
+    made = [new_jobs(store, task, 2, requirements=wanted, time=NOW - age) for age in (10, 1000, 100)]
+    young, old, middle = made
+    moved(store, move("job", [id_ for ids in made for id_ in ids], J.DEFINED, J.ACTIVATED, {"queue": QUEUE}))
+    matching = Matching(store)
+    first = matching.match(asked(store, pilot, 3), NOW, 1).jobs
+    assert sorted(job.id for job in first) == [*old, middle[0]]
+    rest = [job.id for _ in range(3) for job in matching.match(asked(store, pilot), NOW, 1).jobs]
+    assert rest == [middle[1], *young]
+
+
 def test_a_first_match_notes_the_node_also_where_what_was_known_had_changed(store: Store) -> None:
     matching, task, pilot, first = Matching(store), new_task(store), running(store), running(store)
     matching.match(asked(store, pilot), NOW, 1)

@@ -96,6 +96,13 @@ def test_e2_those_at_the_tail_gain_most_and_go_first() -> None:
     assert [(one.job.id, one.prediction.ahead) for one in found] == [(3, 2), (1, 1), (2, 0)]
 
 
+def test_p13_the_tail_of_a_line_is_its_youngest_job_whatever_its_number() -> None:
+    jobs = [job(1, created=NOW - 10), job(2, created=NOW - 1000), job(3, created=NOW - 100)]
+    counts = [count(3), count(1, J.RUNNING)]
+    found = offers(waiting(*jobs, job_counts=counts), "TAKER")
+    assert [(one.job.id, one.prediction.ahead) for one in found] == [(1, 2), (3, 1), (2, 0)]
+
+
 def test_shares_go_first_the_one_that_is_furthest_below_its_target() -> None:
     of = two_queues(shares=(GlobalShare(name="a"), GlobalShare(name="b")))
     counts = [count(2, share="a"), count(2, share="b"), count(5, J.RUNNING, "a"), count(1, J.RUNNING, "b")]

@@ -66,11 +66,11 @@ class BorrowableJob(NamedTuple):
         return {site: megabytes / run for site, megabytes in self.reads.items()}
 
     @property
-    def order(self) -> tuple[bool, int, float, int]:
+    def order(self) -> tuple[bool, int, float, float, int]:
         """Sort key: what is borrowed before what is unbound, by share, by gain or by how long it waits."""
         if self.binding == "late":
-            return True, self.turn, self.job.since, self.job.id
-        return False, self.turn, self.needed - self.prediction.gain, -self.job.id
+            return True, self.turn, self.job.since, self.job.created, self.job.id
+        return False, self.turn, self.needed - self.prediction.gain, -self.job.created, -self.job.id
 
 
 def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
@@ -96,7 +96,7 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
     turns = global_shares.order(world.federation.shares, world.job_counts)
     behind: Counter[tuple[str, str]] = Counter()
     found: list[BorrowableJob] = []
-    for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].id)):
+    for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].created, -pair[0].id)):
         found.append(_offer(predictions, job, binding, behind[job.queue, job.share], turns))
         behind[job.queue, job.share] += 1
     return tuple(sorted(found, key=lambda offer: offer.order))

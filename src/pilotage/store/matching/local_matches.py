@@ -39,7 +39,7 @@ WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'
 _HEAD = f"""
 SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
 WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
-ORDER BY id LIMIT ?"""
+ORDER BY created, id LIMIT ?"""
 _HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
 # Each once: with every job it would take as long as the job itself.
 _TASKS = f"""

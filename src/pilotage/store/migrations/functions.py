@@ -56,7 +56,7 @@ BEGIN
           WHERE jobs.queue = asked_queue AND jobs.requirements = wanted.requirements
             AND jobs.priority = wanted.priority AND jobs.state = 'activated'
             AND jobs.task <> ALL (closed_tasks)
-          ORDER BY jobs.id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
+          ORDER BY jobs.created, jobs.id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
         ) AS job
       ), sent AS (
         UPDATE jobs SET state = 'sent', since = at_time, pilot = asked_pilot,
@@ -70,7 +70,7 @@ BEGIN
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
         created, queue, pilot, input_count, events, wake_at, error, choice
-      FROM sent ORDER BY place, sent.id;
+      FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
   IF alive AND given_jobs < wanted_jobs THEN

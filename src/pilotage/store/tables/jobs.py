@@ -92,7 +92,7 @@ partial_index("jobs_to_wake", _j.state, _j.wake_at, _j.id, where=is_state(jobs, 
 partial_index("jobs_to_lift", _j.state, _j.task, _j.id, where=is_state(jobs, JobState.PENDING))
 partial_index(
     "jobs_to_match",
-    *(_j.queue, _j.requirements, _j.priority.desc(), _j.id),
+    *(_j.queue, _j.requirements, _j.priority.desc(), _j.created, _j.id),
     where=is_state(jobs, JobState.ACTIVATED),
 )
 # The attempt is there to be read: a heartbeat compares what its pilot has, and reads no row of it.
@@ -105,7 +105,7 @@ partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, where=is_measur
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
 partial_index(
     "jobs_to_borrow",
-    *(_j.choice, _j.queue, _j.priority, _j.id.desc()),
+    *(_j.choice, _j.queue, _j.priority, _j.created.desc(), _j.id.desc()),
     where=and_(_j.choice.is_not(None), is_unstarted),
 )
 

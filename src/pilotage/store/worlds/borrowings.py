@@ -74,7 +74,7 @@ _WAITS = {
 }
 _TAIL = """FROM jobs AS x
   WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
-  ORDER BY x.priority, x.id DESC LIMIT :each"""
+  ORDER BY x.priority, x.created DESC, x.id DESC LIMIT :each"""
 _NAMED = {
     "sqlite": "SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)",
     "postgresql": """
