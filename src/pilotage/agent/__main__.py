@@ -1,6 +1,6 @@
 """Start a pilot: ``python -m pilotage.agent``, or ``python agent.pyz``.
 
-Any Python can read this file, so that one which is too old is told so instead of failing on newer syntax.
+Any Python can parse this file: an old interpreter prints the message below instead of a syntax error.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""One attempt of one job, as the agent works on it, and the ways in which it fails."""
+"""One attempt of one job as the agent sees it, and the errors that make it fail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .wire import JobOrder, Pair, StorageFault, Work
 
-# No part begins with a dot or a dash: neither "..", nor a hidden file, nor an option of some command.
+# No part begins with a dot or a dash, so a name is never "..", a hidden file or an option of a command.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*")
 RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr"})
 """Names in a job's directory that payload files may not take."""
@@ -18,7 +18,7 @@ class AttemptFailedError(Exception):
 
 
 class InputLostError(AttemptFailedError):
-    """An input is missing at the queue's storage, or is not what it should be."""
+    """An input is missing at the queue's storage, or its content differs from the catalogue."""
 
     def __init__(self, name: str, fault: str) -> None:
         super().__init__(f"input {name}: {fault}")
@@ -26,7 +26,7 @@ class InputLostError(AttemptFailedError):
 
 
 class StorageFailedError(AttemptFailedError):
-    """A storage did not give or take a file, and the file is not to blame."""
+    """A storage failed to give or take a file, and the file is not the cause."""
 
     def __init__(self, message: str, fault: StorageFault) -> None:
         super().__init__(message)
@@ -35,14 +35,14 @@ class StorageFailedError(AttemptFailedError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """A job order together with the work that it shares with like jobs."""
+    """A job order, together with the work that it shares with similar jobs."""
 
     work: Work
     order: JobOrder
 
     @property
     def cores(self) -> int:
-        """Cores that it takes of its pilot's."""
+        """Cores of the pilot that the attempt uses."""
         return max(1, self.work.cores)
 
     @property
@@ -52,12 +52,12 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        """The name of its directory, and in logs."""
+        """The attempt's name in logs, and the name of its directory."""
         return f"{self.order.job}.{self.order.attempt}"
 
 
 def legal(what: str, name: str, *, deep: bool = False) -> str:
-    """Return the name if it stays in the directory that it is put in, or below it where that is ``deep``.
+    """Return the name if it stays inside its directory. With ``deep`` it may also name a file in a subfolder.
 
     Raises AttemptFailedError.
     """
@@ -68,7 +68,7 @@ def legal(what: str, name: str, *, deep: bool = False) -> str:
 
 
 def legal_path(what: str, path: str) -> str:
-    """Return a path below a storage's URL; its first part alone may begin with a dot.
+    """Return a path below a storage's URL. Only its first part may begin with a dot.
 
     Raises AttemptFailedError.
     """

@@ -1,4 +1,4 @@
-"""The client for a pilot's server: calls over HTTP, with the token in a header and nowhere else."""
+"""The client for a pilot's server. It sends the token in a header and nowhere else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMEOUT = 20.0
 
 
 class UnreachableError(Exception):
-    """No usable answer came; ``heard`` tells whether the server may have acted on the call all the same."""
+    """No usable answer came. ``heard`` is true if the server may have acted on the call all the same."""
 
     def __init__(self, message: str, *, heard: bool) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class UnreachableError(Exception):
 
 
 class GivenUpError(Exception):
-    """The server has given this pilot up: it must kill everything and exit."""
+    """The server has given up this pilot: it must kill every payload and exit."""
 
 
 class RefusedError(Exception):
@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 class Pause:
-    """Exponential backoff: pauses that double with every failure, a little at random, up to ``longest`` s."""
+    """Exponential backoff: each failure doubles the pause, with some jitter, up to ``longest`` s."""
 
     def __init__(self, *, longest: float, first: float = 0.25) -> None:
         self.until = 0.0
@@ -48,8 +48,8 @@ class Pause:
         self._first = self._next = first
 
     def failed(self) -> float:
-        """Pause; returns how long, in s."""
-        # Thousands of pilots lose their server at the same moment; they must not come back at the same one.
+        """Start a pause and return its length in s."""
+        # Thousands of pilots lose their server at the same moment. Jitter spreads their return.
         pause = self._next * random.uniform(0.75, 1.25)
         self.until = now() + pause
         self._next = min(2 * self._next, self.longest)
@@ -61,9 +61,9 @@ class Pause:
 
 
 class PilotClient:
-    """A pilot's way to its server. Every call raises UnreachableError, GivenUpError or RefusedError.
+    """A pilot's calls to its server. Every call raises UnreachableError, GivenUpError or RefusedError.
 
-    Calls are made one after the other by a thread of its own: nothing else of the agent waits for them.
+    One thread makes the calls in order, so nothing else in the agent waits for them.
     """
 
     def __init__(self, url: str, token: str, timeout: float = TIMEOUT, identity: str = "") -> None:
@@ -75,14 +75,17 @@ class PilotClient:
         self._thread = ThreadPoolExecutor(1, "client")
 
     async def enrol(self) -> None:
-        """Exchange the token that this pilot came with for its own, once: nobody else can do it again."""
+        """Exchange the token that started this pilot for a token of its own.
+
+        Nobody else can do so afterwards.
+        """
         if self._nonce:
             answer = await self._call("POST", "enrol", wire.Enrolment(self._nonce), wire.Enrolled)
             self._headers["Authorization"] = f"Bearer {answer.token}"
             self._nonce = ""
 
     async def match(self, offer: wire.Offer) -> wire.MatchAnswer:
-        """Ask for jobs that fit what is free now."""
+        """Ask for jobs that fit the free resources."""
         return await self._call("POST", "match", offer, wire.MatchAnswer)
 
     async def payload(self, task: int) -> wire.PayloadFiles:
@@ -90,11 +93,11 @@ class PilotClient:
         return await self._call("GET", f"payload/{task}", None, wire.PayloadFiles)
 
     async def specification(self, job: int) -> wire.Specification:
-        """Fetch all that a job's task asks for."""
+        """Fetch the full description of a job's task."""
         return await self._call("GET", f"specification/{job}", None, wire.Specification)
 
     async def report(self, reports: wire.Reports) -> wire.Stops:
-        """Report on jobs, and say which are held; the answer is those that must be stopped."""
+        """Send reports, and list the attempts that this pilot holds. Return the attempts that must stop."""
         return await self._call("POST", "report", reports, wire.Stops)
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
@@ -105,13 +108,13 @@ class PilotClient:
             raise OSError(f"no address of {wanted.name}: {error}") from error
 
     def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
-        """Tell the address at which the server hands a file on, and how to make requests there."""
+        """Return the client and the address for a file that the server hands on."""
         names = urllib.parse.urlencode({"name": wanted.name, "source": wanted.source})
         url = f"{self._address()}/content/{wanted.job}/{wanted.attempt}?{names}"
         return Web({"Authorization": self._headers["Authorization"]}, self._opener), url
 
     async def end(self, reason: wire.Reason) -> None:
-        """Say that this pilot ends."""
+        """Tell the server that this pilot ends."""
         await self._send("POST", "end", reason)
 
     async def _call(self, method: str, path: str, body: Any, kind: type[T]) -> T:
@@ -142,16 +145,16 @@ class PilotClient:
         except urllib.error.HTTPError as error:
             raise _as_told(f"{method} {path}: {error.code}", error) from error
         except (OSError, HTTPException) as error:
-            # Without a connection nobody heard; an error after that leaves open whether the call was carried
-            # out.
+            # Without a connection the server heard nothing. After any later error it may have carried out the
+            # call.
             refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))
             raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
 
 
 def _as_told(what: str, error: urllib.error.HTTPError) -> Exception:
-    """An error of ours for the server's answer."""
+    """Return our exception for the server's error."""
     detail = said(error)
-    # 410 is what the server says to pilots that it has ended; the others mean that their token was revoked.
+    # The server answers 410 to a pilot that it has ended, and 401 or 403 once it has revoked the token.
     if error.code in (401, 403, 410):
         return GivenUpError(f"{what} {detail}")
     if error.code >= 500 or error.code in (408, 425, 429):

@@ -1,4 +1,4 @@
-"""The agent's command line: what a pilot offers, where its server is, and its token."""
+"""The agent's command line: the pilot's resources, its server's address, and its token."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LARGEST_TOKEN = 65_536
-"""Bytes of a token file; more than that is not a token."""
+"""Largest token file, in bytes."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of a pilot; the token is no option, as other users may read arguments."""
+    """Return the parser of a pilot's options.
+
+    The token is not an option, because other users can read arguments.
+    """
     options = argparse.ArgumentParser(
         prog="python agent.pyz",
         description="A pilot: runs jobs for a Pilotage server.",
@@ -56,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_limits(options: argparse.ArgumentParser) -> None:
-    """Add the options that bound what payloads take, and where."""
+    """Add the options that limit payloads."""
     options.add_argument(
         "--cores", type=int, default=1, help="cores, for all payloads together; 0: those of the slot"
     )
@@ -81,7 +84,7 @@ def _add_limits(options: argparse.ArgumentParser) -> None:
 
 
 def take_token(file: Path | None, *, remove: bool) -> str:
-    """Read the token and put it out of reach of every process that is started later. Exits without one."""
+    """Read the token, and hide it from every process that starts later. Exits without one."""
     if file is None:
         token = sys.stdin.read(LARGEST_TOKEN).strip()
     else:
@@ -92,7 +95,7 @@ def take_token(file: Path | None, *, remove: bool) -> str:
             sys.exit(f"no token: {error}")
         if remove:
             file.unlink(missing_ok=True)
-    # What is left of standard input could be read by payloads.
+    # Payloads could read what is left on standard input.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -102,7 +105,7 @@ def take_token(file: Path | None, *, remove: bool) -> str:
 
 
 def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
-    """The offer of a pilot: its order, but no more than its slot is confined to."""
+    """Return the pilot's resources: those ordered, bounded by what its slot allows."""
 
     def bounded(name: str, asked: float, confined: float) -> float:
         if 0 < confined < asked:
@@ -125,7 +128,7 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
 
 
 def limited(resources: Resources, control_groups: bool) -> Resources:
-    """The same with the control groups that can be made for its payloads."""
+    """Return the resources with the control groups that payloads can get here."""
     found = find() if control_groups else DelegatedGroups(fault="control groups are switched off")
     log.info("payloads are limited by %s: %s", found.name, ", ".join(found.parents) or found.fault)
     node = replace(resources.node, limited_by=found.name, limits=tuple(found.parents))
@@ -133,7 +136,7 @@ def limited(resources: Resources, control_groups: bool) -> Resources:
 
 
 def main() -> None:
-    """Run one pilot, or a relay; exit status 0 when it ended in good order, else 1."""
+    """Run one pilot, or a relay. Exit with 0 after a regular end, else with 1."""
     if sys.argv[1:2] == ["relay"]:
         relay.main(sys.argv[2:])
         return
@@ -151,7 +154,7 @@ def run(
     node_at: Callable[[Path], Node],
     pilot_of: Callable[[Resources, PilotClient, OwnLog], PilotAgent],
 ) -> NoReturn:
-    """Run a pilot to its end, in its directory; exit status 0 when it ended in good order, else 1."""
+    """Run a pilot in its directory until it ends. Exit with 0 after a regular end, else with 1."""
     token = take_token(options.token_file, remove=options.remove_token_file)
     own_log = OwnLog()
     logging.basicConfig(
@@ -170,5 +173,5 @@ def run(
     except Exception:
         logging.exception("the pilot fails")
     logging.shutdown()
-    # A thread that waits for an answer which never comes must not keep a pilot alive that has ended.
+    # A thread may wait for an answer for ever: it must not keep an ended pilot alive.
     os._exit(0 if ended_well else 1)

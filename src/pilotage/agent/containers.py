@@ -1,4 +1,4 @@
-"""Payloads in containers: the programs that can run one here, found by trying, and their command lines."""
+"""Payloads in containers: which programs can run one here (the agent tries them), and their command lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAMS = (
     ("podman", "podman"),
     ("ch-run", "ch-run"),
 )
-"""Programs and the kind of each; of those that work the first that takes an image runs it."""
+"""Programs and their kinds, in order of preference: the first that works and accepts the image runs it."""
 PATIENCE = 60.0
 """Seconds that a trial may take."""
 VARIABLES = ".container-environment"
@@ -34,9 +34,9 @@ _FOLDERS = ("usr", "dev", "etc", "home", "proc", "root", "run", "sys", "tmp", "v
 class ContainerRuntime:
     """A program that runs containers here: apptainer, podman or ch-run, and its path.
 
-    Apptainer and Podman contain a payload by themselves; ``ch-run`` hides no processes, and is contained like
-    a payload, which the kernel does not let root do. A container that is ``regrouped`` does not stay in the
-    control group of its payload.
+    Apptainer and Podman contain a payload themselves. ``ch-run`` hides no processes, so the agent contains it
+    like a payload; the kernel does not let root do that. A ``regrouped`` container leaves the control group
+    of its payload.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class ContainerRuntime:
 
     @property
     def is_contained(self) -> bool:
-        """Tell whether the program itself is to be contained."""
+        """Return whether the agent must contain the program itself."""
         return self.kind == "ch-run"
 
     def takes(self, image: str) -> bool:
-        """Tell whether it could run an image of this form."""
+        """Return whether the program can run this form of image."""
         path = Path(image)
         if path.is_absolute():
             return path.is_dir() or (self.kind == "apptainer" and path.is_file())
@@ -58,7 +58,10 @@ class ContainerRuntime:
     def command(
         self, image: str, place: Path, command: Sequence[str], binds: Sequence[tuple[str, str]], gpus: bool
     ) -> list[str]:
-        """The command line for a payload in ``place``; ``binds`` are paths, and ``ro`` or ``rw``."""
+        """Return the command line for a payload in ``place``.
+
+        ``binds`` are pairs of a path and ``ro`` or ``rw``.
+        """
         if self.kind == "apptainer":
             return [self.program, *_apptainer(image, place, binds, gpus), *command]
         if self.kind == "podman":
@@ -67,17 +70,20 @@ class ContainerRuntime:
         return [self.program, *_charliecloud(image, place, [path for path, _ in binds]), *command]
 
     def environment(self, inside: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the program itself. Nothing of a payload's may change what it does."""
+        """Return the environment of the program itself.
+
+        A payload's variables must not change what the program does.
+        """
         own = {name: os.environ[name] for name in _OWN if name in os.environ}
         own.setdefault("USER", str(os.getuid()))
-        # Prefixed variables are handed to the payload; without the prefix they would steer the program
-        # itself.
+        # The program passes prefixed variables to the payload. Without the prefix they would steer the
+        # program.
         if self.kind == "apptainer":
             own |= {f"{prefix}ENV_{key}": value for key, value in inside.items() for prefix in _PREFIXES}
         return own
 
     def clear(self, place: Path) -> None:
-        """Remove what a container of this directory may have left behind."""
+        """Remove the remains of a container of this directory."""
         if self.kind == "podman":
             command = [self.program, "rm", "--force", "--ignore", _name(place)]
             _run(command, self.environment({}), PATIENCE)
@@ -98,16 +104,16 @@ def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: 
 
 
 def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
-    # keep-id: files that the payload writes belong to the user of the pilot, who has to remove them.
+    # keep-id: the payload's files belong to the pilot's user, who has to remove them.
     yield from ("--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
-    # The image's own entry point would be executed instead of the command.
+    # Otherwise Podman would run the image's entry point instead of the command.
     yield from ("--passwd=false", "--entrypoint", "[]", "--env-file", str(place / VARIABLES))
     yield from ("--volume", f"{place}:{place}", "--workdir", str(place))
     for path, mode in binds:
         yield from ("--volume", f"{path}:{path}:{mode}")
     if gpus:
         yield from ("--device", "nvidia.com/gpu=all")
-    # The overlay of ":O" takes what a payload writes: a folder of images serves many at once.
+    # The overlay of ":O" takes what a payload writes, so many payloads can share one folder of an image.
     yield from ("--rootfs", f"{image}:O") if image.startswith("/") else (image.replace(_DOCKER, "", 1),)
 
 
@@ -130,7 +136,7 @@ def _name(place: Path) -> str:
 
 
 def write_variables(place: Path, inside: Mapping[str, str]) -> None:
-    """Write the payload's environment, without the search path, for an image has its own.
+    """Write the payload's environment. Leave out the search path, because an image has its own.
 
     Raises AttemptFailedError.
     """
@@ -147,9 +153,9 @@ def write_variables(place: Path, inside: Mapping[str, str]) -> None:
 def choose(
     images: Sequence[str], runtimes: Sequence[ContainerRuntime], site: SitePaths
 ) -> tuple[ContainerRuntime, str]:
-    """The program and image for a payload: the first image that can be had here.
+    """Return the program and image for a payload: the first image that can run here.
 
-    Raises AttemptFailedError, with a sentence for the job's owner.
+    Raises AttemptFailedError, whose message is for the job's owner.
     """
     if not runtimes:
         raise AttemptFailedError(
@@ -171,7 +177,10 @@ def choose(
 
 
 def _is_shown(image: str, site: SitePaths) -> bool:
-    """Tell whether payloads may see an image: one could name any folder of the node as its image."""
+    """Return whether payloads may see an image.
+
+    Without this check a task could name any folder of the node.
+    """
     path = Path(os.path.realpath(image))
     hidden = [Path(os.path.realpath(folder)) for folder in site.hidden]
     if any(path == folder or folder in path.parents or path in folder.parents for folder in hidden):
@@ -181,7 +190,7 @@ def _is_shown(image: str, site: SitePaths) -> bool:
 
 
 def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
-    """The programs that run a container here, by running one of this machine's own system."""
+    """Return the programs that can run a container here. Each tries one made of this machine's own system."""
     found = [
         ContainerRuntime(kind, program)
         for name, kind in PROGRAMS
@@ -192,7 +201,7 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
     if not found:
         return ()
     try:
-        # Mount points are made here: Podman would make them as a user whose files we cannot remove.
+        # Make the mount points here: Podman would make them as a user whose files we cannot remove.
         for folder in (*(root / name for name in _FOLDERS), place, root / str(place)[1:]):
             folder.mkdir(parents=True, exist_ok=True)
         for name in ("passwd", "group", "hosts", "resolv.conf"):
@@ -212,7 +221,10 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
 
 
 def _ways(runtime: ContainerRuntime) -> Iterator[ContainerRuntime]:
-    """The runtime; Podman over runc, which cannot leave groups alone, also as one that regroups."""
+    """Yield the runtime.
+
+    Yield Podman a second time as ``regrouped``, because over runc it cannot leave groups alone.
+    """
     yield runtime
     if runtime.kind == "podman":
         yield replace(runtime, regrouped=True)
@@ -227,7 +239,7 @@ def _works(runtime: ContainerRuntime, root: Path, place: Path) -> bool:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> str:
-    """Run a program to its end; returns what went wrong."""
+    """Run a program to its end. Return its error, empty if it succeeded."""
     try:
         subprocess.run(
             command,

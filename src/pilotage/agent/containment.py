@@ -1,11 +1,12 @@
-"""Start a payload in one of the ways that keep it from everything that is not its own.
+"""Start a payload so that it reaches nothing that is not its own.
 
-``bubblewrap`` and ``namespaces`` put a process of ours, the *init*, between supervisor and payload: the first
-process of a PID namespace, with which the kernel kills all others there. ``landlock`` restricts the payload
-itself. ``none`` lets it see what its user sees.
+``bubblewrap`` and ``namespaces`` put a process of ours, the *init*, between supervisor and payload. It is the
+first process of a PID namespace; when it ends, the kernel kills all others there. ``landlock`` restricts the
+payload itself. ``none`` lets the payload see whatever its user sees.
 
-The supervisor is told in lines: ``error NUMBER`` (the command cannot be started), ``fault TEXT`` (the payload
-cannot be contained), ``started``, ``ended STATUS``. A payload without an init tells nothing when it starts.
+The child reports to the supervisor in lines: ``error NUMBER`` (the command cannot start), ``fault TEXT`` (the
+payload cannot be contained), ``started``, ``ended STATUS``. A payload without an init reports nothing when it
+starts.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ _BUBBLEWRAP = (
 
 
 def launch(order: Mapping[str, Any], supervisor: int, told: int) -> NoReturn:
-    """Become the payload, or its init, in a child of the supervisor; what goes wrong is told."""
+    """Become the payload, or its init, in a child of the supervisor. Write errors to ``told``."""
     try:
-        # A session of its own: a payload that signals its process group does not meet its supervisor.
+        # Use a new session: a payload that signals its process group must not hit its supervisor.
         os.setsid()
         die_with_parent(supervisor)
-        # Handlers of the supervisor came along with the fork; an executed command keeps what is ignored.
+        # The fork inherited the supervisor's handlers. An executed command would still ignore the signals
+        # ignored here.
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
@@ -62,7 +64,7 @@ def _tell(told: int, line: str) -> None:
 
 
 def _restrict(order: Mapping[str, Any]) -> None:
-    """Restrict this process by Landlock alone. Paths of links are those that they lead to."""
+    """Restrict this process by Landlock alone. A path that is a link stands for its target."""
     found = order["containment"]
     readable = [source for source, _, writable in found["binds"] if not writable]
     writable = [source for source, _, writable in found["binds"] if writable]
@@ -71,11 +73,11 @@ def _restrict(order: Mapping[str, Any]) -> None:
 
 
 def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
-    """Execute the command; ``told`` is closed by that, or an errno is told."""
+    """Execute the command. Success closes ``told``; a failure writes its errno there."""
     try:
         os.chdir(order["directory"])
         create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        # Standard input may still be the pipe from the agent, which would tell a payload of its lease.
+        # Standard input may still be the pipe from the agent, which would show the lease to the payload.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(os.open("stdout", create, 0o644), 1)
         os.dup2(os.open("stderr", create, 0o644), 2)
@@ -90,14 +92,14 @@ def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
 
 
 def _close_standard_streams() -> None:
-    """Let go of the pipes to the agent, which must end with the supervisor."""
+    """Close the pipes to the agent, which must end with the supervisor."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
 
 
 def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
-    """Enter namespaces and fork their first process; live as long as that one."""
+    """Enter namespaces and fork their first process. Live as long as that process."""
     _close_standard_streams()
     namespaces.enter()
     alive, living = os.pipe2(os.O_CLOEXEC)
@@ -106,7 +108,7 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
         try:
             os.close(living)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            # The parent may have died before the kernel was told: then nobody holds the other end any more.
+            # If the parent died before prctl took effect, nobody holds the other end.
             if select.select([alive], [], [], 0)[0]:
                 os._exit(127)
             found = order["containment"]
@@ -117,16 +119,16 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
             _tell(told, f"fault {error}")
         finally:
             os._exit(127)
-    # Only the init holds the other end now, so that its end is the end of what is told.
+    # Now only the init holds the other end, so the reports end when the init ends.
     os.close(told)
     os.waitpid(first, 0)
     os._exit(0)
 
 
 def _bubblewrap(order: Mapping[str, Any], told: int) -> NoReturn:
-    """Become bubblewrap, which starts our init anew as a Python of its own."""
+    """Become bubblewrap, which starts our init in a new Python."""
     found = order["containment"]
-    # A file in memory: nothing of the agent needs to be visible where bubblewrap has rebuilt the root.
+    # A file in memory needs no path, so the agent's files can stay hidden in bubblewrap's new root.
     program = os.memfd_create("init", 0)
     data = found["program"] + _framed(order)
     while data:
@@ -134,7 +136,7 @@ def _bubblewrap(order: Mapping[str, Any], told: int) -> NoReturn:
     os.lseek(program, 0, os.SEEK_SET)
     os.set_inheritable(told, True)
     _close_standard_streams()
-    # What bubblewrap has to say is kept where the payload's standard error will be.
+    # Bubblewrap's messages go to the file of the payload's standard error.
     os.chdir(order["directory"])
     os.dup2(os.open("stderr", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644), 2)
     arguments = [found["bubblewrap"], *_BUBBLEWRAP]
@@ -154,7 +156,7 @@ def _framed(value: object) -> bytes:
 
 
 def main(descriptor: int, told: str) -> None:
-    """Be the init below bubblewrap: the order follows the program."""
+    """Run as the init below bubblewrap. The order follows the program in the same file."""
     size = int(os.read(descriptor, 8))
     order = marshal.loads(os.read(descriptor, size))
     os.close(descriptor)
@@ -166,9 +168,9 @@ def main(descriptor: int, told: str) -> None:
 
 
 def _be_init(order: Mapping[str, Any], told: int) -> NoReturn:
-    """Start the payload as the first process of a namespace, and wait until nothing is left there."""
+    """Start the payload as the first process of a namespace. Wait until no process is left there."""
     guard()
-    # Python would raise KeyboardInterrupt here, and the init's end kills all that is in the namespace.
+    # SIGINT would raise KeyboardInterrupt in Python. The namespace dies with the init.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     landlock.scope()
     heard, failed = os.pipe2(os.O_CLOEXEC)
@@ -178,7 +180,7 @@ def _be_init(order: Mapping[str, Any], told: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         _execute(order, failed)
     os.close(failed)
-    # The pipe closes when the command is executed: an empty answer means that it was.
+    # Executing the command closes the pipe, so an empty answer means success.
     failure = os.read(heard, 1000)
     if failure:
         os.write(told, failure)

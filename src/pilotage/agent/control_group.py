@@ -1,6 +1,6 @@
-"""The control group of one payload: its limits, what it uses, and its removal.
+"""The control group of one payload: its limits, its usage and its removal.
 
-Version 2 has one tree of groups, version 1 one for each controller, so a group is one folder or several.
+Version 2 has one tree of groups and version 1 a tree per controller. So a group is one folder or several.
 """
 
 # ruff: noqa: PTH102, PTH106, PTH112, PTH123
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CONTAINING = 64
-"""Processes and threads of the programs that contain a payload, which count in its group."""
+"""Processes and threads of the containing programs, which count in the payload's group."""
 REMOVAL = 2.0
-"""Seconds that processes that were killed may take to leave their group."""
+"""Seconds that killed processes may take to leave their group."""
 _STATISTICS = {1: ("total_rss", "total_shmem"), 2: ("anon", "shmem")}
 _PEAKS = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 _KILLS = {1: "memory.oom_control", 2: "memory.events"}
 
 
 class ControlGroup:
-    """A group by ``version`` and its folders by controller: cpu, cpuacct, memory, pids, as far as there are.
+    """A control group: its ``version`` and its folders by controller (cpu, cpuacct, memory, pids; some may be
+    missing).
 
-    What is limited: memory (bytes), processes with their threads, and the share of processors under load.
+    It limits memory (bytes), processes with their threads, and the share of processors under load.
     """
 
     def __init__(self, version: int, folders: Mapping[str, str]) -> None:
@@ -37,18 +38,18 @@ class ControlGroup:
 
     @property
     def limits_memory(self) -> bool:
-        """Tell whether the kernel holds the payload to its memory."""
+        """Return whether the kernel enforces the payload's memory limit."""
         return "memory" in self._folders
 
     def make(self, memory: int, processes: int, cores: int) -> None:
-        """Make it with its limits, 0 for none. Raises OSError."""
+        """Make the group with its limits; 0 means no limit. Raises OSError."""
         for folder in sorted(set(self._folders.values())):
             os.mkdir(folder)
         self._processes = processes
         old = self._version == 1
         if memory and "memory" in self._folders:
             self._write("memory", "memory.limit_in_bytes" if old else "memory.max", memory)
-            # Kernels that do not count swap have no such file: then a payload may swap.
+            # Kernels that do not count swap lack this file. There a payload may swap.
             with suppress(OSError):
                 self._write(
                     "memory", *(("memory.memsw.limit_in_bytes", memory) if old else ("memory.swap.max", 0))
@@ -59,7 +60,7 @@ class ControlGroup:
         if processes and "pids" in self._folders:
             self._write("pids", "pids.max", processes + CONTAINING)
         if "cpu" in self._folders:
-            # A weight and no quota: cores that nobody else uses are not left idle.
+            # A weight instead of a quota: the payload may use cores that are idle.
             name, weight = (
                 ("cpu.shares", min(262_144, 1024 * cores))
                 if old
@@ -68,35 +69,40 @@ class ControlGroup:
             self._write("cpu", name, weight)
 
     def add(self, process: int) -> None:
-        """Put a process into it, with all that it starts from now on. Raises OSError."""
+        """Put a process, and all that it starts later, into the group. Raises OSError."""
         for controller in self._folders:
             self._write(controller, "cgroup.procs", process)
 
     def memory(self) -> int:
-        """Bytes that its processes hold, without cached files, which the kernel drops before it kills."""
+        """Return the bytes that its processes hold.
+
+        Cached files do not count: the kernel drops them before it kills.
+        """
         told = self._numbers("memory", "memory.stat")
         return sum(told.get(name, 0) for name in _STATISTICS[self._version])
 
     def cpu(self) -> float:
-        """Seconds of CPU time of all that ever was in it; 0 where nobody counts."""
+        """Return the CPU time in s of all processes that were ever in the group; 0 if the kernel does not
+        count it."""
         if self._version == 1:
             return int(self._read("cpuacct", "cpuacct.usage") or 0) / 1e9
         return self._numbers("cpu", "cpu.stat").get("usage_usec", 0) / 1e6
 
     def exceeded(self) -> Iterator[tuple[str, float]]:
-        """The limits that it met: ``group memory`` (bytes at most), ``group processes`` (with threads)."""
+        """Yield the limits that the group reached: ``group memory`` (most bytes), ``group processes`` (with
+        threads)."""
         if self._numbers("memory", _KILLS[self._version]).get("oom_kill"):
             yield "group memory", int(self._read("memory", _PEAKS[self._version]) or 0)
         if self._numbers("pids", "pids.events").get("max"):
             yield "group processes", self._processes + CONTAINING
 
     def kill(self) -> None:
-        """Kill all that is in it, at once where the kernel can (version 2 since Linux 5.14)."""
+        """Kill every process in the group, in one step where the kernel can (version 2 since Linux 5.14)."""
         for folder in set(self._folders.values()):
             kill_all(folder)
 
     def remove(self) -> str:
-        """Remove it with all that is still in it; returns what went wrong."""
+        """Remove the group and every process in it. Return the error, if any."""
         return "; ".join(filter(None, map(remove, sorted(set(self._folders.values())))))
 
     def _write(self, controller: str, name: str, value: int) -> None:
@@ -112,7 +118,7 @@ class ControlGroup:
 
 
 def read(path: str) -> str:
-    """The text of a control file; empty where there is none."""
+    """Return the text of a control file; empty if there is none."""
     try:
         with open(path) as file:
             return file.read()
@@ -121,9 +127,9 @@ def read(path: str) -> str:
 
 
 def kill_all(folder: str) -> None:
-    """Kill what is in a group, and in those below it."""
+    """Kill every process in a group and in the groups below it."""
     try:
-        # Without O_CREAT: where there is no such file none is to be made.
+        # Without O_CREAT: do not make the file if it does not exist.
         file = os.open(f"{folder}/cgroup.kill", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         for place, _, _ in os.walk(folder):
@@ -138,7 +144,7 @@ def kill_all(folder: str) -> None:
 
 
 def remove(folder: str) -> str:
-    """Remove a group with the groups below it, and kill what is still in them; returns what went wrong."""
+    """Remove a group and those below it, and kill their processes. Return the error, if any."""
     until, fault = time.monotonic() + REMOVAL, ""
     while True:
         for place, _, _ in os.walk(folder, topdown=False):

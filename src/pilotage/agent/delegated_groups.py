@@ -1,4 +1,4 @@
-"""The control groups that an agent may make for its payloads, found by making one."""
+"""Control groups that the agent may make for its payloads. It finds out by making one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .control_group import ControlGroup, read, remove
 log = logging.getLogger(__name__)
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 LEAF = "pilotage-agents"
-"""The group of agents where version 2 lets no process be in a group that has groups with limits below it."""
+"""The group for agents. Version 2 lets no process sit in a group whose subgroups have limits."""
 WATCHING = "watching"
 _NAME = re.compile(r"pilotage-(\d+)-(\d+)-(\d+)\..+")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -31,7 +31,7 @@ class NotDelegatedError(Exception):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A tree of control groups with the controllers it has, its root, and the own group of a process."""
+    """A tree of control groups: its controllers, its root, and the process's own group."""
 
     version: int
     controllers: tuple[str, ...]
@@ -41,7 +41,7 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class DelegatedGroups:
-    """The groups, by controller, below which an agent makes those of its payloads; or the reason for none."""
+    """The parent groups, by controller, for the groups of payloads; or the reason why there are none."""
 
     version: int = 0
     parents: Mapping[str, str] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class DelegatedGroups:
 
     @property
     def name(self) -> str:
-        """The way payloads are held to limits: ``cgroup v1``, ``cgroup v2`` or ``watching``."""
+        """The way payloads are limited: ``cgroup v1``, ``cgroup v2`` or ``watching``."""
         return f"cgroup v{self.version}" if self.parents else WATCHING
 
     def group(self, attempt: str) -> dict[str, Any]:
-        """The group of an attempt as :class:`ControlGroup` takes it; empty where there is none."""
+        """Return the arguments of an attempt's :class:`ControlGroup`; empty if it gets no group."""
         if not self.parents:
             return {}
         name = f"{_own_name()}.{attempt}"
@@ -63,14 +63,17 @@ class DelegatedGroups:
         }
 
     def remove(self, attempt: str) -> None:
-        """Remove the group of an attempt whose supervisor could not."""
+        """Remove the group of an attempt whose supervisor could not do it."""
         group = self.group(attempt)
         if group and (fault := ControlGroup(**group).remove()):
             log.warning("%s", fault)
 
 
 def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
-    """Find out whether groups can be made here, of version 2 or else 1, and remove those of killed agents."""
+    """Find out whether groups can be made here, of version 2 or else 1.
+
+    Remove the groups of killed agents.
+    """
     found = [one for one in hierarchies(processes) if set(CONTROLLERS) & set(one.controllers)]
     faults = []
     for version in (2, 1):
@@ -84,7 +87,7 @@ def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
 
 
 def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
-    """The trees of control groups that this process sees, and its place in each."""
+    """Yield the trees of control groups that this process sees, with its own group in each."""
     own = dict(_memberships(processes / "cgroup"))
     for line in read(str(processes / "mountinfo")).splitlines():
         before, _, after = line.partition(" - ")
@@ -98,7 +101,7 @@ def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
             continue
         if not names or names[0] not in own:
             continue
-        # Of a tree of which only a part is mounted, as in containers, what lies elsewhere is not seen.
+        # Containers mount only a part of a tree. Groups outside this part are invisible.
         inside = os.path.relpath(own[names[0]], mounted)
         group = Path(place) / inside
         if inside.startswith("..") or not group.is_dir():
@@ -109,7 +112,7 @@ def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
 
 
 def _memberships(path: Path) -> Iterator[tuple[str, str]]:
-    """The path of a process's group by controller; the empty name is version 2."""
+    """Yield controller and path of each of a process's groups. The empty name stands for version 2."""
     for line in read(str(path)).splitlines():
         _, names, group = line.split(":", 2)
         yield from ((name, group) for name in names.split(","))
@@ -120,7 +123,7 @@ def _unescaped(text: str) -> str:
 
 
 def _tried(version: int, own: list[Hierarchy]) -> DelegatedGroups:
-    """The parents of groups that can be made. Raises NotDelegatedError and OSError."""
+    """Return the parent groups in which groups can be made. Raises NotDelegatedError and OSError."""
     parents: dict[str, str] = {}
     faults = []
     for one in own:
@@ -142,9 +145,9 @@ def _tried(version: int, own: list[Hierarchy]) -> DelegatedGroups:
 
 
 def _try(part: DelegatedGroups) -> None:
-    """Make a group with limits and put a process into it. Raises OSError where that cannot be done."""
+    """Make a group with limits and put a process into it. Raises OSError if that fails."""
     group = ControlGroup(**part.group("trial"))
-    # It ends with its standard input.
+    # The command ends when its standard input closes.
     command = (sys.executable, "-I", "-S", "-c", "input()")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
@@ -158,13 +161,13 @@ def _try(part: DelegatedGroups) -> None:
 
 
 def _opened(own: Hierarchy, wanted: tuple[str, ...]) -> Path:
-    """A group of version 2 below which groups have these controllers.
+    """Return a group of version 2 whose subgroups have these controllers.
 
     Raises NotDelegatedError and OSError.
     """
     parent = own.own.parent if own.own.name == LEAF else own.own
     if os.geteuid() == 0 and parent != own.root and not _is_delegated(parent):
-        # Root could, but what nobody delegated is somebody else's to order, systemd's for example.
+        # Root could make groups, but a group that nobody delegated belongs to somebody else, such as systemd.
         raise NotDelegatedError(f"{parent} is not delegated")
     order = " ".join(f"+{name}" for name in wanted)
     control = parent / "cgroup.subtree_control"
@@ -197,26 +200,29 @@ def _is_delegated(group: Path) -> bool:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move every process from one group to another; those that end meanwhile are left alone."""
+    """Move every process from one group to another. Skip processes that end meanwhile."""
     for process in read(str(source / "cgroup.procs")).split():
         with suppress(ProcessLookupError):
             (target / "cgroup.procs").write_text(process)
 
 
 def _own_name() -> str:
-    """The beginning of the names of this agent's groups: its PID namespace, number, and start."""
+    """Return the prefix of this agent's group names: PID namespace, process id and start time."""
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     return f"pilotage-{namespace}-{os.getpid()}-{_start(os.getpid())}"
 
 
 def _start(process: int) -> int:
-    """Ticks since the machine's boot at which a process began; 0 where there is none."""
+    """Return the start time of a process in ticks since boot; 0 if it has ended."""
     numbers = read(f"/proc/{process}/stat").rpartition(")")[2].split()
     return int(numbers[19]) if numbers else 0
 
 
 def _sweep(parent: Path) -> None:
-    """Remove groups of agents that have ended; those of other PID namespaces cannot be told, and stay."""
+    """Remove the groups of ended agents.
+
+    Groups from other PID namespaces stay: their agents cannot be checked.
+    """
     namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     for folder in parent.glob("pilotage-*"):
         found = _NAME.fullmatch(folder.name)

@@ -1,4 +1,4 @@
-"""The disk I/O of a payload that runs: how much of it the server should know (B12)."""
+"""Disk I/O of a running payload: when to report it to the server (B12)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from .held import Held
 from .wire import Point, Report
 
 FIRST, EVERY = 60.0, 300.0
-"""Seconds before a payload's first rate is told, and between two looks at it.
+"""Seconds before the first report of a payload's rate, and between two measurements.
 
-Each report costs the server more than a heartbeat."""
+Each report costs the server more than a heartbeat.
+"""
 ANSWER = 1.0
-"""Seconds in which a supervisor tells its time line."""
+"""Seconds that a supervisor may take to send its time line."""
 PART, LEAST = 0.2, 10.0
-"""A rate is told again where it differs by more than this part, and by more than so many kB/s per core."""
+"""Report a rate again if it changed by more than this part, and by more than this many kB/s per core."""
 
 
 async def watch(held: Held, say: Callable[[Report], None]) -> None:
-    """Report the disk I/O of an attempt that runs, now and then, until this is cancelled."""
+    """Report the disk I/O of a running attempt from time to time, until cancelled."""
     rate = DiskRate(held.attempt.cores)
     await asyncio.sleep(FIRST)
     while held.payload and not held.dropped:
@@ -32,7 +33,7 @@ async def watch(held: Held, say: Callable[[Report], None]) -> None:
 
 
 class DiskRate:
-    """The rate of one payload on ``cores`` cores, between one look at its time line and the next."""
+    """The rate of one payload on ``cores`` cores since the last measurement."""
 
     def __init__(self, cores: int) -> None:
         self._cores = cores
@@ -40,7 +41,7 @@ class DiskRate:
         self._told: float | None = None
 
     def news(self, points: Sequence[Point]) -> float | None:
-        """Return the rate since the last look, in kB/s per core; None where it is no news, or not known."""
+        """Return the rate since the last call, in kB/s per core; None if it is unknown or hardly changed."""
         if not points or points[-1][0] <= self._second:
             return None
         second, kilobytes = points[-1][0], points[-1][3] + points[-1][4]

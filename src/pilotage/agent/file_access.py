@@ -1,7 +1,8 @@
-"""The ways to a job's files: a storage's URL, the node's own program, an address for one file, the server.
+"""The ways to reach a job's files: the storage's URL, a program of the node, an address for one file, or the
+server.
 
-A storage that pilots cannot open by its URL alone *asks*: its credentials stay at the server, which gives an
-address for one file and a short time where it can, and hands the bytes on where it cannot.
+Some storages *ask*: their URL alone does not open them, because their credentials stay at the server. For
+these the server gives an address for one file and a short time, or else hands on the bytes.
 """
 
 from __future__ import annotations
@@ -24,34 +25,35 @@ from .web import Web, body, not_found, said
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Halt = Callable[[], bool]
-"""Whether nobody wants the file any more."""
+"""Returns whether nobody wants the file any more."""
 SHUT = 600.0
-"""Seconds for which a way that failed is not tried again, for any file of the storage."""
+"""Seconds before a failed way is tried again, for all files of the storage."""
 BUSY, PATIENCE, PAUSE = 503, 3600.0, 10.0
-"""The answer of a server that hands on enough files, s for which it is asked again, and s between."""
+"""The status of a server that already hands on enough files; seconds to keep asking; seconds between
+requests."""
 
 STORAGE_FAILED = 502
-"""The answer of a server that could not hand a file on because of its storage."""
+"""The status of a server that could not hand on a file because its storage failed."""
 
 
 class FileServer(Protocol):
-    """The pilot's server, as its files need it. Every call raises OSError or HTTPException."""
+    """The pilot's server, as file access needs it. Every call raises OSError or HTTPException."""
 
     def access(self, wanted: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file."""
 
     def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
-        """Tell the address at which the server itself hands a file on, and how to make requests there."""
+        """Return the client and the address for a file that the server itself hands on."""
 
 
 class FileWay(Protocol):
-    """A way to one file. Calls raise OSError, HTTPException or ValueError where it does not lead there."""
+    """A way to one file. Calls raise OSError, HTTPException or ValueError if this way fails."""
 
     def read(self, path: str) -> IO[bytes]:
-        """Open the file to read it. Raises FileNotFoundError where there is none."""
+        """Open the file to read it. Raises FileNotFoundError if there is none."""
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``; returns the bytes that arrived, where that is told."""
+        """Store all of ``source``. Return the bytes that arrived, or None if the server does not say."""
 
 
 _OF_FILES = frozenset(
@@ -60,13 +62,13 @@ _OF_FILES = frozenset(
         *(errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT, errno.EACCES, errno.EPERM),
     }
 )
-"""Errors of a folder that are about one path, and say nothing of others there."""
+"""Errors that concern one path in a folder, and say nothing about other paths."""
 
 
 def is_storages_fault(storage: OpenStorage, error: Exception) -> bool:
-    """Tell whether an error speaks against a storage, and neither against one file nor the pilot's server."""
+    """Return whether an error is the storage's fault, not the fault of one file or of the pilot's server."""
     if isinstance(storage, _AskedFile):
-        # All else may be the server's own trouble, or that of the way to it.
+        # Any other status may come from the server itself, or from the way to it.
         return isinstance(error, urllib.error.HTTPError) and error.code == STORAGE_FAILED
     if isinstance(error, urllib.error.HTTPError):
         return error.code >= 500
@@ -76,16 +78,16 @@ def is_storages_fault(storage: OpenStorage, error: Exception) -> bool:
 
 
 class Ways:
-    """The ways that this pilot has; those that failed lately are left out."""
+    """The ways to storages, without those that failed lately."""
 
     def __init__(self, server: FileServer) -> None:
         self._server = server
         self._shut: dict[tuple[str, str], float] = {}
 
     def to(self, attempt: Attempt, name: str, source: str, halted: Halt) -> OpenStorage:
-        """The way to an input of an attempt at a ``source`` (empty: the queue's storage), or to an output.
+        """Return the way to an input at a ``source`` (empty: the queue's storage), or to an output.
 
-        Raises AttemptFailedError where the storage cannot be opened.
+        Raises AttemptFailedError if the storage cannot be opened.
         """
         work = attempt.work
         place = wire.Source(work.storage_url, work.storage_options, work.asks)
@@ -103,17 +105,17 @@ class Ways:
             raise AttemptFailedError(f"{where} cannot be opened: {error}") from error
 
     def is_shut(self, way: str, url: str) -> bool:
-        """Tell whether a way to a storage failed lately."""
+        """Return whether a way to a storage failed lately."""
         return self._shut.get((way, url), 0.0) > time.monotonic()
 
     def shut(self, way: str, url: str, error: Exception) -> None:
-        """Leave a way out for a while."""
+        """Avoid a way for some time."""
         log.warning("%s: not by %s for %g s: %s", url, way, SHUT, error)
         self._shut[way, url] = time.monotonic() + SHUT
 
 
 class _AskedFile:
-    """One file of a storage that asks, by the first way that works."""
+    """One file of a storage that asks, over the first way that works."""
 
     def __init__(
         self, ways: Ways, server: FileServer, place: wire.Source, wanted: wire.FileRequest, halted: Halt
@@ -121,14 +123,17 @@ class _AskedFile:
         self._ways, self._url, self._wanted = ways, place.url, wanted
         url, hosts = place.url, place.options.get("redirects_to")
         self._open: dict[str, FileWay] = {**xrootd.ways(url), "an address": _Granted(server, wanted, hosts)}
-        # After the address, as what the server gives is known to be for this storage.
+        # Last, because the server's own address is known to be for this storage.
         if url.startswith("https://") and node_credentials.are_there():
             self._open["the node's credentials"] = _WithCredentials(url, hosts)
         self._last = _Relayed(server, wanted, halted)
         self._used = ""
 
     def read(self, path: str) -> IO[bytes]:
-        """Open the file to read it; again where what came did not suffice, and then by another way."""
+        """Open the file to read it.
+
+        A second call uses another way, because the bytes of the last were wrong.
+        """
         self._open.pop(self._used, None)
         return self._first(lambda way: way.read(path))
 
@@ -137,7 +142,7 @@ class _AskedFile:
         return self._first(lambda way: way.write(path, source))
 
     def remove(self, folder: str) -> None:
-        """Leave the folder to the server, which deletes it when the attempt is over."""
+        """Do nothing: the server deletes the folder after the attempt."""
 
     def _first(self, use: Callable[[FileWay], T]) -> T:
         for name, way in self._open.items():
@@ -192,7 +197,7 @@ class _Granted:
 
 
 class _WithCredentials:
-    """One file of a web storage with the credentials of the node, as they are at this moment."""
+    """One file of a web storage, with the node's current credentials."""
 
     def __init__(self, url: str, hosts: Sequence[str] | None) -> None:
         self._url, self._hosts = url, hosts
@@ -207,7 +212,7 @@ class _WithCredentials:
 
 
 class _Relayed:
-    """One file through the server, which hands on a few at a time."""
+    """One file through the server, which hands on only a few at a time."""
 
     def __init__(self, server: FileServer, wanted: wire.FileRequest, halted: Halt) -> None:
         self._server, self._wanted, self._halted = server, wanted, halted
@@ -225,7 +230,10 @@ class _Relayed:
         return None
 
     def _ask(self, method: str, source: IO[bytes] | None) -> HTTPResponse:
-        """Make a request, again while the server is busy with others. Raises HTTPError with its words."""
+        """Make a request.
+
+        Repeat it while the server is busy with others. Raises HTTPError with the server's message.
+        """
         web, url = self._server.content(self._wanted)
         until = time.monotonic() + PATIENCE
         while True:

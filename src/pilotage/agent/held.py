@@ -1,4 +1,4 @@
-"""One attempt as a pilot holds it: its payload, its lease, and how far it has come."""
+"""One attempt held by a pilot: its payload, its lease and its progress."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from .wire import MatchAnswer, Point, Work
 
 
 class LeaseTimes(NamedTuple):
-    """The s that an attempt may run without news from the server: at ``first``, and once that knows of it."""
+    """Seconds that an attempt may run without an answer: at ``first``, and after the server has heard of
+    it."""
 
     full: float
     first: float
 
 
 def lease_of(work: Work, answer: MatchAnswer) -> LeaseTimes:
-    """The lease of work; an older server says one for all in its answer."""
+    """Return the lease of the work. An older server names one lease for all in its answer."""
     full = work.lease or answer.lease
     return LeaseTimes(full, min(full, work.first_lease or answer.first_lease or full))
 
 
 class RunningPayload(Protocol):
-    """A payload that is under way, here or elsewhere."""
+    """A payload that is running, here or elsewhere."""
 
     def renew(self, lease_end: float) -> None:
-        """Let it live until then."""
+        """Let the payload live until then."""
 
     def stop(self, reason: str) -> None:
-        """Have it end."""
+        """Stop the payload."""
 
     def points_so_far(self) -> tuple[Point, ...]:
-        """Return its time line as of the last time that this was asked; empty where nobody tells it."""
+        """Return the time line as of the previous call; empty if there is none."""
 
 
 @dataclass(eq=False)
 class Held:
-    """An attempt until the server acknowledges its end, or wants it stopped.
+    """An attempt, until the server acknowledges its end or wants it stopped.
 
-    ``given`` is when the call began that brought it; ``heard`` once a report of it was answered: until then
-    only its first lease holds, for the server may not know that it is here. ``stored`` once bytes may lie
-    in its scratch folder; ``done`` once it was reported done, and ``end_heard`` once the server may have
-    heard of its end.
+    ``given`` is the time when the call began that brought the attempt. ``heard`` is true once the server has
+    answered a report of it; until then only the first lease counts, because the server may not know that the
+    pilot has it. ``stored`` is true once its scratch folder may hold bytes, ``done`` once it was reported
+    done, and ``end_heard`` once the server may have heard of its end.
     """
 
     attempt: Attempt
@@ -61,5 +62,5 @@ class Held:
 
     @property
     def lease_now(self) -> float:
-        """The s that it may run without news from the server."""
+        """Return the seconds that the attempt may run without an answer from the server."""
         return self.lease.full if self.heard else self.lease.first

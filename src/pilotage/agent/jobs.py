@@ -1,4 +1,5 @@
-"""The attempts that a pilot holds: each is prepared, run, its outputs stored, and its files removed."""
+"""The attempts that a pilot holds: it prepares and runs each one, stores its outputs and removes its
+files."""
 
 from __future__ import annotations
 
@@ -32,17 +33,18 @@ T = TypeVar("T")
 KEPT_PAYLOADS = 16
 LONGEST_ERROR = 3900
 CLEANING = 20.0
-"""Seconds that an ending pilot gives to the removal of files."""
+"""Seconds that an ending pilot spends on removing files."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """A pilot's share of its machine: ``slots`` payloads side by side, ``cores`` and ``memory`` for all.
+    """A pilot's share of its machine: ``slots`` payloads at a time; ``cores`` and ``memory`` for all
+    together.
 
-    Memory is in MB (0: no limit), ``walltime`` in s. Jobs' directories are made in ``directory``; ``keep``
-    leaves them there. It takes jobs while ``least_disk`` MB are free there. No payload sees what lies in the
-    folders of ``hidden``, nor other GPUs than its own. ``delegation`` makes a
-    control group for each.
+    Memory is in MB (0: no limit), ``walltime`` in s. It makes the jobs' directories in ``directory``;
+    ``keep`` leaves them there. It takes jobs only while ``least_disk`` MB are free there. Payloads cannot see
+    the folders in ``hidden``, nor GPUs other than their own. ``delegation`` makes a control group for each
+    payload.
     """
 
     cores: int = 1
@@ -59,27 +61,27 @@ class Resources:
 
 
 class PilotHost(Protocol):
-    """The pilot, as its jobs need it."""
+    """The pilot, as seen by its jobs."""
 
     ending: str
-    """Why it ends; empty as long as it does not."""
+    """Why the pilot ends; empty while it goes on."""
     containment: Containment
     """How payloads are contained."""
     runtimes: tuple[ContainerRuntime, ...]
-    """The programs that run payloads in containers of an image."""
+    """The programs that run payloads in containers."""
 
     contact: float
-    """When the last call began that told all that is held, and was answered."""
+    """When the last answered call began that listed all held attempts."""
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
-        """Put a report in line, with what is kept of an attempt that has ended."""
+        """Queue a report, with the logs of an attempt that has ended."""
 
     def wake(self) -> None:
-        """Have the pilot look at its jobs again."""
+        """Let the pilot check its jobs again."""
 
 
 class JobRunner:
-    """All attempts of a pilot: ``held`` by their pairs; ``working`` until their end is reported."""
+    """All attempts of a pilot: ``held`` by pair, and ``working`` until their end is reported."""
 
     def __init__(self, pilot: PilotHost, resources: Resources, client: PilotClient) -> None:
         self.held: dict[Pair, Held] = {}
@@ -92,7 +94,7 @@ class JobRunner:
         self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, resources.slots)))
 
     def accept(self, attempt: Attempt, given: float, answer: MatchAnswer) -> None:
-        """Take an attempt on that an answer brought. An empty payload has succeeded already."""
+        """Take on an attempt from an answer. An empty payload has succeeded at once."""
         if attempt.pair in self.held:
             return
         held = Held(attempt, given, lease_of(attempt.work, answer), self.free_gpus()[: attempt.work.gpus])
@@ -106,7 +108,7 @@ class JobRunner:
         task.add_done_callback(self._tasks.discard)
 
     def free_gpus(self) -> tuple[str, ...]:
-        """GPUs that no attempt has."""
+        """Return the GPUs that no attempt uses."""
         taken = {gpu for held in self.working for gpu in held.gpus}
         return tuple(gpu for gpu in self._resources.gpus if gpu not in taken)
 
@@ -117,21 +119,21 @@ class JobRunner:
                 held.payload.renew(self.lease_end(held))
 
     def lease_end(self, held: Held) -> float:
-        """The moment until which an attempt may run without news from the server."""
+        """Return the time until which an attempt may run without an answer from the server."""
         return max(self._pilot.contact, held.given) + held.lease_now
 
     def leases(self) -> list[float]:
-        """The leases of all that is held, in s."""
+        """Return the leases of all held attempts, in s."""
         return [held.lease_now for held in self.held.values()]
 
     def heard(self, pairs: Iterable[Pair]) -> None:
-        """Note that reports of these attempts were answered."""
+        """Note that the server has answered reports of these attempts."""
         for pair in pairs:
             if pair in self.held:
                 self.held[pair].heard = True
 
     async def logs(self, pairs: Iterable[Pair]) -> list[AttemptLogs]:
-        """The output so far of the attempts that run, and their time lines as of the call before."""
+        """Return the output so far of the running attempts, and their time lines as of the previous call."""
         running = [(held, held.payload) for pair in pairs if (held := self.held.get(pair)) and held.payload]
         found = []
         for held, payload in running:
@@ -140,7 +142,7 @@ class JobRunner:
         return found
 
     def stop(self, pair: Pair) -> None:
-        """Kill an attempt that is not this pilot's any more; nothing more of it is reported."""
+        """Kill an attempt that no longer belongs to this pilot, and report nothing more about it."""
         held = self.held.pop(pair, None)
         if held is None:
             return
@@ -151,18 +153,24 @@ class JobRunner:
             self._forget(held, wanted=held.end_heard)
 
     def kill_all(self, reason: str) -> None:
-        """Kill every payload; their ends are reported with the reason. What has ended may be delivered."""
+        """Kill every payload, and report the reason as their end.
+
+        Results of payloads that already ended may still be delivered.
+        """
         for held in self.working:
             if not held.stored:
                 self._kill(held, reason)
 
     def acknowledged(self, pair: Pair) -> None:
-        """Forget an attempt whose end the server has heard of."""
+        """Forget an attempt after the server has acknowledged its end."""
         if pair in self.held:
             self._forget(self.held.pop(pair), wanted=True)
 
     async def drop_all(self, reason: str) -> None:
-        """Kill and delete everything. Returns when nothing runs any more, or cannot be killed."""
+        """Kill all payloads and delete all files.
+
+        Returns when no payload runs, or when the rest cannot be killed.
+        """
         for held in [*self.working]:
             held.dropped = True
             self._kill(held, reason)
@@ -178,7 +186,7 @@ class JobRunner:
     # One attempt
 
     async def _work_on(self, held: Held) -> None:
-        """Work on one attempt from its first byte to its last report."""
+        """Work on one attempt, from preparing its directory to its last report."""
         ended, place = Ended(), self._place(held)
         stored: list[Output] = []
         lost: tuple[str, ...] = ()
@@ -213,7 +221,7 @@ class JobRunner:
         self._pilot.wake()
 
     def _disk_fault(self) -> str:
-        """The part that a full disk has in a failure; empty where there is room."""
+        """Return how a full disk explains a failure; empty if there is room."""
         directory = self._resources.directory
         left = free_disk(directory)
         if left >= self._resources.least_disk:
@@ -264,7 +272,10 @@ class JobRunner:
         return {payload.pid for payload in payloads if isinstance(payload, Payload)}
 
     def _order(self, held: Held) -> Order:
-        """The payload, in its container if it asks for one. Raises AttemptFailedError."""
+        """Return the order for the payload, in its container if it asks for one.
+
+        Raises AttemptFailedError.
+        """
         work, place = held.attempt.work, self._place(held)
         order = Order(
             command=work.command,
@@ -292,7 +303,7 @@ class JobRunner:
             environment=held.runtime.environment(order.environment),
         )
         if held.runtime.regrouped:
-            # Outside of the payload's group it is only held to its limits where they are watched.
+            # Such a container leaves the payload's group, so only watching can limit it.
             within = replace(within, group={})
         seen = self._view(held, site) if held.runtime.is_contained else UNCONTAINED
         return replace(within, view=seen)
@@ -311,7 +322,7 @@ class JobRunner:
         held.stored = bool(found)
         stored: list[Output] = []
         for name, path in found.items():
-            # What is sent counts, and not what lies on disk: a file with holes is sent whole.
+            # Count the bytes sent, not those on disk: a sparse file is sent in full.
             left = outputs.most_bytes(attempt) - sum(one.size for one in stored)
             stored.append(
                 await self._in_thread(
@@ -321,7 +332,7 @@ class JobRunner:
         return stored
 
     async def _files_of(self, held: Held) -> dict[str, str]:
-        """The payload files of the attempt's task, fetched once for all its jobs."""
+        """Return the payload files of the attempt's task. They are fetched once for all its jobs."""
         task = held.attempt.work.task
         if task not in self._payload_files:
             if len(self._payload_files) >= KEPT_PAYLOADS:
@@ -338,7 +349,7 @@ class JobRunner:
         return dict((await self._answered(held, lambda: self._client.payload(task))).files)
 
     async def _answered(self, held: Held, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, again while the server cannot be reached and the lease holds."""
+        """Make a call. Repeat it while the server is unreachable and the lease lasts."""
         pause = Pause(longest=5)
         while True:
             try:
@@ -356,7 +367,7 @@ class JobRunner:
             held.payload.stop(reason)
 
     def _forget(self, held: Held, *, wanted: bool) -> None:
-        """Delete the attempt's files, but not the outputs of one that is done and ``wanted``."""
+        """Delete the attempt's files. Keep the outputs if it is done and still ``wanted``."""
         if not held.attempt.work.command:
             return
         if held.stored and not (held.done and wanted):
@@ -365,7 +376,7 @@ class JobRunner:
             self._clean(workdir.remove, self._place(held))
 
     def _clean(self, function: Callable[[T], None], argument: T) -> None:
-        """Remove files in the background; a failure is logged, as nothing waits for it."""
+        """Remove files in the background. Only log a failure, because nothing waits for the result."""
         cleaning = asyncio.ensure_future(self._in_thread(function, argument))
         self._cleaning.add(cleaning)
         cleaning.add_done_callback(self._cleaned)
@@ -384,5 +395,5 @@ class JobRunner:
 
 
 def _storable(text: str) -> str:
-    """Text that any database takes, of bounded length."""
+    """Return text of bounded length that any database can store."""
     return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_ERROR]

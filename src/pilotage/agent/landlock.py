@@ -1,6 +1,7 @@
-"""Landlock (Linux 5.13): take rights away from this process and all that it starts, for good, without root.
+"""Landlock (Linux 5.13): drop rights of this process and all that it starts, for good, without root.
 
-Hides files, but not processes. From Linux 6.12 (ABI 6) on it also keeps signals and abstract sockets inside.
+It hides files, but not processes. From Linux 6.12 (ABI 6) on it also keeps signals and abstract sockets
+inside.
 """
 
 # ruff: noqa: PTH112
@@ -20,19 +21,19 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = 1, 2, 4, 8
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many rights on files an ABI knows; later ones know 16 and more, of which 16 are used here."""
+"""Number of file rights by ABI. Later ABIs know 16 or more, of which we use 16."""
 _SCOPES = 0b11
 """Abstract sockets and signals."""
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel offers. Raises OSError where it has none."""
-    # With the flag 1 the call makes no rules, but answers the version.
+    """The version of Landlock that the kernel offers. Raises OSError if it has none."""
+    # With flag 1 the call makes no rules, but returns the version.
     return call("syscall", _CREATE_RULESET, None, 0, 1)
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Leave no files but those at and below these paths; keep signals inside where the kernel can."""
+    """Allow only files at and below these paths. Keep signals inside if the kernel can."""
     version = abi()
     rights = (1 << _RIGHTS.get(version, 16)) - 1
     rules = _ruleset(version, rights, _SCOPES)
@@ -43,9 +44,9 @@ def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
 
 
 def scope() -> None:
-    """Keep abstract sockets and signals inside, and nothing else; do nothing where the kernel cannot.
+    """Keep abstract sockets and signals inside, and nothing else. Do nothing if the kernel cannot.
 
-    A payload may then still mount filesystems in namespaces of its own, as containers in containers do.
+    A payload may then still mount file systems in its own namespaces, as containers inside containers do.
     """
     try:
         version = abi()
@@ -56,7 +57,7 @@ def scope() -> None:
 
 
 def _ruleset(version: int, rights: int, scopes: int) -> int:
-    """A new set of rules; the kernel takes as many fields as its version has."""
+    """Return a new set of rules. The kernel expects as many fields as its version has."""
     attributes = struct.pack("QQQ", rights, 0, scopes)[: 24 if version >= 6 else 16 if version >= 4 else 8]
     return call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
 
@@ -68,7 +69,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except FileNotFoundError:
         return
     try:
-        # The kernel refuses rights on folders (to make or remove entries) for a rule about a file.
+        # In a rule for a file, the kernel refuses the rights of folders (making or removing entries).
         allowed = rights if os.path.isdir(path) else rights & _OF_FILES
         call("syscall", _ADD_RULE, rules, 1, struct.pack("=Qi", allowed, place), 0)
     finally:

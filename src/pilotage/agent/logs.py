@@ -1,4 +1,4 @@
-"""Logs of payloads and of the agent: beginning and end of what was written, of bounded size."""
+"""Logs of payloads and of the agent. Only the beginning and the end are kept, within a size limit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STDERR_TAIL = 2048
 
 
 def log_of(stream: str, head: bytes, tail: bytes, size: int) -> Log:
-    """A stream of ``size`` bytes, of which these are kept."""
+    """Return the log of a stream of ``size`` bytes, of which these are kept."""
     return Log(stream, size, len(head), base64.b64encode(zlib.compress(head + tail)).decode())
 
 
 def read_streams(directory: Path) -> tuple[Log, ...]:
-    """The streams of a payload, those to which it wrote anything."""
+    """Return the payload's streams that are not empty."""
     found = []
     for stream in STREAMS:
         with suppress(OSError), _opened(directory, stream) as file:
@@ -40,7 +40,7 @@ def read_streams(directory: Path) -> tuple[Log, ...]:
 
 
 def stderr_tail(directory: Path) -> str:
-    """The end of the payload's standard error, as text that any database takes."""
+    """Return the end of the payload's standard error, as text that any database can store."""
     with suppress(OSError), _opened(directory, "stderr") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_TAIL))
         return file.read(STDERR_TAIL).decode(errors="replace").replace("\0", "").strip()
@@ -48,13 +48,16 @@ def stderr_tail(directory: Path) -> str:
 
 
 def add_note(directory: Path, note: str) -> None:
-    """Write a line of the agent's own at the end of the payload's standard error."""
+    """Append a line of the agent's own to the payload's standard error."""
     with suppress(OSError), _opened(directory, "stderr", os.O_WRONLY | os.O_APPEND) as file:
         file.write(f"pilotage: {note}\n".encode())
 
 
 def _opened(directory: Path, name: str, mode: int = os.O_RDONLY) -> IO[bytes]:
-    """A regular file in a payload's directory, which may hold anything by now. Raises OSError."""
+    """Open a regular file in a payload's directory, where the payload may have put anything.
+
+    Raises OSError.
+    """
     folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         flags = mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -85,10 +88,10 @@ class OwnLog(logging.Handler):
         del self._tail[: -(LONGEST_LOG - LOG_HEAD)]
 
     def log(self) -> Log:
-        """All that is kept."""
+        """Return all that is kept."""
         return log_of("agent", bytes(self._head), bytes(self._tail), self._size)
 
 
 def weight(logs: Sequence[Log]) -> int:
-    """Bytes that logs take on their way."""
+    """Return the size of the logs when sent, in bytes."""
     return sum(len(log.data) for log in logs)

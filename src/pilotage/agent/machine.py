@@ -1,6 +1,6 @@
 """Processes, clocks and disks of this machine, for the agent and its supervisors.
 
-A supervisor starts for every payload, so only the lightest modules are imported: neither pathlib nor typing.
+Every payload starts a supervisor, so this imports only light modules: neither pathlib nor typing.
 """
 
 # ruff: noqa: PTH123, PTH208
@@ -30,10 +30,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> int:
-    """Call a function of the C library. Raises OSError where it fails."""
+    """Call a function of the C library. Raises OSError if it fails."""
     function = getattr(_libc, name)
     function.restype = ctypes.c_long
-    # Integers are long for the C library's variadic functions; what is shorter is sign-extended all the same.
+    # Pass integers as long for the C library's variadic functions. Shorter ones are sign-extended anyway.
     result: int = function(*(ctypes.c_long(one) if isinstance(one, int) else one for one in arguments))
     if result < 0:
         code = ctypes.get_errno()
@@ -42,7 +42,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def now() -> float:
-    """Seconds of a clock that all processes of this machine share and that counts while it sleeps."""
+    """Return seconds of a clock that all processes of this machine share and that counts during suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -52,23 +52,23 @@ def prctl(option: int, value: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up the rights of root, which users have in a namespace, also for programs started later."""
+    """Drop root's rights, which users have inside a namespace, also for programs that start later."""
     for capability in range(_LAST_CAPABILITY + 1):
         try:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
             break
-    # The bounding set is what programs started later may have; this takes away what this process has.
+    # The bounding set limits programs that start later. This call drops the rights of this process.
     header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
     call("capset", header, bytes(24))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 class Deadline:
-    """A moment at which the kernel kills this process, also while it is stopped and cannot act itself."""
+    """A time at which the kernel kills this process, even if it is stopped and cannot act itself."""
 
     def __init__(self) -> None:
-        # Before glibc 2.34 timers were in a library of their own.
+        # Before glibc 2.34 a separate library held the timers.
         self._library = _libc if hasattr(_libc, "timer_create") else ctypes.CDLL("librt.so.1", use_errno=True)
         event = struct.pack("Qii48x", 0, signal.SIGKILL, _SIGEV_SIGNAL)
         self._timer = ctypes.c_void_p()
@@ -77,14 +77,14 @@ class Deadline:
         self._moment = 0.0
 
     def set(self, moment: float) -> None:
-        """Be killed then, by the clock :func:`now`."""
+        """Let the kernel kill this process at that time of the clock :func:`now`."""
         if moment != self._moment:
-            # A setting of 0 would clear the timer instead.
+            # Setting 0 would clear the timer.
             self._arm(max(moment, 1.0))
             self._moment = moment
 
     def clear(self) -> None:
-        """Take the moment back."""
+        """Cancel the deadline."""
         self._arm(0.0)
 
     def _arm(self, moment: float) -> None:
@@ -93,20 +93,20 @@ class Deadline:
 
 
 def guard() -> None:
-    """Adopt orphaned descendants, and close memory and environment to other processes of the same user."""
+    """Adopt orphaned descendants. Hide memory and environment from other processes of the same user."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process as soon as its parent dies; exit where that has happened already."""
+    """Let the kernel kill this process as soon as its parent dies. Exit if the parent is already dead."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(127)
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids below ``root``, parents first; those that end meanwhile may be missing."""
+    """Return the process ids below ``root``, parents first. Processes that end meanwhile may be missing."""
     found = [root]
     for process in found:
         try:
@@ -120,7 +120,7 @@ def descendants(root: int) -> list[int]:
 
 
 def kill(process: int) -> None:
-    """Send SIGKILL to a process, unless it has ended or belongs to another user by now."""
+    """Send SIGKILL to a process, unless it has ended or its number now belongs to another user."""
     try:
         os.kill(process, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -128,7 +128,7 @@ def kill(process: int) -> None:
 
 
 def resident(process: int) -> int:
-    """Bytes of memory that a process has resident, 0 where it has ended."""
+    """Return a process's resident memory in bytes; 0 if it has ended."""
     try:
         with open(f"/proc/{process}/statm", "rb") as numbers:
             return int(numbers.read().split()[1]) * _PAGE
@@ -137,7 +137,8 @@ def resident(process: int) -> int:
 
 
 def proportional(process: int) -> int:
-    """Bytes of memory of a process, what it shares with others counted in parts; resident where unknown."""
+    """Return a process's memory in bytes, counting its part of shared pages; resident memory if that is
+    unknown."""
     try:
         with open(f"/proc/{process}/smaps_rollup", "rb") as lines:
             # The kernel's kB are of 1024 bytes.
@@ -147,10 +148,10 @@ def proportional(process: int) -> int:
 
 
 def shorten(path: str, most: int, head: int) -> None:
-    """Give back the disk that the middle of a file takes once it takes ``most`` bytes.
+    """Free the disk blocks in the middle of a file once it takes ``most`` bytes.
 
-    Its first ``head`` bytes and its last quarter of ``most`` stay, and so do its size and everybody's place
-    in it. Left alone where the file system cannot do this.
+    Keep its first ``head`` bytes and its last quarter of ``most``. Its size and every reader's position stay
+    the same. Do nothing if the file system cannot do this.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
-"""Namespaces of users, processes and mounts: a payload sees its own processes, and files that it is given.
+"""Namespaces of users, processes and mounts: a payload sees only its own processes and the files it is given.
 
-Works without root where the kernel lets ordinary users make namespaces (and has mount_setattr, Linux 5.12).
+They work without root if the kernel lets ordinary users make namespaces (and has mount_setattr, Linux 5.12).
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH120, PTH123, PTH211
@@ -23,13 +23,14 @@ _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = -100, 0x8000, 1
 
 
 def enter() -> None:
-    """Put this process into new namespaces, as the same user; its next child is the first process there."""
+    """Put this process into new namespaces, as the same user. Its next child is the first process there."""
     user, group = os.geteuid(), os.getegid()
-    # The files below belong to root as long as the process is closed to others.
+    # The files below belong to root while the process is closed to others.
     prctl(PR_SET_DUMPABLE, 1)
     call("unshare", _NEW_MOUNTS | _NEW_NAMES | _NEW_IPC | _NEW_USERS | _NEW_PROCESSES)
     for name, text in (
-        # The order matters: the kernel takes a gid_map of an ordinary user only after setgroups was denied.
+        # The order matters: the kernel accepts a gid_map from an ordinary user only after setgroups is
+        # denied.
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
@@ -40,11 +41,12 @@ def enter() -> None:
 
 
 def build_root(binds: Sequence[tuple[str, str, bool]], links: Sequence[tuple[str, str]]) -> None:
-    """Give this process a root of its own that holds these paths and no others, /proc and a small /dev.
+    """Give this process its own root, with only these paths, /proc and a small /dev.
 
-    ``binds`` are source, target and whether it may be written; ``links`` path and text of symbolic links.
+    ``binds`` are source, target and whether the target is writable. ``links`` are path and text of symbolic
+    links.
     """
-    # As a slave: what is mounted here does not appear outside.
+    # As a slave: mounts made here do not appear outside.
     _mount(None, "/", None, _SLAVE | _RECURSIVE)
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755")
     os.mkdir("/tmp/new")
@@ -77,7 +79,7 @@ def _bind(source: str, target: str, *, writable: bool) -> None:
 
 
 def _make_devices() -> None:
-    """Make what every program expects below /dev; devices for computing come with the binds."""
+    """Make the files in /dev that every program expects. Devices for computing come with the binds."""
     os.makedirs("/new/dev", exist_ok=True)
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
         _bind(f"/old/dev/{name}", f"/new/dev/{name}", writable=True)
@@ -88,18 +90,18 @@ def _make_devices() -> None:
         ("pts", "devpts", "newinstance,ptmxmode=0666"),
     ):
         os.mkdir(f"/new/dev/{name}")
-        # Some kernels and containers refuse these mounts: most payloads do without.
+        # Some kernels and containers refuse these mounts; most payloads can do without.
         with suppress(OSError):
             _mount(kind, f"/new/dev/{name}", kind, _NOSUID | _NOEXEC, options)
     os.symlink("pts/ptmx", "/new/dev/ptmx")
 
 
 def _leave_for(root: str) -> None:
-    """Make a folder the root, and let go of the old one with all that is mounted there."""
-    # Detached with all below it: a plain unmount is refused where other mounts lie below.
+    """Make a folder the root, and detach the old root with all its mounts."""
+    # Detach it with all mounts below: a plain unmount fails while there are any.
     call("umount2", b"/old", _DETACH)
     os.chdir(root)
-    # The old root comes to lie over the new one, at the same place, and is detached from there.
+    # This puts the old root over the new one, at the same place; the next call detaches it.
     _pivot_root(".", ".")
     call("umount2", b".", _DETACH)
     os.chdir("/")

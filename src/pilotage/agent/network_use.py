@@ -1,4 +1,4 @@
-"""Bytes that processes received and sent over TCP, as the kernel counts them by connection (sock_diag)."""
+"""Bytes that processes received and sent over TCP, as the kernel counts them per connection (sock_diag)."""
 
 # ruff: noqa: PTH115, PTH208
 from __future__ import annotations
@@ -17,23 +17,26 @@ _HEADER, _RECORD = struct.calcsize("IHHII"), 72
 _INODE = 68
 """Offset of a socket's inode in its record."""
 _ACKNOWLEDGED = 120
-"""Offset in ``tcp_info`` of the bytes that the other side acknowledged; those received follow."""
+"""Offset in ``tcp_info`` of the bytes that the other side acknowledged. The bytes received follow it."""
 _PATIENCE = 1.0
 """Seconds that the kernel may take to answer."""
 
 
 class Network:
-    """Traffic of processes so far, in bytes. Connections that begin and end between two looks are missed."""
+    """Traffic of processes so far, in bytes.
+
+    It misses connections that begin and end between two calls of :meth:`look`.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int, int]] = {}
 
     def look(self, processes: Iterable[int]) -> tuple[int, int]:
-        """Bytes received and sent until now; what cannot be seen counts as nothing."""
+        """Return the bytes received and sent so far. Connections that it cannot see count as nothing."""
         own = {inode for process in processes for inode in _sockets(process)}
         if own:
             for family in (socket.AF_INET, socket.AF_INET6):
-                # A connection that is gone keeps its last counts, or the sum would fall.
+                # A closed connection keeps its last counts, or the sum would fall.
                 self._seen.update((inode, told) for inode, *told in _connections(family) if inode in own)  # type: ignore[misc]
         return sum(told[0] for told in self._seen.values()), sum(told[1] for told in self._seen.values())
 
@@ -49,7 +52,7 @@ def _sockets(process: int) -> Iterator[int]:
 
 
 def _connections(family: int) -> Iterator[tuple[int, int, int]]:
-    """Inode, bytes received and bytes sent of every connection of this network namespace."""
+    """Yield inode, bytes received and bytes sent of every connection in this network namespace."""
     request = struct.pack("BBBxI48x", family, socket.IPPROTO_TCP, 1 << (_TCP_INFO - 1), 0xFFFFFFFF)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
@@ -75,5 +78,5 @@ def _counted(record: bytes) -> Iterator[tuple[int, int, int]]:
         if kind == _TCP_INFO and size >= 4 + _ACKNOWLEDGED + 16:
             sent, received = struct.unpack_from("QQ", record, at + 4 + _ACKNOWLEDGED)
             yield inode, received, sent
-        # A malformed length of 0 would stay at the same place for ever.
+        # A malformed length of 0 would loop here for ever.
         at += max(4, (size + 3) & ~3)

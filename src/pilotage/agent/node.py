@@ -1,7 +1,7 @@
-"""The node on which a pilot finds itself: what its slot has, and what it was confined to.
+"""The node of a pilot: the resources of its slot, and the limits of the slot.
 
-A claim is bounded by what confines the slot: affinity, cgroups, variables of the batch system. That a machine
-is smaller than what was ordered bounds nothing, for an operator may order more payloads than it has cores.
+Affinity, cgroups and the batch system's variables limit a slot. A machine that is smaller than the order does
+not: an operator may order more payloads than cores.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .machine import MEGABYTE
 from .wire import Node
 
 CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_PPN")
-"""Variables in which batch systems tell the cores of a slot at this node."""
+"""Variables in which batch systems give the slot's cores on this node."""
 GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
-"""Variables in which drivers and batch systems tell the GPUs of a slot."""
+"""Variables in which drivers and batch systems give the slot's GPUs."""
 DEVICES_OF_PAYLOADS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 """Variables that tell a payload's libraries which GPUs are its own."""
 PATIENCE = 20.0
-"""Seconds that a program may take to tell of devices."""
+"""Seconds that a program may take to list devices."""
 _PROCESS = Path("/proc/self")
 _NOWHERE = {"IPv4": (socket.AF_INET, "192.0.2.1"), "IPv6": (socket.AF_INET6, "2001:db8::1")}
-"""Addresses for documentation: a route to them is a route to the world. Nothing is sent."""
+"""Addresses reserved for documentation: a route to them is a route to the world. Nothing is sent."""
 
 
 def look(directory: Path, environment: Mapping[str, str]) -> Node:
-    """Find out what there is; 0 and empty where nothing confines it, or nobody tells."""
+    """Return what the node has. Unlimited or unknown values are 0 or empty."""
     return Node(
         cores=_smallest(_cores(environment)),
         memory=_smallest(_memory(environment)),
@@ -50,7 +50,7 @@ def look(directory: Path, environment: Mapping[str, str]) -> Node:
 
 
 def free_disk(directory: Path) -> float:
-    """MB that are free where a directory is, to this user."""
+    """Return the MB free for this user on a directory's disk."""
     return shutil.disk_usage(directory).free / MEGABYTE
 
 
@@ -65,7 +65,7 @@ def _cores(environment: Mapping[str, str]) -> Iterator[float]:
     for name in CORES:
         if environment.get(name, "").isdecimal():
             yield int(environment[name])
-    # A quota below one core is a slot of one core all the same.
+    # A quota below one core still gives a slot of one core.
     for group in _own_groups("cpu"):
         quota, period = _words(group / "cpu.max") or ["max", "1"]
         if quota.isdecimal():
@@ -76,7 +76,7 @@ def _cores(environment: Mapping[str, str]) -> Iterator[float]:
 
 
 def _memory(environment: Mapping[str, str]) -> Iterator[float]:
-    """MB. A limit beyond all memory is how cgroups say that there is none."""
+    """Yield limits in MB. Cgroups express "no limit" as a value above all memory."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for group in _own_groups("memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -84,7 +84,7 @@ def _memory(environment: Mapping[str, str]) -> Iterator[float]:
             if words and words[0].isdecimal() and int(words[0]) < physical:
                 yield int(words[0]) / MEGABYTE
     if environment.get("SLURM_MEM_PER_NODE", "").isdecimal() and environment["SLURM_MEM_PER_NODE"] != "0":
-        # Slurm's MB are of 2^20 bytes, ours of 10^6.
+        # Slurm's MB has 2^20 bytes, ours 10^6.
         yield int(environment["SLURM_MEM_PER_NODE"]) * 2**20 / MEGABYTE
     per_core, cores = environment.get("SLURM_MEM_PER_CPU", ""), environment.get("SLURM_CPUS_ON_NODE", "")
     if per_core.isdecimal() and cores.isdecimal() and int(per_core):
@@ -92,9 +92,9 @@ def _memory(environment: Mapping[str, str]) -> Iterator[float]:
 
 
 def _own_groups(controller: str) -> Iterator[Path]:
-    """The cgroups of this process, of version 2 or 1, with those above them."""
+    """Yield the cgroups of this process, of version 2 or 1, and their parents."""
     for one in hierarchies(_PROCESS):
-        # A group of version 2 need not have a controller that holds a group above it.
+        # In version 2 a group may lack a controller that limits one of its parents.
         if one.version == 2 or controller in one.controllers:
             yield from (group for group in (one.own, *one.own.parents) if one.root in (group, *group.parents))
 
@@ -121,16 +121,16 @@ def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _walltime(environment: Mapping[str, str]) -> float:
-    """Seconds that the batch system leaves to this slot, 0 where it does not tell."""
+    """Return the seconds that the batch system leaves to this slot; 0 if unknown."""
     end = environment.get("SLURM_JOB_END_TIME", "")
-    # Never 0, which would stand for "not told": a slot that is over still has an end.
+    # Never return 0, which means "unknown": a slot past its end still has an end.
     return max(1.0, float(int(end) - time.time())) if end.isdecimal() else 0.0
 
 
 def _has_route(family: int, address: str) -> bool:
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            # A connected UDP socket only looks up the route: no packet leaves.
+            # Connecting a UDP socket only looks up the route. It sends no packet.
             probe.connect((address, 9))
     except OSError:
         return False

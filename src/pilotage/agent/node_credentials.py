@@ -1,4 +1,4 @@
-"""The credentials that a batch system gave the pilot for storages: a token, or an X.509 proxy."""
+"""The credentials for storages that a batch system gave to the pilot: a token or an X.509 proxy."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from .web import Web
 AUTHORITIES = "/etc/grid-security/certificates"
 """The folder of the authorities that grid sites trust; X509_CERT_DIR names another."""
 LONGEST = 64 << 10
-"""Bytes of a token; what is longer is none."""
+"""Most bytes of a token."""
 
 
 def are_there() -> bool:
-    """Tell whether the environment names a token or a proxy.
+    """Return whether the environment names a token or a proxy.
 
-    Only the environment is looked at: a file of a common name below /tmp may be anybody's.
+    Only the environment counts: anybody may have put a file with a common name into /tmp.
     """
     return any(os.environ.get(name) for name in ("BEARER_TOKEN", "BEARER_TOKEN_FILE", "X509_USER_PROXY"))
 
 
 def web(redirects_to: Sequence[str] | None = None) -> Web:
-    """Requests with the node's token and proxy, read anew as they are renewed. Raises OSError."""
+    """Return a client with the node's current token and proxy.
+
+    Each call reads them, because they are renewed. Raises OSError.
+    """
     context = ssl.create_default_context()
     authorities = os.environ.get("X509_CERT_DIR", AUTHORITIES)
     if Path(authorities).is_dir():
@@ -39,7 +42,7 @@ def web(redirects_to: Sequence[str] | None = None) -> Web:
 
 
 def _token() -> str:
-    """The token by the rules of WLCG's bearer token discovery; empty where there is none."""
+    """Return the token found by WLCG's bearer token discovery; empty if there is none."""
     if token := os.environ.get("BEARER_TOKEN", "").strip():
         return _checked(token, "BEARER_TOKEN")
     name = os.environ.get("BEARER_TOKEN_FILE", "")
@@ -54,6 +57,6 @@ def _token() -> str:
 
 def _checked(token: str, place: str) -> str:
     if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        # Python's own refusal of such a header would print it.
+        # Python's own error for such a header would print the token.
         raise OSError(f"the token of the node, {place}: not one word of at most {LONGEST} bytes")
     return token

@@ -1,4 +1,4 @@
-"""The files that a payload leaves as outputs: by their names, by patterns, and in folders."""
+"""The outputs of a payload: files given by name, by pattern or by folder."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from .machine import MEGABYTE
 
 log = logging.getLogger(__name__)
 MOST_FILES, MOST_BYTES, LONGEST_NAME = 1000, 10**12, 200
-"""Most files of an attempt that patterns and folders find, bytes of all of them, and characters of a name."""
+"""Limits for patterns and folders of an attempt: number of files, bytes of all together, characters of a
+name."""
 DEEPEST = 16
-"""Parts of a path, and folders in which nothing is looked for below."""
+"""Most parts of a path. The search does not enter deeper folders."""
 MOST_LOOKED_AT = 100_000
-"""Files and folders that are looked at before the search is given up."""
+"""Most files and folders that a search visits."""
 _WILDCARD, _UNUSUAL = re.compile(r"[*?\[]"), re.compile(r"(^|(?<=/))[^A-Za-z0-9_]|[^A-Za-z0-9_.+=~/-]")
 
 
 def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) -> dict[str, str]:
-    """Find outputs: the path of each in the directory by the name that it is stored under.
+    """Find outputs. Return their paths in the directory by the names under which they are stored.
 
-    A name is taken as it is, whether there is such a file or not, unless it is ``optional``. Raises
-    AttemptFailedError where a pattern or folder that is not finds nothing, or they find too much.
+    A plain name counts even if no such file exists, unless it is ``optional``. Raises AttemptFailedError if a
+    required pattern or folder matches nothing, or if they match too much.
     """
     patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
     named = (name for name in asked if name not in patterns)
-    # A link that leads nowhere is not left out: storing it fails, and tells why.
+    # Keep a dangling link: storing it fails with a clear message.
     found = {name: name for name in named if name not in optional or os.path.lexists(directory / name)}
     unmet, size = set(patterns), 0
     for path, length in _files(directory, patterns) if patterns else ():
@@ -54,19 +55,21 @@ def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) 
 
 
 def most_bytes(attempt: Attempt) -> int:
-    """Bytes that the outputs of an attempt may have together: its work directory's, and inputs handed on."""
+    """Return the most bytes that an attempt's outputs may have: its work directory, and inputs that it passes
+    on."""
     limit = int(attempt.work.workdir * MEGABYTE)
     return limit + sum(file.size for file in attempt.order.inputs) if limit else MOST_BYTES
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether a pattern takes a path: ``*`` within a folder, ``**`` any folders, ``/`` at the end."""
+    """Return whether a pattern matches a path: ``*`` within a folder, ``**`` any folders, ``/`` at the
+    end."""
     if pattern.endswith("/"):
         pattern += "**"
     parts = pattern.split("/")
     if parts[-1] == "**":
         parts.append("*")
-    # The numbers of parts that may have taken what came so far.
+    # The numbers of the parts that may match the path so far.
     reached = _with_none(parts, {0})
     for name in path.split("/"):
         following = set()
@@ -78,7 +81,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
-    """The same with what is reached where ``**`` stands for no folder at all."""
+    """Return the same set, with the parts reached if each ``**`` stands for no folder."""
     for number, part in enumerate(parts):
         if part == "**" and number in reached:
             reached.add(number + 1)
@@ -86,7 +89,7 @@ def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
 
 
 def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Paths and sizes of the regular files; neither links nor hidden files, nor what was put there for it."""
+    """Yield path and size of regular files. Skip links, hidden files and files that the agent put there."""
     left, front = MOST_LOOKED_AT, [""]
     while front:
         folder = front.pop()
@@ -109,7 +112,10 @@ def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]
 
 
 def _is_entered(path: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a folder is looked into. Raises AttemptFailedError where it should be, but is too deep."""
+    """Return whether the search enters a folder.
+
+    Raises AttemptFailedError if it should, but the folder is too deep.
+    """
     if path.count("/") < DEEPEST - 1:
         return True
     if any(matches(pattern, f"{path}/x") for pattern in patterns):
@@ -118,7 +124,7 @@ def _is_entered(path: str, patterns: Sequence[str]) -> bool:
 
 
 def _usual(path: str) -> str:
-    """The path with ``_`` for each character that names of files may not have here."""
+    """Return the path with ``_`` for each character that a file name may not have here."""
     name = _UNUSUAL.sub("_", path)
     if len(name) > LONGEST_NAME:
         raise AttemptFailedError(f"output {path!r}: longer than {LONGEST_NAME} characters")

@@ -1,6 +1,6 @@
-"""Records of the wire format as JSON text, and back: what is read is checked against the records' types.
+"""Convert records of the wire format to JSON text and back. Parsing checks values against the records' types.
 
-Fields that a record does not have are ignored, so that whoever sends them may be newer.
+It ignores unknown fields, so the sender may be newer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 
 class WireError(ValueError):
-    """A document is not what it should be; the message names the place."""
+    """A document is malformed; the message names the place."""
 
 
 def serialise(record: Any) -> bytes:
-    """The JSON text of a record."""
-    # As ``asdict`` would have it, which takes ten times as long: it copies all that records consist of.
+    """Return the JSON text of a record."""
+    # This gives the same as ``asdict``, which takes ten times as long because it copies every value.
     return json.dumps(record, default=vars, separators=(",", ":")).encode()
 
 
@@ -37,12 +37,15 @@ def parse(kind: type[T], text: bytes) -> T:
 
 
 Checker = Callable[[Any], Any]
-"""Returns a value as what it should be. Raises WireError, whose message begins with the place below it."""
+"""Return a checked and converted value.
+
+Raises WireError, whose message begins with the place inside the value.
+"""
 
 
 @cache
 def _checker(kind: Any) -> Checker:
-    """The checker of a type, made once: an answer may have thousands of values."""
+    """Return the checker of a type. It is made once, because an answer may have thousands of values."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return lambda value: value
@@ -60,7 +63,7 @@ def _scalar(kind: Any) -> Checker:
     def check(value: Any) -> Any:
         if type(value) is kind:
             return value
-        # JSON has one kind of number, and Python takes truth for one.
+        # JSON has one kind of number, and Python counts booleans as numbers.
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         raise WireError(f": {value!r:.80} is not of type {kind.__name__}")
@@ -84,7 +87,7 @@ def _record(kind: Any) -> Checker:
         found = {}
         for name, wanted, checked, needed in known:
             if name in value:
-                # Most are what they should be already, and not worth a call.
+                # Most values already have the right type, and save the call.
                 one = value[name]
                 found[name] = one if type(one) is wanted else _at(f".{name}", checked, one)
             elif needed:
@@ -104,7 +107,7 @@ def _mapping(inner: Checker) -> Checker:
 
 
 def _tuple(inner: tuple[Any, ...]) -> Checker:
-    """The checker of a list: of any length, or with a type for each of its parts."""
+    """Return the checker of a list: of any length, or with a type for each part."""
     parts = [_checker(kind) for kind in inner if kind is not Ellipsis]
     like = inner[-1] is Ellipsis
 

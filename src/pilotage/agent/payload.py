@@ -1,4 +1,5 @@
-"""The agent's handle on a payload: start it under a supervisor, renew its lease, stop it, await its end."""
+"""The agent's handle on a payload: start it under a supervisor, renew its lease, stop it, wait for its
+end."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ from .wire import Point
 
 log = logging.getLogger(__name__)
 MOST_PROCESSES = 10_000
-"""Processes of one payload: more of them are a payload out of control."""
+"""Most processes of one payload. A payload with more is out of control."""
 LONGEST_ANSWER = 1 << 20
-"""Bytes of a line that a supervisor tells."""
+"""Longest line from a supervisor, in bytes."""
 MOST_INTERPRETERS = 4
-"""Scripts that name each other as their interpreter, as far as kernels follow them."""
+"""Longest chain of scripts that name each other as interpreter; kernels follow no more."""
 OVERDUE = 10.0
-"""Seconds that a supervisor may take to kill its payload before it is killed itself."""
+"""Seconds that a supervisor may take to kill its payload before the agent kills the supervisor."""
 _MODULES = (
     "machine",
     "trees",
@@ -44,7 +45,7 @@ _MODULES = (
     "containment",
     "supervisor",
 )
-"""Modules that a supervisor consists of, each after those that it imports."""
+"""Modules of a supervisor, each after those that it imports."""
 _BOOT = """\
 import marshal, os, sys
 def read(size):
@@ -61,16 +62,16 @@ for name, code in marshal.loads(read(int(read(8)))):
     exec(code, module.__dict__)
 sys.modules["agent." + sys.argv[2]].main(pipe, sys.argv[3])
 """
-# Isolated and without site-packages: nothing of the user's is imported, and it starts faster.
+# Isolated and without site-packages: it imports nothing of the user's, and starts faster.
 _PYTHON = (sys.executable, "-I", "-S", "-c", _BOOT)
 
 
 @cache
 def _program() -> bytes:
-    """The supervisor's compiled modules as its start-up code reads them.
+    """Return the supervisor's compiled modules in the form that its start-up code reads.
 
-    They go through a pipe because the agent may be one zip file, from which Python can start nothing else,
-    and because compiling them again for each payload would take longer than starting it.
+    They go through a pipe because the agent may be one zip file, from which Python can start nothing else.
+    Compiling them for each payload would take longer than starting it.
     """
     package = __name__.rpartition(".")[0]
     found = []
@@ -87,11 +88,11 @@ def _framed(value: Any) -> bytes:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a payload: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB.
+    """The end of a payload. ``error`` is empty after success; times are in s, ``max_rss`` is in MB.
 
-    ``max_workdir`` is what the payload added to its directory at most, in MB, ``disk_io`` what it read from
-    disks and wrote to them, in kB/s; None where it was not measured. ``points`` are its time line. ``note``
-    says what is worth knowing of one that ended well all the same.
+    ``max_workdir`` is the most that the payload added to its directory, in MB. ``disk_io`` is what it read
+    from disks and wrote to them, in kB/s. Both are None if they were not measured. ``points`` are its time
+    line. ``note`` is a remark on a payload that ended well.
     """
 
     error: str = ""
@@ -109,9 +110,10 @@ class Ended:
 class Order:
     """A command, its environment and directory, and its limits.
 
-    Wall time is in s, memory and what is added to the directory in MB, 0 for none. ``keep`` leaves the
-    directory there though the agent is gone, ``cut`` drops the middle of very long standard output and error.
-    Processes that are left behind fail it where it is ``strict_processes``; they are killed in any case.
+    Wall time is in s; memory and data added to the directory are in MB; 0 means no limit. ``keep`` leaves the
+    directory in place even if the agent is gone. ``cut`` drops the middle of very long standard output and
+    error. With ``strict_processes`` the payload fails if it leaves processes behind. They are killed in any
+    case.
     """
 
     command: Sequence[str]
@@ -129,7 +131,7 @@ class Order:
     view: View = UNCONTAINED
 
     def document(self, lease_end: float) -> bytes:
-        """The order as the supervisor reads it."""
+        """Return the order in the form that the supervisor reads."""
         return _framed(
             {
                 "command": tuple(self.command),
@@ -162,7 +164,7 @@ class Order:
 
 
 class Payload:
-    """A payload below its supervisor process; ``lost`` when that ended without telling how."""
+    """A payload below its supervisor process. It is ``lost`` if the supervisor ended without a result."""
 
     def __init__(self, order: Order, lease_end: float) -> None:
         self.order = order
@@ -182,7 +184,7 @@ class Payload:
         )
         self._tell(_program() + order.document(lease_end))
         if self._process.stdin:
-            # A supervisor that was stopped does not read: later messages must not block the agent with it.
+            # A stopped supervisor does not read: later messages must not block the agent.
             os.set_blocking(self._process.stdin.fileno(), False)
 
     @property
@@ -191,18 +193,18 @@ class Payload:
         return self._process.pid
 
     def renew(self, lease_end: float) -> None:
-        """Let the payload live until then; small gains are not worth a message."""
+        """Let the payload live until then. Small extensions send no message."""
         if lease_end > self._lease_end + 0.5 and not self._stop_reason:
             self._lease_end = lease_end
             self._tell(b"%f\n" % lease_end)
 
     def points_so_far(self) -> tuple[Point, ...]:
-        """Return the time line as of the last time that this was asked, and have it told anew."""
+        """Return the time line as of the previous call, and ask for a new one."""
         self._tell(b"points\n")
         return self._points
 
     def stop(self, reason: str) -> None:
-        """Kill the payload; :meth:`ended` then tells ``reason``."""
+        """Kill the payload. :meth:`ended` then returns ``reason`` as its error."""
         if not self._stop_reason:
             self._stop_reason = reason
             self._stop_by = now()
@@ -211,9 +213,9 @@ class Payload:
                 self._process.stdin.close()
 
     async def ended(self) -> Ended:
-        """Wait until the supervisor has ended; unless it is ``lost``, all of the payload has ended too."""
+        """Wait until the supervisor has ended. Unless it is ``lost``, the whole payload has ended too."""
         answer = asyncio.create_task(self._read())
-        # The supervisor acts by itself; this is for one that cannot, because it was stopped or swaps.
+        # The supervisor acts by itself. This is for one that cannot, because it was stopped or swaps.
         while not (await asyncio.wait([answer], timeout=1))[0]:
             if now() > min(self._stop_by, self._lease_end, self._walltime_end()) + OVERDUE:
                 log.error("supervisor %d does not act: killed", self.pid)
@@ -242,7 +244,7 @@ class Payload:
             log.warning("supervisor %d does not listen", self.pid)
 
     async def _read(self) -> dict[str, Any] | None:
-        """Take in what the supervisor tells until it has ended; None where that was not the result."""
+        """Read the supervisor's messages until it ends. Return None if the last one was not the result."""
         pipe = self._process.stdout
         if pipe is None:
             return None
@@ -305,7 +307,7 @@ def _left_behind(count: float) -> str:
 
 
 def _exit_code(cause: str, status: int | None) -> int | None:
-    """The payload's; as a shell's where there is no such command; none where the payload never ran."""
+    """Return the payload's exit code: a shell's code if the command does not exist, None if it never ran."""
     if cause == "not started":
         return 127
     return None if status is None else os.waitstatus_to_exitcode(status)
@@ -319,7 +321,8 @@ def _start_error(cause: str, value: Any, order: Order) -> str:
 
 
 def hidden_hint(order: Order) -> str:
-    """Say which file that the command needs is there, but hidden from it; empty where that is not why."""
+    """Return a hint that the container hides a file that the command needs; empty if that is not the
+    cause."""
     if order.view.way == "none":
         return ""
     for path, what in _needed(order):
@@ -333,8 +336,8 @@ def hidden_hint(order: Order) -> str:
 
 
 def _needed(order: Order) -> Iterator[tuple[Path, str]]:
-    """The program of an order, and the interpreters that scripts name in their first lines."""
-    # Where the node's own user would find it; a name without a slash is looked for in the search path.
+    """Yield an order's program, and the interpreters that scripts name in their first lines."""
+    # Look where the node's own user would find it: a name without a slash is in the search path.
     found = shutil.which(order.command[0], path=order.environment.get("PATH", ""))
     path = order.directory / (found or order.command[0])
     what = ""
@@ -366,10 +369,10 @@ def _exit_error(code: int) -> str:
 
 
 async def sweep(supervisors: Callable[[], set[int]]) -> None:
-    """Kill the processes left by supervisors that were killed: each child of the agent that is none itself.
+    """Kill processes that killed supervisors left behind: every child of the agent that is no supervisor.
 
-    The agent adopts orphans (:func:`machine.guard`), so all that is below it and below no supervisor was
-    theirs. Returns when nothing of that is left.
+    The agent adopts orphans (:func:`machine.guard`), so every process that is below it and below no
+    supervisor was theirs. Returns when no such process is left.
     """
     while strays := _children() - supervisors():
         for stray in strays:

@@ -1,4 +1,4 @@
-"""The life of a pilot: ask for jobs, report on them, end when there is nothing left to do."""
+"""The life of a pilot: ask for jobs, report on them, and end when nothing is left to do."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 log = logging.getLogger(__name__)
 ENDS = ("done", "failed")
 NODE = re.sub("[^A-Za-z0-9._-]", "-", platform.node())[:100]
-"""The machine's name, as servers take it."""
+"""The machine's name, in characters that servers accept."""
 
 FIRST_IDLE, FIRST_HEARTBEAT = 300.0, 60.0
-"""Seconds, until the server has told its own."""
+"""Default times in s, until the server sends its own."""
 ASK_EVERY, ASK_SELDOM = 4.0, 60.0
-"""Seconds between two requests for work at most, where it stays for a short time and for an hour."""
+"""Shortest time in s between two requests for work: for a pilot that stays briefly, and for one that stays an
+hour."""
 REPORT_DELAY = 0.5
-"""Seconds that news other than an attempt's end may wait for company."""
+"""Seconds that reports may wait to be sent together. The end of an attempt does not wait."""
 LONGEST_PAUSE = 60.0
-"""Seconds between two calls at most while the server cannot be reached."""
+"""Longest pause in s between two calls while the server is unreachable."""
 END_GRACE = 20.0
-"""Seconds in which the last reports must be delivered."""
+"""Seconds for delivering the last reports."""
 MOST_AT_ONCE = 10_000
-"""Jobs in one match: the most that the server gives."""
+"""Most jobs that the server gives in one match."""
 LOGS_AT_ONCE = 4_000_000
-"""Bytes of logs after which no further attempt ends in the same report: servers bound what they read."""
+"""Bytes of logs after which the next ended attempt goes into another report: servers limit a request's size.
+"""
 READ_EVERY = 3.0
 """Seconds between two reports while somebody reads a log."""
 
@@ -48,8 +50,8 @@ READ_EVERY = 3.0
 class PilotAgent:
     """One pilot. :meth:`run` is its whole life.
 
-    It makes one call to the server at a time, so that the attempts listed in a report are never older than
-    the last match. Leases belong to jobs, and are enforced by the supervisors; here they are only renewed.
+    It makes one call to the server at a time, so the attempts listed in a report are never older than the
+    last match. Leases belong to jobs. The supervisors enforce them; here they are only renewed.
     """
 
     def __init__(
@@ -77,15 +79,18 @@ class PilotAgent:
         self._woken = asyncio.Event()
 
     async def run(self) -> bool:
-        """Live until idle, out of time, told to end or given up. False where the server gave it up."""
+        """Live until idle, out of time, told to end, or given up.
+
+        Return False if the server gave up the pilot.
+        """
         for number in (signal.SIGTERM, signal.SIGINT):
             reason = f"pilot stopped by signal {number} ({signal.Signals(number).name})"
             asyncio.get_running_loop().add_signal_handler(number, self._end, reason)
-        # Batch systems are asked for one of these some time before they end a slot.
+        # We ask batch systems to send one of these some time before they end a slot.
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             reason = f"warned by signal {number} ({signal.Signals(number).name}) that its slot ends"
             asyncio.get_running_loop().add_signal_handler(number, self._drain, reason)
-        # Both run beside the first calls, so that the first seconds of the slot are not lost.
+        # Both run beside the first calls, so that the slot loses no time.
         proof = asyncio.create_task(self._prove())
         trial = asyncio.create_task(self._try_containers())
         try:
@@ -105,22 +110,25 @@ class PilotAgent:
         return True
 
     async def _prove(self) -> Containment:
-        """Find out how payloads are contained here."""
+        """Find out how payloads can be contained here."""
         return await prove(self._resources.directory, self._resources.hidden)
 
     async def _try_containers(self) -> None:
-        """Find out what runs containers here, while jobs that need none are taken already."""
+        """Find out which programs run containers here.
+
+        Meanwhile the pilot already takes jobs that need none.
+        """
         loop, directory = asyncio.get_running_loop(), self._resources.directory
         self.runtimes = await loop.run_in_executor(None, find_runtimes, directory)
         self._node = replace(self._resources.node, containers=tuple(one.kind for one in self.runtimes))
-        # Jobs in containers may have been waiting for this: ask again at once.
+        # Jobs in containers may have waited for this: ask again at once.
         self._ask.succeeded()
         self.wake()
 
     # For its jobs
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
-        """Put a report in line: an end is sent at once, other news may wait for company."""
+        """Queue a report. An end is sent at once; other news may wait for more."""
         self._reports.append(report)
         if logs and (logs.logs or logs.points):
             self._logs[report.job, report.attempt] = logs
@@ -128,7 +136,7 @@ class PilotAgent:
         self.wake()
 
     def wake(self) -> None:
-        """Have the pilot look at its jobs again."""
+        """Let the pilot check its jobs again."""
         self._woken.set()
 
     # The course of time
@@ -137,7 +145,7 @@ class PilotAgent:
         return bool(self._jobs.held or self._jobs.working)
 
     def _time_left(self) -> float:
-        """Seconds of the pilot's walltime, less those that it takes to end in good order."""
+        """Return the seconds left of the pilot's walltime, minus those that a regular end takes."""
         walltime = self._resources.walltime
         return self._born + walltime - min(60, walltime / 20) - now()
 
@@ -151,18 +159,18 @@ class PilotAgent:
         elif now() >= self._busy_at + self._idle:
             self._end("idle")
         elif self._lease and now() >= self.contact + 2 * max([self._lease, *self._jobs.leases()]):
-            # The server has given its jobs to others by now: those that it holds are nobody's any more.
+            # By now the server has given its jobs to others.
             self._end("no contact with the server for twice the lease", grace=0)
 
     def _drain(self, reason: str) -> None:
-        """Take nothing more, and end when all that runs has ended and is delivered."""
+        """Take no more jobs. End once all running attempts have ended and are delivered."""
         if not self._draining:
             log.info("takes no more jobs: %s", reason)
             self._draining = reason
             self.wake()
 
     def _end(self, reason: str, grace: float = END_GRACE) -> None:
-        """Kill every payload, and live no longer than it takes to report that."""
+        """Kill every payload. Live only as long as it takes to report that."""
         if self.ending:
             return
         log.info("ends: %s", reason)
@@ -174,7 +182,7 @@ class PilotAgent:
         return bool(self.ending) and (not self._is_busy() or now() >= self._end_by)
 
     async def _rest(self) -> None:
-        """Wait until something happens or is due."""
+        """Wait until something happens or becomes due."""
         if self._is_over():
             return
         due = [self._report_at]
@@ -217,12 +225,12 @@ class PilotAgent:
                 Reports(tuple(self._jobs.held), tuple(reports), tuple(logs), own)
             )
         except UnreachableError as error:
-            # Due again at once; the pause between calls is kept by :attr:`_talk`.
+            # The next report is due at once; :attr:`_talk` spaces the calls.
             self._report_at = begun
             for pair in ends:
                 self._jobs.held[pair].end_heard |= error.heard
             raise
-        # When the call began, not when its answer came: the server may have heard it at the earliest moment.
+        # Use the time when the call began: the server may have heard it right then.
         self.contact = begun
         del self._reports[: len(reports)]
         self._jobs.heard((report.job, report.attempt) for report in reports)
@@ -240,7 +248,7 @@ class PilotAgent:
         self._keep_pace()
 
     def _keep_pace(self) -> None:
-        """Report three times in the shortest lease: two may be lost before a payload is killed."""
+        """Report three times within the shortest lease, so that two reports may be lost without harm."""
         shortest = min([self._lease or inf, *self._jobs.leases()]) / 3
         period = max(0.1, min(self._heartbeat, shortest))
         if self._read or self._read_own:
@@ -249,7 +257,7 @@ class PilotAgent:
         self._talk.longest = min(LONGEST_PAUSE, shortest)
 
     def _next_reports(self) -> list[Report]:
-        """The reports that go together: those in line, but not more logs than a server would read."""
+        """Return the queued reports that go together: no more logs than a server would read."""
         taken: list[Report] = []
         size = 0
         for report in self._reports:
@@ -272,12 +280,12 @@ class PilotAgent:
         offer = self._offer()
         answer = await self._client.match(offer)
         self._told = self._told or offer.found is not None
-        # Before the first match there is no lease: it counts from this call on.
+        # Before the first match there is no lease. It counts from this call on.
         if not self._lease:
             self.contact = begun
         self._lease, self._heartbeat = answer.pilot_lease or answer.lease, answer.heartbeat
         self._idle = answer.idle
-        # Thousands may stay for an hour: together they must not ask their server too often.
+        # Thousands of pilots may stay for an hour: together they must not ask their server too often.
         self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60))
         found = [Attempt(work, order) for work in answer.works for order in work.jobs]
         for attempt in found:
@@ -289,7 +297,7 @@ class PilotAgent:
             self._ask.failed()
 
     def _offer(self) -> Offer:
-        """The cores, memory (0 where there is no limit to it), time and slots that no attempt takes."""
+        """Return the free cores, memory (0: no limit), time and slots."""
         cores, memory, slots = self._free()
         walltime, gpus = round(self._time_left(), 1), len(self._jobs.free_gpus())
         return Offer(

@@ -1,4 +1,4 @@
-"""The proof of containment: run a small attack in each way and keep the strongest that it does not break."""
+"""Prove containment: attack each way with a small payload, and keep the strongest that holds."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .view import SitePaths, view
 
 log = logging.getLogger(__name__)
 WAYS = ("bubblewrap", "namespaces", "landlock")
-"""Strongest first."""
+"""Ways of containment, strongest first."""
 ONLY_FILES = "landlock-files"
-"""Files are kept apart, but the kernel is too old to keep signals from agent and supervisor."""
+"""Files are separate, but the kernel is too old to keep signals away from agent and supervisor."""
 LONGEST = 30.0
 """Seconds that a proof may take."""
 _ATTACK = """\
@@ -47,7 +47,7 @@ print("tried")
 
 @dataclass(frozen=True)
 class Containment:
-    """The way in which payloads are contained here, its name for people, and the path of bubblewrap."""
+    """The way to contain payloads here, its name for people, and the path of bubblewrap."""
 
     way: str = "none"
     name: str = "none"
@@ -67,7 +67,7 @@ async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
             continue
         if not found:
             return Containment(way, way, bubblewrap)
-        # Before Linux 6.12 Landlock keeps no signals; files that are kept apart are better than nothing.
+        # Before Linux 6.12 Landlock does not block signals. Separate files are still better than nothing.
         if way == "landlock" and found == {"signals"}:
             return Containment(way, ONLY_FILES, bubblewrap)
         log.warning("payloads are not contained by %s: an attack %s", way, " and ".join(sorted(found)))
@@ -75,11 +75,12 @@ async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
 
 
 async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
-    """The attacks that succeed. Raises OSError where no payload runs in this way."""
+    """Return the names of the attacks that succeed. Raises OSError if no payload can run in this way."""
     place, secret = directory / ".proof", directory / ".proof-secret"
     reached = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Nobody minds this signal who does not wait for it: the number may be another process's in a namespace.
+    # A process that does not wait for this signal ignores it: in a namespace the number may be another
+    # process's.
     loop.add_signal_handler(signal.SIGURG, reached.set)
     try:
         (place / "tmp").mkdir(parents=True, exist_ok=True)
@@ -91,7 +92,7 @@ async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, 
         told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
         if ended.error or "tried" not in told:
             raise OSError(f"{ended.error} {stderr_tail(place)}".strip())
-        # Handlers of signals run in the next turn of the loop.
+        # The loop runs signal handlers in its next turn.
         await asyncio.sleep(0)
         return set(told) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
     finally:

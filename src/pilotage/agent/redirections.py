@@ -1,4 +1,4 @@
-"""Redirections: a storage sends on to hosts of its own, and to no others, by the rule that movers follow."""
+"""Redirections: a storage may send on to its own hosts and to no others. Movers follow the same rule."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 
 def are_followed(start: str, url: str, named: Sequence[str] | None) -> bool:
-    """Tell whether a storage at one address may send on to another.
+    """Return whether a client may follow a storage's redirection from one address to another.
 
-    It may to its own host, and to those that are ``named``: names, patterns, addresses or networks. Where
-    none are, it may to hosts of its domain: ``pool3.north.example`` for ``dav.north.example``.
+    A storage may send on to its own host, and to the hosts in ``named``: names, patterns, addresses or
+    networks. If ``named`` is None, it may send on to hosts of its domain: ``pool3.north.example`` for
+    ``dav.north.example``.
     """
     own, host = _host(start), _host(url)
     if host == own:

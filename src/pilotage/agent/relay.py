@@ -1,8 +1,8 @@
-"""The relay on a login node: it passes pilots' calls into a tunnel to their server, and nowhere else.
+"""The relay on a login node. It passes pilots' calls into a tunnel to their server, and nowhere else.
 
-Nodes of a cluster rarely reach a port of a login node's loopback, where a reverse tunnel of SSH ends. Pilots
-and relay know each other by one key and certificate, in a file that their account alone may read: who has not
-got it gets no connection, and cannot read along.
+A reverse tunnel of SSH ends at the login node's loopback, which the cluster's nodes can rarely reach. Pilots
+and relay share one key and certificate, in a file that only their account can read. Nobody without this file
+can connect or read along.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ FILE = "file://"
 
 
 def opener(identity: str) -> urllib.request.OpenerDirector:
-    """HTTPS with a relay that has the same key and certificate as the file ``identity``; no proxy is used."""
+    """Return an HTTPS client for a relay with the key and certificate of the file ``identity``.
+
+    It uses no proxy.
+    """
     handler = urllib.request.HTTPSHandler(context=_context(identity, ssl.PROTOCOL_TLS_CLIENT))
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), handler)
 
 
 def address(url: str) -> str:
-    """A server's URL; one of a file stands for what the file holds now. Raises OSError."""
+    """Return a server's URL. If the URL names a file, return the file's current content. Raises OSError."""
     if not url.startswith(FILE):
         return url
     found = Path(url[len(FILE) :]).read_text().strip()
@@ -41,7 +44,7 @@ def address(url: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Run a relay until standard input ends, as it does with the SSH connection that started it."""
+    """Run a relay until standard input ends. The SSH connection that started it closes standard input."""
     options = argparse.ArgumentParser(prog="python agent.pyz relay", description=main.__doc__)
     options.add_argument("--tunnel", required=True, help="the socket at which the server answers")
     options.add_argument("--identity", required=True, help="the file with key and certificate")
@@ -52,10 +55,10 @@ def main(arguments: list[str]) -> None:
 
 
 def _context(identity: str, protocol: int) -> ssl.SSLContext:
-    """TLS between two who have the same certificate: no other is trusted, whatever name it bears."""
+    """Return TLS between two that share a certificate. No other is trusted, whatever its name."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The name of a login node differs with the network it is seen from; the certificate itself is known.
+    # A login node has different names on different networks. We know the certificate itself.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(identity)
@@ -78,7 +81,7 @@ async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
     context = _context(identity, ssl.PROTOCOL_TLS_SERVER)
     server = await asyncio.start_server(serve, host or None, _port(host), ssl=context, backlog=512)
     url = f"https://{_name(host)}:{server.sockets[0].getsockname()[1]}"
-    # Renamed when whole: pilots read the address at any moment.
+    # Rename the complete file: pilots may read the address at any moment.
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     draft.write_text(f"{url}\n")
     draft.replace(file)
@@ -89,7 +92,7 @@ async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
 
 
 def _port(host: str) -> int:
-    """A free port, the same for all addresses of the machine, should it have several."""
+    """Return a port that is free on all addresses of the machine."""
     if host:
         return 0
     with socket.socket() as probe:

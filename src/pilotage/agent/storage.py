@@ -1,4 +1,4 @@
-"""Storages that the standard library can open: folders that are mounted here, HTTP and WebDAV servers."""
+"""Storages that the standard library can open: mounted folders, HTTP and WebDAV servers."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class OpenStorage(Protocol):
-    """A place for files by their paths. Every call raises OSError, or HTTPException, where it fails."""
+    """A storage that holds files by path. Every call raises OSError or HTTPException if it fails."""
 
     def read(self, path: str) -> IO[bytes]:
-        """Open a file to read it. Raises FileNotFoundError where there is none."""
+        """Open a file to read it. Raises FileNotFoundError if there is none."""
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``, read again if need be; returns the bytes that arrived, where it tells."""
+        """Store all of ``source``, reading it again if needed.
+
+        Return the bytes that arrived, or None if unknown.
+        """
 
     def remove(self, folder: str) -> None:
-        """Delete a folder with all that it holds; one that is not there is left alone."""
+        """Delete a folder with all its content. A missing folder is no error."""
 
 
 def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
-    """The storage behind a URL. Raises ValueError.
+    """Return the storage behind a URL. Raises ValueError.
 
-    What counts here of the options are an HTTP server's ``headers``, also in ``client_kwargs``, and
-    ``redirects_to``.
+    The options used here are an HTTP server's ``headers`` (also in ``client_kwargs``) and ``redirects_to``.
     """
     scheme, mark, place = url.partition("://")
     if not mark:
@@ -56,14 +58,14 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
 
 
 class Folder:
-    """A folder of this machine. No path leads out of it, also not through links that somebody left there."""
+    """A folder of this machine. No path leads out of it, not even through links that somebody left there."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(root).expanduser()
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""
-        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        # Without O_NONBLOCK, opening a pipe in place of a file would block.
         found = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(found).st_mode):
             os.close(found)
@@ -78,7 +80,7 @@ class Folder:
             os.close(root)
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``; returns the bytes that the file has."""
+        """Store all of ``source``. Return the size of the file in bytes."""
         folder, _, name = path.rpartition("/")
         directory = self._made(folder)
         try:
@@ -91,7 +93,7 @@ class Folder:
             os.close(directory)
 
     def _made(self, folder: str) -> int:
-        """A descriptor of a folder, made with those above it where it is missing; none of them is a link."""
+        """Return a descriptor of a folder. Make it and its parents if missing; refuse links."""
         self._root.mkdir(parents=True, exist_ok=True)
         found = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         for part in folder.split("/"):
@@ -105,21 +107,21 @@ class Folder:
         return found
 
     def remove(self, folder: str) -> None:
-        """Delete a folder with all that it holds; of links only themselves."""
+        """Delete a folder with all its content. Links are removed, not followed."""
         above, _, name = folder.rpartition("/")
         with suppress(FileNotFoundError):
             parent = self._open(above, os.O_PATH | os.O_DIRECTORY)
             try:
-                # By way of the open folder: a link put in its place meanwhile changes nothing.
+                # Through the open folder: swapping it for a link meanwhile changes nothing.
                 shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
             finally:
                 os.close(parent)
 
 
 def open_beneath(root: int, path: str, flags: int) -> int:
-    """Open a path below a folder; symbolic links on the way are refused with OSError, as movers do.
+    """Open a path below a folder. Refuse symbolic links on the way with OSError, as movers do.
 
-    The kernel sees to it (openat2, Linux 5.6); where it cannot, the parts are opened one by one.
+    The kernel enforces it (openat2, Linux 5.6). On older kernels each part is opened in turn.
     """
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     found: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
@@ -149,7 +151,7 @@ def _open_without_links(root: int, path: str, flags: int) -> int:
 
 
 class HttpServer:
-    """Files behind a URL, by GET, PUT and DELETE; folders are made by MKCOL where the server needs it."""
+    """Files behind a URL, with GET, PUT and DELETE. MKCOL makes folders if the server needs it."""
 
     def __init__(self, url: str, web: Web) -> None:
         self._root, self._web = url.rstrip("/"), web
@@ -162,16 +164,16 @@ class HttpServer:
             raise not_found(error, path) from error
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``; returns the bytes that the server says to have."""
+        """Store all of ``source``. Return the bytes that the server says it has."""
         try:
             self._ask("PUT", path, source).close()
         except urllib.error.HTTPError as error:
-            # 409 by RFC 4918, 404 by some servers: the folder above is missing.
+            # The parent folder is missing: 409 by RFC 4918, 404 on some servers.
             if error.code not in (404, 409):
                 raise
             self._make_folders(path.rpartition("/")[0])
             self._ask("PUT", path, source).close()
-        # Asked anew: that a PUT was accepted does not say how many bytes were kept.
+        # Ask again, because an accepted PUT does not say how many bytes the server kept.
         with self._ask("HEAD", path) as answer:
             size = answer.headers.get("Content-Length")
         return None if size is None else int(size)
@@ -186,7 +188,7 @@ class HttpServer:
                     raise
 
     def remove(self, folder: str) -> None:
-        """Delete a folder with all that it holds."""
+        """Delete a folder with all its content."""
         try:
             self._ask("DELETE", folder).close()
         except urllib.error.HTTPError as error:

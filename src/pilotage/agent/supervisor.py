@@ -1,14 +1,14 @@
-"""The supervisor of one payload: a small process between the agent and all that the payload starts.
+"""The supervisor of one payload: a small process between the agent and everything that the payload starts.
 
-One is started for every payload with ``python -I -S``, so only the lightest modules are imported, neither
-pathlib, typing nor json. It adopts all processes that its payload leaves behind, enforces the limits, and
-kills everything when the agent says so, dies, or does not renew the lease. So no attempt outlives its pilot,
-however the pilot ends, and an agent that hangs is fenced all the same.
+Each payload gets one, started with ``python -I -S``. So it imports only light modules: neither pathlib,
+typing nor json. It adopts all processes that its payload leaves behind and enforces the limits. It kills
+everything when the agent says so, dies, or does not renew the lease. So no attempt outlives its pilot,
+however the pilot ends. Even an agent that hangs loses its payloads.
 
-Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines: ``stop``,
-``points``, or the lease's new end in s of the clock :func:`now`; its end without ``stop`` means that the
-agent is gone. Standard output: lines of Python literals: a list with the time line so far for each
-``points``, and :meth:`Supervisor.result` in the end.
+Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines. A line is
+``stop``, ``points``, or the lease's new end in s of the clock :func:`now`. If the input ends without
+``stop``, the agent is gone. Standard output: lines of Python literals. Each ``points`` is answered with the
+time line so far; the last line is :meth:`Supervisor.result`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,25 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.5
 LEFT_BEHIND_GRACE = 1.0
 LONGEST_STREAM, STREAM_HEAD = 64_000_000, 1_000_000
-"""Bytes on disk of standard output or error beyond which it is cut, and those that stay of its beginning."""
+"""Longest standard output or error on disk, in bytes, and how much of the beginning a cut keeps."""
 FENCE_DELAY = 1.0
-"""Seconds after the lease's end at which the kernel kills a supervisor that has not acted itself."""
+"""Seconds after the lease's end at which the kernel kills a supervisor that did not act itself."""
 
 
 class Control:
-    """Messages of the agent: the lease's end, ``stopped``, and ``asked``; ``orphaned`` when it is gone."""
+    """Messages from the agent: the lease's end, ``stopped`` and ``asked``.
+
+    ``orphaned`` is true once the agent is gone.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.stopped = self.orphaned = self.asked = False
         self._descriptor = descriptor
         self._rest = b""
         self._wake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        # A signal between the last look and select would be missed; a byte in this pipe is not.
+        # A signal between the last check and select would go unnoticed. The byte in this pipe does not.
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        # Ignored signals wake nobody: there has to be a handler.
+        # Ignored signals do not wake select, so there has to be a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.order: Mapping[str, Any] = marshal.loads(self._exactly(int(self._exactly(8))))
         self.lease_end = float(self.order["lease_end"])
@@ -65,8 +68,8 @@ class Control:
         return data
 
     def wait(self, seconds: float, other: int) -> list[int]:
-        """Wait until a child ends, the agent or ``other`` sends something, or the time is over."""
-        # At its end a pipe is always ready: to listen on would keep the processor busy.
+        """Wait until a child ends, the agent or ``other`` sends something, or the time is up."""
+        # A closed pipe is always ready: listening on would keep the processor busy.
         heard = [self._wake] if self.stopped else [self._wake, self._descriptor]
         heard += [other] if other >= 0 else []
         ready = select.select(heard, [], [], max(0.0, seconds))[0]
@@ -91,7 +94,7 @@ class Control:
 
 
 class Supervisor:
-    """One payload with all its descendants, from its start until none of them is left."""
+    """One payload with all its descendants, from its start until none is left."""
 
     def __init__(self, control: Control) -> None:
         self.control = control
@@ -113,12 +116,12 @@ class Supervisor:
         self._look_at_disk = 0.0
         self._unmeasured = ""
         self._disk_at_start = self.max_disk = 0
-        # This look counts from 0, and sets the maximum to what was there before.
+        # This measurement is the baseline: it counts from 0 and sets the maximum to the current use.
         self._disk_at_start = self._disk_used()
         self.max_disk = 0
 
     def run(self) -> dict[str, Any]:
-        """Run it to its end. The causes are those of :meth:`result`."""
+        """Run it to its end. :meth:`result` lists the causes."""
         if now() >= self.control.lease_end:
             self._leave_group()
             return self.result("lease", 0.0)
@@ -128,7 +131,7 @@ class Supervisor:
             return self.result(*self._failure)
         cause, value = self._watch()
         if cause in ("ended", "processes"):
-            # The kernel kills at once: then the payload has ended before anybody looked.
+            # The kernel kills at once, so the payload may have ended before anybody checked.
             cause, value = next(self._exceeded(), (cause, value))
         self._kill_all()
         if cause in ("ended", "processes"):
@@ -136,11 +139,14 @@ class Supervisor:
         return self.result(cause, value)
 
     def result(self, cause: str, value: float | str) -> dict[str, Any]:
-        """``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease,
-        walltime (s), memory (bytes), work directory (bytes), unmeasured (a text), processes (how many were
-        left behind), too many processes, or, as its control group tells, group memory or group processes;
-        ``status`` as of wait(2); CPU and wall time in s; points as of :mod:`timeline`; ``group_fault`` is of
-        its control group."""
+        """Return how the payload ended.
+
+        ``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease, walltime
+        (s), memory (bytes), work directory (bytes), unmeasured (a text), processes (how many were left
+        behind), too many processes, or, from its control group, group memory or group processes. ``status``
+        is as in wait(2); CPU and wall time are in s; points are as in :mod:`timeline`; ``group_fault`` comes
+        from the control group.
+        """
         return {
             "cause": cause,
             "value": value,
@@ -155,7 +161,10 @@ class Supervisor:
         }
 
     def _made_group(self) -> ControlGroup | None:
-        """The control group with its limits; None where there is none, and limits are watched."""
+        """Return the control group with its limits.
+
+        Return None if there is none and the supervisor watches the limits.
+        """
         if not self.order["group"]:
             return None
         group = ControlGroup(**self.order["group"])
@@ -167,7 +176,7 @@ class Supervisor:
         return group
 
     def _enter_group(self) -> None:
-        """Put the payload's first process into its group, before it has started anything."""
+        """Put the payload's first process into its group before it starts anything."""
         try:
             if self._group:
                 self._group.add(self._process)
@@ -176,21 +185,21 @@ class Supervisor:
             self.group_fault = f"no control group: {error}"
 
     def _leave_group(self) -> None:
-        """Take what the group has counted, and remove it."""
+        """Read the group's counters, and remove the group."""
         if self._group:
             self.cpu = self._group.cpu() or self.cpu
             self.group_fault = self._group.remove()
             self._group = None
 
     def _start(self) -> bool:
-        """Fork and execute. False where that failed."""
+        """Fork and execute the payload. Return False if that failed."""
         self._heard, told = os.pipe2(os.O_CLOEXEC)
         supervisor = os.getpid()
         gate, opener = os.pipe2(os.O_CLOEXEC)
         self._process = os.fork()
         if self._process == 0:
             os.close(opener)
-            # Ends when the supervisor has put this process into its control group, or has died.
+            # This returns when the supervisor has put this process into its control group, or has died.
             os.read(gate, 1)
             launch(self.order, supervisor, told)
         self._enter_group()
@@ -201,7 +210,7 @@ class Supervisor:
         return self._begun
 
     def _listen(self) -> None:
-        """Take in what the payload's start, or its init, tells; see :mod:`containment`."""
+        """Read the messages of the payload's start, or of its init; see :mod:`containment`."""
         data = os.read(self._heard, 4096)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -215,13 +224,13 @@ class Supervisor:
         if not data:
             os.close(self._heard)
             self._heard = -1
-            # A payload without an init closes its end by executing its command.
+            # A payload without an init closes its end when it executes its command.
             self._begun = self._begun or not (self._has_init or self._failure[0])
             if not (self._begun or self._failure[0]):
                 self._failure = "not contained", "it ended before it started the payload"
 
     def _processes(self) -> list[int]:
-        """The payload's processes, without its init and that one's parent."""
+        """Return the payload's processes, without its init and the init's parent."""
         found = descendants(os.getpid())
         if not self._has_init:
             return found
@@ -229,7 +238,7 @@ class Supervisor:
         return [process for process in found if process not in (self._process, *first)]
 
     def _watch(self) -> tuple[str, float | str]:
-        """Wait until the payload has ended or must end: the cause, and the number that decided."""
+        """Wait until the payload has ended or must end. Return the cause, and the number behind it."""
         while self.status is None:
             self._deadline.set(self.control.lease_end + FENCE_DELAY)
             self._wait(min(LOOK_EVERY, self.control.lease_end - now()))
@@ -238,7 +247,7 @@ class Supervisor:
             reason = next(self._reasons_to_kill(), None)
             if self.status is None and reason:
                 return reason
-        # Shells leave children that end a moment later: that is not worth a failed job.
+        # Shells leave children that end a moment later. That is not worth a failed job.
         until = now() + LEFT_BEHIND_GRACE
         while self._reap() and now() < until and not self.control.stopped:
             self._wait(until - now())
@@ -246,7 +255,7 @@ class Supervisor:
         return ("processes", left) if left else ("ended", 0.0)
 
     def _answer(self) -> None:
-        """Tell the time line so far, if the agent has asked for it."""
+        """Send the time line so far, if the agent has asked for it."""
         if self.control.asked:
             self.control.asked = False
             tell(self._timeline.points)
@@ -275,7 +284,7 @@ class Supervisor:
             yield from self._too_large()
 
     def _too_large(self) -> Iterator[tuple[str, float | str]]:
-        """Look whether the work directory is above its limit, or cannot be measured."""
+        """Check whether the work directory exceeds its limit or cannot be measured."""
         used = self._disk_used()
         if used > self.order["workdir"] > 0:
             yield "work directory", used
@@ -283,20 +292,20 @@ class Supervisor:
             yield "unmeasured", self._unmeasured
 
     def _exceeded(self) -> Iterator[tuple[str, float]]:
-        """The limits that its control group has met."""
+        """Yield the limits that its control group has reached."""
         for cause, value in self._group.exceeded() if self._group else ():
             if cause == "group memory":
                 self.max_rss = max(self.max_rss, int(value))
             yield cause, value
 
     def _memory(self) -> int:
-        """Bytes of all processes together; pages that they share are counted once where that matters."""
+        """Return the memory of all processes in bytes. Shared pages count once where that matters."""
         self._seen = processes = self._processes()
         if self._group and self._group.limits_memory:
             memory = self._group.memory()
         else:
             memory = sum(map(resident, processes))
-            # To tell shared pages apart is slow: only where the sum could matter.
+            # Counting shared pages once is slow: do it only if the sum could matter.
             if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
                 memory = sum(map(proportional, processes))
         self.max_rss = max(self.max_rss, memory)
@@ -306,7 +315,7 @@ class Supervisor:
         return memory
 
     def _disk_used(self) -> int:
-        """Bytes that the payload added; a tree that takes long to read is looked at less often."""
+        """Return the bytes that the payload added. Large trees are measured less often."""
         begun = now()
         try:
             used = disk_usage(self.order["directory"], self._seen) - self._disk_at_start
@@ -318,7 +327,7 @@ class Supervisor:
         return used
 
     def _reap(self) -> bool:
-        """Collect the children that have ended. False when no child is left."""
+        """Collect the children that have ended. Return False if no child is left."""
         while True:
             try:
                 process, status, usage = os.wait4(-1, os.WNOHANG)
@@ -335,12 +344,12 @@ class Supervisor:
                 self.status = status if self.status is None else self.status
 
     def _take_last_words(self) -> None:
-        """Read what an init told before it ended; without a word, its own end counts as the payload's."""
+        """Read the init's last messages. Without any, its own exit status counts as the payload's."""
         while self._has_init and self._heard >= 0:
             self._listen()
 
     def _kill_all(self) -> None:
-        """Return only when nothing is left; a process that forks while it is killed is met again."""
+        """Kill every process, and return only when none is left. New forks are killed in the next round."""
         self._deadline.clear()
         if self._group:
             self._group.kill()
@@ -349,13 +358,13 @@ class Supervisor:
             for process in descendants(os.getpid()):
                 kill(process)
             time.sleep(pause)
-            # Most end within a millisecond; one that hangs in the kernel must not cost a processor.
+            # Most processes end within a millisecond. One that hangs in the kernel must not cost a processor.
             pause = min(0.1, pause * 1.1)
         self._leave_group()
 
 
 def tell(value: object) -> bool:
-    """Write a literal for the agent. False where the agent is gone."""
+    """Write a literal for the agent. Return False if the agent is gone."""
     try:
         os.write(1, f"{value!r}\n".encode())
     except BrokenPipeError:
@@ -364,15 +373,15 @@ def tell(value: object) -> bool:
 
 
 def main(descriptor: int, _name: str) -> None:
-    """Take an order, run the payload, tell how it ended; clean up for an agent that is gone."""
-    # Batch systems send it to all processes of a slot: what becomes of payloads is the agent's to say.
+    """Read an order, run the payload, and report its end. Clean up if the agent is gone."""
+    # Batch systems send it to all processes of a slot, but the agent decides what happens to payloads.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     guard()
     control = Control(descriptor)
     if not tell(Supervisor(control).run()):
         control.orphaned = True
     if control.orphaned and not control.order["keep"]:
-        # Nobody hears of what stays: the pilot that comes next removes it.
+        # Ignore what cannot be removed: the next pilot removes it.
         with suppress(OSError):
             remove_tree(control.order["directory"])
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The time line of a payload: what it used until each of a few moments, the fewer the longer it runs."""
+"""The time line of a payload: its usage at a few moments, spaced further apart the longer it runs."""
 
 # ruff: noqa: PTH123
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 60
 FIRST_DISTANCE = 1.0
-"""Seconds between points, until there are too many of them."""
+"""Seconds between points at first."""
 BLOCK = 512
 """Bytes of a block in which the kernel counts disk I/O."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Timeline:
-    """Points of a payload, each a tuple as of ``wire.Point``; every second one goes when there are many."""
+    """Points of a payload, tuples like ``wire.Point``. When there are too many, every second one goes."""
 
     def __init__(self) -> None:
         self.points: list[tuple[float, ...]] = []
@@ -30,7 +30,7 @@ class Timeline:
         self._due = self._begun + self._distance
 
     def look(self, processes: Sequence[int], memory: int, cpu: float, read: int, written: int) -> None:
-        """Add a point if one is due. ``cpu`` (s) and disk I/O (bytes) are of processes that have ended."""
+        """Add a point if one is due. ``cpu`` (s) and disk I/O (bytes) belong to processes that have ended."""
         if now() < self._due:
             return
         received, sent = self._network.look(processes)
@@ -42,24 +42,25 @@ class Timeline:
         point = (round(now() - self._begun, 1), round(cpu, 2), round(memory / 1e6, 1), *kilobytes)
         self.points.append(point)
         if len(self.points) >= MOST_POINTS:
-            # From the first on: the newest point stays.
+            # Start with the first: the newest point stays.
             del self.points[::2]
             self._distance *= 2
         self._due = now() + self._distance
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU time of a process and of its children that it has waited for, in s; 0 where it has ended."""
+    """Return the CPU time in s of a process and the children that it waited for; 0 if it has ended."""
     try:
         with open(f"/proc/{process}/stat", "rb") as stat:
-            # The name of a process stands in brackets and may hold any character, brackets too.
+            # The process's name stands in brackets, and may itself contain brackets.
             return sum(map(int, stat.read().rpartition(b")")[2].split()[11:15])) / _TICKS
     except OSError:
         return 0.0
 
 
 def disk_io(process: int) -> tuple[int, int]:
-    """Bytes that a process, and its children that it has waited for, read from disks and wrote to them."""
+    """Return the bytes that a process and the children that it waited for read from disks and wrote to
+    them."""
     try:
         with open(f"/proc/{process}/io", "rb") as lines:
             told = dict(line.split(b": ") for line in lines)

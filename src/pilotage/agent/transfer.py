@@ -1,4 +1,4 @@
-"""Transfers between storages and a job's directory: copies, with size and checksum checked."""
+"""Copy files between storages and a job's directory, checking size and checksum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 CHUNK = 4 << 20
 TRIES = 3
 MOST_SENT = 10**12
-"""Bytes of one output, where nothing else bounds it."""
+"""Most bytes of one output, if nothing else limits it."""
 
 
 class _Adler32:
@@ -48,7 +48,7 @@ class _Adler32:
 
 
 class _MeasuredFile:
-    """A file to send, with size and checksum of the bytes that were read since its last :meth:`seek`."""
+    """A file to send, with size and checksum of the bytes read since the last :meth:`seek`."""
 
     def __init__(self, file: IO[bytes], halted: Halt, most: int) -> None:
         self._file, self._halted, self._most = file, halted, most
@@ -71,9 +71,10 @@ class _MeasuredFile:
 
 
 def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
-    """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable.
+    """Fetch one input. Raises AttemptFailedError that names the input if it is missing, altered or
+    unreadable.
 
-    One that is read from afar is never taken for lost: it may just not be seen from here.
+    An input read from afar never counts as lost: it may only be invisible from here.
     """
     storage = ways.to(attempt, file.name, file.source, halted)
     source = legal_path("input", file.path or legal("input", file.name, deep=True))
@@ -99,7 +100,10 @@ def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Ha
 def _tried(
     what: str, once: Callable[[], Any], halted: Halt, storage: OpenStorage, fault: StorageFault
 ) -> None:
-    """Do something up to :data:`TRIES` times. Raises AttemptFailedError, with the fault where it is one."""
+    """Try something up to :data:`TRIES` times.
+
+    Raises AttemptFailedError, with the fault if the storage is to blame.
+    """
     for left in reversed(range(TRIES)):
         try:
             once()
@@ -118,7 +122,7 @@ def _tried(
 
 @contextmanager
 def _on_this_node() -> Iterator[None]:
-    """Tell errors of the pilot's own disk from those of storages. Raises AttemptFailedError."""
+    """Separate errors of the pilot's own disk from errors of storages. Raises AttemptFailedError."""
     try:
         yield
     except OSError as error:
@@ -134,10 +138,10 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
     algorithm, _, expected = file.checksum.partition(":")
     if algorithm not in ("", "adler32", "md5", "sha256"):
         raise AttemptFailedError(f"input {file.name}: checksum algorithm {algorithm!r} is unknown")
-    # Python 3.9 knows the argument: systems that forbid md5 for secrets allow it for checks.
+    # Python 3.9 knows the argument. Systems that forbid md5 for secrets allow it for checks.
     checksum = hashlib.new(algorithm, usedforsecurity=False) if algorithm in ("md5", "sha256") else _Adler32()
     size = 0
-    # A file that has grown is not read to its end: one byte too many is enough to know.
+    # Do not read a file that has grown to its end: one byte too many is proof.
     while size <= file.size and (chunk := remote.read(CHUNK)):
         if halted():
             raise AttemptFailedError("given up while its files were moved")
@@ -162,10 +166,9 @@ def _too_large(most: int) -> AttemptFailedError:
 def store(
     ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, halted: Halt, most: int = MOST_SENT
 ) -> Output:
-    """Put one output, by its path in the directory, into the attempt's scratch folder under its name.
+    """Store one output, given by its path in the directory, under its name in the attempt's scratch folder.
 
-    Raises AttemptFailedError where the payload made no regular file there, or one of more than ``most``
-    bytes.
+    Raises AttemptFailedError if the payload made no regular file there, or made one above ``most`` bytes.
     """
     storage, scratch = ways.to(attempt, name, "", halted), legal_scratch(attempt)
     stored: list[Output] = []
@@ -173,7 +176,7 @@ def store(
     def once() -> None:
         legal("output", name, deep=True)
         with _opened(directory, path) as local:
-            # Told before the first byte is sent; a file may still grow while it is read.
+            # Refuse it before sending the first byte. A file may still grow while it is read.
             if local.seek(0, os.SEEK_END) > most:
                 raise _too_large(most)
             local.seek(0)
@@ -188,13 +191,13 @@ def store(
 
 
 def _opened(directory: Path, name: str) -> IO[bytes]:
-    """A regular file that the payload made; links on the way, and pipes in its place, are refused."""
+    """Open a regular file that the payload made. Refuse links on the way, and pipes in its place."""
     if directory.is_symlink():
         raise AttemptFailedError("the payload put a link in the place of its directory")
     irregular = AttemptFailedError(f"output {name}: not a regular file")
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        # Non-blocking, or a pipe that the payload made would hold this thread.
+        # Without O_NONBLOCK, a pipe made by the payload would block this thread.
         descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise AttemptFailedError(f"output {name} missing") from None
@@ -211,7 +214,7 @@ def _opened(directory: Path, name: str) -> IO[bytes]:
 
 
 def discard(ways: Ways, attempt: Attempt) -> None:
-    """Delete the attempt's scratch folder; a failure is only logged, as the server deletes it too."""
+    """Delete the attempt's scratch folder. Only log a failure, because the server deletes the folder too."""
     try:
         ways.to(attempt, "", "", lambda: False).remove(legal_scratch(attempt))
     except (OSError, HTTPException, ValueError, AttemptFailedError) as error:

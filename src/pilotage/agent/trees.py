@@ -1,6 +1,6 @@
-"""Folders that a payload filled as it liked: measured and removed whatever their depth and permissions.
+"""Measure and remove folders that a payload filled, whatever their depth and permissions.
 
-A supervisor imports this: only the lightest modules, neither pathlib nor typing.
+A supervisor imports this, so it uses only light modules: neither pathlib nor typing.
 """
 
 # ruff: noqa: PTH101, PTH116, PTH208
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DEEPEST = 100
-"""Folders within each other that are measured: each takes a descriptor."""
+"""Deepest nesting of folders that is measured: each level takes a descriptor."""
 _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -25,10 +25,10 @@ class UnmeasuredError(Exception):
 
 
 def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
-    """Bytes that a folder takes on disk, with the deleted files of its disk that processes still hold open.
+    """Return the bytes that a folder takes on disk, plus deleted files on its disk that processes still hold
+    open.
 
-    Folders without permissions are opened all the same, where they belong to this user. Raises
-    UnmeasuredError.
+    Folders without permissions are opened too, if they belong to this user. Raises UnmeasuredError.
     """
     above, name = os.path.split(directory.rstrip("/"))
     try:
@@ -45,7 +45,7 @@ def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
 
 
 def _usage(folder: int, depth: int) -> int:
-    """Bytes below an open folder, which is closed."""
+    """Return the bytes below an open folder, and close it."""
     total = 0
     try:
         with os.scandir(folder) as entries:
@@ -77,7 +77,7 @@ def _entered(above: int, name: str, depth: int) -> int:
 
 
 def _opened_up(above: int, name: str) -> int:
-    """Give this user all rights on a folder; returns the mode that it had. Raises UnmeasuredError."""
+    """Give this user all rights on a folder. Return its previous mode. Raises UnmeasuredError."""
     mode = stat.S_IMODE(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
     try:
         _set_mode(above, name, mode | stat.S_IRWXU)
@@ -87,7 +87,7 @@ def _opened_up(above: int, name: str) -> int:
 
 
 def _set_mode(above: int, name: str, mode: int) -> None:
-    # A mode cannot be set by name without following links: by way of a descriptor it can.
+    # Setting a mode by name would follow links. Setting it through a descriptor does not.
     with suppress(FileNotFoundError, NotADirectoryError):
         place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
         try:
@@ -97,7 +97,10 @@ def _set_mode(above: int, name: str, mode: int) -> None:
 
 
 def _deleted(processes: Iterable[int], device: int) -> int:
-    """Bytes of files without a name on a disk, each once. A process that is closed to us tells of none."""
+    """Return the bytes of deleted files on a disk, each counted once.
+
+    Skip processes that are closed to us.
+    """
     found: dict[int, int] = {}
     for process in processes:
         folder = f"/proc/{process}/fd"
@@ -111,9 +114,10 @@ def _deleted(processes: Iterable[int], device: int) -> int:
 
 
 def remove_tree(directory: str) -> None:
-    """Delete a folder with all that it holds, whatever its depth and permissions; of a link only the link.
+    """Delete a folder with all its content, whatever its depth and permissions. A link is removed, not
+    followed.
 
-    Raises OSError where something stays.
+    Raises OSError if something stays.
     """
     above, name = os.path.split(directory.rstrip("/"))
     parent = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -126,7 +130,7 @@ def remove_tree(directory: str) -> None:
 
 
 def _unlinked(folder: int, name: str) -> bool:
-    """Delete what is no folder. False where it is one."""
+    """Delete anything except a folder. Return False if it is a folder."""
     try:
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return False
@@ -137,12 +141,12 @@ def _unlinked(folder: int, name: str) -> bool:
 
 
 def _emptied(above: int, name: str) -> None:
-    """Delete what a folder holds. Folders in it move up into it one after the other: no path gets long."""
+    """Delete the content of a folder. Each subfolder moves up into it first, so no path gets long."""
     _set_mode(above, name, 0o700)
     top = os.open(name, _FOLDER, dir_fd=above)
     try:
         waiting = [entry for entry in os.listdir(top) if not _unlinked(top, entry)]
-        # Names that a payload cannot have taken.
+        # The payload cannot have used these names.
         number, moved = 0, os.urandom(8).hex()
         while waiting:
             inner = waiting.pop()
@@ -151,7 +155,7 @@ def _emptied(above: int, name: str) -> None:
             try:
                 for entry in os.listdir(folder):
                     if not _unlinked(folder, entry):
-                        # A folder that moves is written to: its way up changes.
+                        # Moving a folder changes its ``..`` entry, which needs write permission.
                         _set_mode(folder, entry, 0o700)
                         number += 1
                         os.rename(entry, f"{moved}.{number}", src_dir_fd=folder, dst_dir_fd=top)

@@ -1,4 +1,5 @@
-"""The paths that a contained payload sees: the system, an interpreter, its own directory, the site's own."""
+"""The paths that a contained payload sees: the system, an interpreter, its own directory, and the site's
+own."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix", "/gnu"),
     *("/cvmfs", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/nscd"),
 )
-"""Programs, libraries, settings and name resolution; what is not there is left out."""
+"""Programs, libraries, settings and name resolution. Missing paths are skipped."""
 DEVICES, GPUS = ("infiniband",), ("nvidia*", "dri", "kfd")
-"""Devices for computing, below /dev: those that all may use, and those of payloads that have GPUs."""
+"""Devices for computing, below /dev: those for every payload, and those for payloads with GPUs."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class View:
-    """The way in which a payload is contained, and its paths; ``links`` are symbolic links with texts."""
+    """How the payload is contained, and its paths. ``links`` are symbolic links with their texts."""
 
     way: str = "none"
     bubblewrap: str = ""
@@ -41,10 +42,10 @@ UNCONTAINED = View()
 
 @dataclass(frozen=True)
 class SitePaths:
-    """Paths that a site adds to the view of a payload, or takes away from it.
+    """Paths that a site adds to a payload's view, or removes from it.
 
     ``readable`` and ``writable`` are paths that payloads need besides their directory. ``hidden`` are folders
-    that they must not see though they lie below such a path: other jobs' directories, a server's home.
+    that payloads must not see although they lie below such a path: other jobs' directories, a server's home.
     """
 
     readable: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class SitePaths:
 
 
 def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool = False) -> View:
-    """Lay out the paths of a payload that works in ``directory``, with the devices of GPUs if it has any."""
+    """Return the paths of a payload in ``directory``, with the GPUs' devices if it has any."""
     if way == "none":
         return UNCONTAINED
     hidden = [os.path.realpath(path) for path in site.hidden]
@@ -68,17 +69,17 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     for path in _outermost(map(Path, site.writable)):
         binds += _shown(path, hidden, links, writable=True)
     place = str(directory)
-    # A directory below /tmp would be hidden by another /tmp; Landlock gives rights and mounts nothing.
+    # A new /tmp would hide a directory below /tmp. Landlock only gives rights and mounts nothing.
     if not place.startswith("/tmp/") and way != "landlock":
         binds.append(Bind(f"{place}/tmp", "/tmp", True))
-    # Last, over all others: what lies above it may be hidden or read-only.
+    # Bind it last: the paths above it may be hidden or read-only.
     binds.append(Bind(place, place, True))
     texts = {(str(path), str(text)) for path, text in links}
     return View(way, bubblewrap, tuple(binds), tuple(sorted(texts)))
 
 
 def unseen(seen: View, path: Path) -> Path | None:
-    """The path, or what it leads to, where a payload does not see it; None where it sees both."""
+    """Return the path, or its target, that a payload does not see; None if it sees both."""
     places = [Path(bind.target) for bind in seen.binds]
     shown = (*places, *(Path(link) for link, _ in seen.links), *map(Path, ("/dev", "/proc")))
     for place in dict.fromkeys((path, path.resolve())):
@@ -88,13 +89,13 @@ def unseen(seen: View, path: Path) -> Path | None:
 
 
 def _interpreter() -> set[Path]:
-    """Folders of the Python that runs this: payloads find it first in their search path."""
+    """Return the folders of the Python that runs this. Payloads find it first in their search path."""
     found = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}
     return found - {Path("/")}
 
 
 def _outermost(paths: Iterable[Path]) -> Sequence[Path]:
-    """Existing paths that lie below no other, in order."""
+    """Return the existing paths that lie below no other, in order."""
     found: list[Path] = []
     for path in sorted({path for path in paths if path.is_absolute() and path.exists()}):
         if not any(path == other or other in path.parents for other in found):
@@ -105,7 +106,7 @@ def _outermost(paths: Iterable[Path]) -> Sequence[Path]:
 def _shown(
     path: Path, hidden: Sequence[str], links: list[tuple[Path, Path]], *, writable: bool
 ) -> Iterator[Bind]:
-    """The path itself, or its parts where hidden folders lie below it."""
+    """Yield the path itself, or its parts if hidden folders lie below it."""
     source = os.path.realpath(path)
     inside = [one for one in hidden if one.startswith(f"{source.rstrip('/')}/")]
     if not inside:

@@ -24,25 +24,25 @@ GONE = (404, 410)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Redirections are answers like others: whoever follows them decides what goes along."""
+    """Return redirections as plain answers: the caller decides which headers follow them."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def opener() -> urllib.request.OpenerDirector:
-    """HTTP with the proxies of the environment, and without redirections."""
+    """Return an HTTP client that uses the environment's proxies and does not follow redirections."""
     return urllib.request.build_opener(_NoRedirect)
 
 
 class _Body(io.RawIOBase):
-    """The body of an answer; one that ends too early is an error, and not a shorter file."""
+    """The body of an answer. An early end raises an error, so a file is never silently short."""
 
     def __init__(self, answer: HTTPResponse) -> None:
         self._answer = answer
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to so many bytes. Raises IncompleteRead."""
+        """Read up to that many bytes. Raises IncompleteRead."""
         data = self._answer.read(size)
         if not data and self._answer.length:
             raise IncompleteRead(b"", self._answer.length)
@@ -59,7 +59,7 @@ def body(answer: HTTPResponse) -> IO[bytes]:
 
 
 def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
-    """The error itself, or FileNotFoundError where it says that there is no such file."""
+    """Return the error itself, or FileNotFoundError if it says that the file does not exist."""
     if error.code not in GONE:
         return error
     error.close()
@@ -67,7 +67,7 @@ def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
 
 
 def said(error: urllib.error.HTTPError) -> str:
-    """The words of a refusal, on one line and not too long; empty where there are none."""
+    """Return the server's message in one short line; empty if there is none."""
     try:
         return " ".join(error.read(10_000).decode(errors="replace").split())[:300]
     except (OSError, HTTPException):
@@ -75,10 +75,10 @@ def said(error: urllib.error.HTTPError) -> str:
 
 
 class Web:
-    """Requests that carry the same headers, which no other server is given than the one that is asked.
+    """Requests with the same headers, which go only to the server that is asked.
 
-    ``authorities`` (PEM) are trusted in place of the system's; a ``context`` has them and a certificate.
-    ``redirects_to`` names the hosts that the server may send on to, where it is not those of its domain.
+    ``authorities`` (PEM) replace the system's; a ``context`` carries them and a certificate. ``redirects_to``
+    names the hosts that the server may send on to; by default those of its domain.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Web:
         self._director = director or opener()
 
     def ask(self, method: str, url: str, source: IO[bytes] | None = None) -> HTTPResponse:
-        """Make a request, with all of ``source`` as its body, and follow its redirections."""
+        """Make a request with all of ``source`` as its body, and follow its redirections."""
         start, server = url, _server(url)
         for _ in range(MOST_REDIRECTS):
             # Headers hold tokens: another server must not see them.
@@ -107,7 +107,7 @@ class Web:
                 headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
                 headers["Content-Type"] = "application/octet-stream"
                 source.seek(0)
-            # As an iterator, or it would be read in blocks of 8 kB.
+            # As an iterator: http.client would read a file in blocks of 8 kB.
             data = None if source is None else iter(partial(source.read, BLOCK), b"")
             request = urllib.request.Request(url, data, headers, method=method)
             try:
@@ -128,10 +128,10 @@ class Web:
 
 
 def _server(url: str) -> tuple[str, str]:
-    """The scheme and host of an address: the same host without encryption is another server."""
+    """Return scheme and host of an address. The same host without encryption is another server."""
     return urllib.parse.urlsplit(url)[:2]
 
 
 def _shown(url: str) -> str:
-    """An address without what follows its path, which may be a signature."""
+    """Return an address without its query, which may hold a signature."""
     return url.partition("?")[0]

@@ -1,7 +1,7 @@
 """The wire format between pilots and their server: every document that goes over HTTP, as a record.
 
-Pilots check what they receive with :func:`~pilotage.agent.parsing.parse`; the server checks what pilots send
-with its own stricter types, which its tests compare with these.
+Pilots check messages with :func:`~pilotage.agent.parsing.parse`. The server checks them with stricter types
+of its own; tests compare these with the records here.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from typing import Any, Optional
 Pair = tuple[int, int]
 """A job's id and the number of its attempt."""
 Point = tuple[float, float, float, float, float, float, float]
-"""A moment of a payload: s since its start, s of CPU time so far, MB of memory then; kB so far: read from
-disks, written to them, received from the network and sent to it."""
+"""A moment of a payload: s since its start, s of CPU time so far, MB of memory at that moment; then kB so
+far: read from disks, written to disks, received from the network, sent to it."""
 OPEN_SCHEMES = frozenset({"file", "local", "http", "https"})
-"""Storages that pilots open by their URL, where no credentials are needed."""
+"""Schemes of storages that pilots open by URL alone, if no credentials are needed."""
 LONGEST_LOG, LOG_HEAD = 65_536, 16_384
-"""Bytes that are kept of a stream, and how many of them from its beginning where it was longer."""
+"""Bytes of a stream that are kept, and how many of them from the beginning of a longer stream."""
 
 
 @dataclass(frozen=True)
 class Enrolment:
-    """A pilot's first call. ``nonce`` is a secret of this agent: with it the call can be made again."""
+    """A pilot's first call. ``nonce`` is a secret of this agent: it lets the agent repeat the call."""
 
     nonce: str
 
 
 @dataclass(frozen=True)
 class Enrolled:
-    """The pilot's own token, which takes the place of the one that it came with."""
+    """The pilot's own token, which replaces the one that started it."""
 
     token: str
 
 
 @dataclass(frozen=True)
 class Node:
-    """The resources that a pilot found in its slot.
+    """The resources of a pilot's slot.
 
-    ``cores``, ``memory`` (MB) and ``walltime`` (s left) are what it is confined to, 0 for not at all;
-    ``machine_cores`` and ``machine_memory`` what the machine has. ``disk`` is free, in MB. ``gpus`` are the
-    names by which drivers know them, ``routes`` IPv4 and IPv6 where these lead anywhere, ``containers`` the
-    programs that run containers here. Payloads are ``limited_by`` ``cgroup v1`` or ``cgroup v2``, by its
-    controllers ``limits``, and by ``watching`` as to all else.
+    ``cores``, ``memory`` (MB) and ``walltime`` (s left) are the slot's limits; 0 means none.
+    ``machine_cores`` and ``machine_memory`` describe the machine. ``disk`` is free space in MB. ``gpus`` are
+    the drivers' names of the GPUs. ``routes`` holds IPv4 and IPv6 if they lead anywhere. ``containers`` names
+    the programs that run containers here. ``limited_by`` is ``cgroup v1`` or ``cgroup v2``, whose controllers
+    ``limits`` enforce limits; the agent watches all others. It is ``watching`` if there are no control
+    groups.
     """
 
     cores: int = 0
@@ -63,11 +64,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Offer:
-    """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take.
+    """A request for jobs: free cores, memory in MB (0: no limit), walltime in s, and the most jobs to take.
 
-    ``containment`` names the way in which payloads are kept from everything that is not their own, ``node``
-    the machine; ``containers`` tells whether they can run in one. ``gpus`` are free. What was ``found`` of
-    the node is told once.
+    ``containment`` names the way payloads are contained, ``node`` the machine. ``containers`` is true if
+    payloads can run in one. ``gpus`` is the number of free GPUs. ``found`` describes the node; it is sent
+    once.
     """
 
     cores: int
@@ -83,10 +84,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class JobInput:
-    """A file that a job reads, by name: bytes, and checksum (empty: unknown).
+    """An input file of a job: name, bytes and checksum (empty: unknown).
 
-    ``path`` is where it lies below the storage's URL; empty: at its name. ``source`` names one of the work's
-    sources where it is read from afar; empty: it is at the queue's own storage.
+    ``path`` is its path below the storage's URL; empty means its name. ``source`` names the source of the
+    work from which it is read remotely; empty means the queue's own storage.
     """
 
     name: str
@@ -98,9 +99,9 @@ class JobInput:
 
 @dataclass(frozen=True)
 class Source:
-    """A storage that files are read from: its URL and options.
+    """A storage that inputs are read from: its URL and options.
 
-    Where it ``asks``, it cannot be opened by these alone: the pilot asks the server for each file.
+    If it ``asks``, these do not open it: the pilot asks the server for each file.
     """
 
     url: str
@@ -110,7 +111,7 @@ class Source:
 
 @dataclass(frozen=True)
 class JobOrder:
-    """One attempt to run; ``scratch`` is the folder for its outputs, below the storage's URL."""
+    """One attempt to run. ``scratch`` is the folder for its outputs, below the storage's URL."""
 
     job: int
     attempt: int
@@ -120,17 +121,17 @@ class JobOrder:
 
 @dataclass(frozen=True)
 class Work:
-    """Like jobs of one task. An empty command is a job that has succeeded already.
+    """Similar jobs of one task. A job with an empty command has already succeeded.
 
-    ``memory`` is the MB that a job is expected to need. Limits on its payload, 0 for none: ``memory_limit``
-    and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
-    sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
-    the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
-    from ``sources`` elsewhere, by name; ``asks`` says of the queue's own storage what it says of these.
-    ``outputs`` are names, patterns, and folders that end in ``/``, of which the payload may leave out those
-    in ``optional_outputs``. With ``strict_processes`` it fails where it leaves processes behind.
-    A payload must stop after ``lease`` s without an answered report, and after
-    ``first_lease`` s where none was answered since the job was given; 0: as the answer of the match says.
+    ``memory`` is the memory that a job is expected to need, in MB. Limits of its payload, 0 for none:
+    ``memory_limit`` and ``workdir`` (data added to its directory) in MB, ``walltime`` in s. A ``contained``
+    payload sees its directory, the system, and the paths in ``readable`` and ``writable``. If there are
+    ``images``, it runs in a container of the first that is available. It sees ``gpus`` GPUs. ``sources``
+    names remote storages of some inputs. ``asks`` applies to the queue's own storage, as in :class:`Source`.
+    ``outputs`` are names, patterns, and folders that end in ``/``. The payload may leave out those in
+    ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. A payload must
+    stop after ``lease`` s without an answered report, or after ``first_lease`` s if the server has answered
+    none since the match. 0 means the value in the match's answer.
     """
 
     task: int
@@ -162,12 +163,12 @@ class Work:
 
 @dataclass(frozen=True)
 class MatchAnswer:
-    """Jobs for a pilot, and its times in s.
+    """Jobs for a pilot, and the pilot's times in s.
 
-    ``lease`` and ``first_lease`` hold for work that says none itself: the shortest of all, for agents that
-    know no others; a ``first_lease`` of 0 is the same. ``pilot_lease`` is that of a pilot without work, which
-    ends after twice that without an answer; 0: ``lease``. Reports are due every ``heartbeat``; a pilot ends
-    after ``idle`` without work.
+    ``lease`` and ``first_lease`` are for older agents and for work without its own: the shortest of all. A
+    ``first_lease`` of 0 means ``lease``. ``pilot_lease`` is the lease of a pilot without work, which ends
+    after twice that time without an answer; 0 means ``lease``. Reports are due every ``heartbeat``; a pilot
+    ends after ``idle`` without work.
     """
 
     lease: float
@@ -180,7 +181,7 @@ class MatchAnswer:
 
 @dataclass(frozen=True)
 class Output:
-    """A file that an attempt left in its scratch folder, with its path there: bytes, checksum."""
+    """A file that an attempt left in its scratch folder: its path there, bytes and checksum."""
 
     name: str
     size: int
@@ -189,10 +190,9 @@ class Output:
 
 @dataclass(frozen=True)
 class StorageFault:
-    """A storage that failed an attempt, through no fault of the file, which it did not give or take.
+    """A storage that failed to give or take a file of an attempt. The file is not the cause.
 
-    ``source`` names it where the file is read from afar; empty: it is the queue's own. An output is
-    ``written``.
+    ``source`` names a remote storage; empty means the queue's own. ``written`` is true for an output.
     """
 
     file: str
@@ -202,12 +202,13 @@ class StorageFault:
 
 @dataclass(frozen=True)
 class Report:
-    """The state of one attempt: starting, running, done or failed; times in s, sizes in MB.
+    """The state of one attempt: starting, running, done or failed. Times are in s, sizes in MB.
 
-    ``error`` names the failure. ``max_rss`` and ``max_workdir`` are the most memory and the most that the
-    payload added to its directory, ``disk_io`` its disk I/O in kB/s per core: of late where it runs, else the
-    mean. ``lost_inputs`` are missing at the queue's storage, or differ there in size or checksum. Inputs were
-    read from the storages ``read_from`` when it runs; ``storage_fault`` is what it failed by.
+    ``error`` names the failure. ``max_rss`` is the most memory, ``max_workdir`` the most data added to its
+    directory. ``disk_io`` is its disk I/O in kB/s per core: the recent rate while it runs, later the mean.
+    ``lost_inputs`` are missing at the queue's storage, or have another size or checksum there. ``read_from``
+    names the storages from which a running attempt read its inputs. ``storage_fault`` is the storage that
+    failed it.
     """
 
     job: int
@@ -228,10 +229,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Log:
-    """The kept part of a stream: ``stdout`` or ``stderr`` of an attempt, ``agent`` of a pilot itself.
+    """The kept part of a stream: ``stdout`` or ``stderr`` of an attempt, or ``agent`` for the pilot's own
+    log.
 
-    ``size`` is the bytes of the whole stream. Where it was longer than :data:`LONGEST_LOG`, its first
-    ``head`` bytes are kept, and the last of it. ``data`` is base64 of all that is kept, compressed by zlib.
+    ``size`` is the size of the whole stream in bytes. Of a stream longer than :data:`LONGEST_LOG`, its first
+    ``head`` bytes and its end are kept. ``data`` is the kept part, compressed with zlib and encoded in
+    base64.
     """
 
     stream: str
@@ -242,7 +245,7 @@ class Log:
 
 @dataclass(frozen=True)
 class AttemptLogs:
-    """The streams of an attempt, and the time line of its payload: points of growing time."""
+    """The streams of an attempt, and the time line of its payload in order of time."""
 
     job: int
     attempt: int
@@ -254,7 +257,7 @@ class AttemptLogs:
 class Reports:
     """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order.
 
-    ``logs`` are those of attempts that end, and of those that somebody reads now; ``own_log`` is the pilot's.
+    ``logs`` come from attempts that end and from those that somebody is reading. ``own_log`` is the pilot's.
     """
 
     holding: tuple[Pair, ...] = ()
@@ -265,10 +268,10 @@ class Reports:
 
 @dataclass(frozen=True)
 class Stops:
-    """Attempts that are not the pilot's any more: their payloads must end, their files go.
+    """Attempts that no longer belong to the pilot: it must end their payloads and delete their files.
 
-    Somebody reads the logs of the attempts in ``read`` now, and with ``read_own`` the pilot's own: they are
-    to come along with the next reports, which are due soon.
+    Somebody is reading the logs of the attempts in ``read``, or with ``read_own`` the pilot's own log. The
+    pilot sends these with its next reports, which are due soon.
     """
 
     stop: tuple[Pair, ...] = ()
@@ -278,9 +281,10 @@ class Stops:
 
 @dataclass(frozen=True)
 class FileRequest:
-    """One file of an attempt that a pilot wants to read, or to write with its ``size`` in bytes.
+    """One file of an attempt that a pilot wants to read, or to write with ``size`` bytes.
 
-    It is an input by its name, at a ``source`` of its work (empty: the queue's storage), or an output.
+    An input is given by its name and a ``source`` of its work (empty: the queue's storage). Otherwise the
+    file is an output.
     """
 
     job: int
@@ -292,9 +296,9 @@ class FileRequest:
 
 @dataclass(frozen=True)
 class Access:
-    """An address for one file, good for a short time; an empty one: the server itself hands the file on.
+    """An address for one file, valid for a short time. If it is empty, the server itself hands on the file.
 
-    ``headers`` go along with the request, ``authorities`` (PEM) are trusted in place of the node's.
+    The request needs ``headers``. ``authorities`` (PEM) replace the node's.
     """
 
     url: str = ""
@@ -311,10 +315,10 @@ class PayloadFiles:
 
 @dataclass(frozen=True)
 class Specification:
-    """The whole of what a job's task asks for, as a document, for an agent that hands it on.
+    """The full description of a job's task, for an agent that forwards it.
 
-    ``instance`` is the name of the federation. ``grace`` is s from the end of the job's lease until it is
-    given to others.
+    ``instance`` is the name of the federation. ``grace`` is the time in s between the end of the job's lease
+    and its assignment to another pilot.
     """
 
     instance: str
@@ -324,7 +328,7 @@ class Specification:
 
 @dataclass(frozen=True)
 class Reason:
-    """A pilot's last words: the reason for its end, and its own log."""
+    """A pilot's last message: why it ends, and its own log."""
 
     reason: str
     own_log: Optional[Log] = None

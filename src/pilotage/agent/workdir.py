@@ -39,13 +39,13 @@ def _write(directory: Path, name: str, text: str) -> None:
         raise AttemptFailedError(f"payload file {name}: the name is taken; take none of {sorted(RESERVED)}")
     path = directory / name
     path.write_text(text)
-    # Texts travel without permissions: a script says by its first line that it is to be executed.
+    # Texts arrive without permissions. A first line with ``#!`` marks a script, which must be executable.
     if text.startswith("#!"):
         path.chmod(0o755)
 
 
 def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[str, str]:
-    """The whole environment of a payload: nothing of the agent's but the search path; its own GPUs alone."""
+    """Return the payload's whole environment. It holds the agent's search path and the payload's own GPUs."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {
         # Payloads get the Python that runs the agent: the node may have none in its search path.
@@ -58,12 +58,12 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
         "PILOTAGE_ATTEMPT": attempt.name,
         "PILOTAGE_TASK": str(attempt.work.task),
         "PILOTAGE_CORES": str(attempt.cores),
-        # After the task's own variables, which must not name other GPUs; empty hides them all.
+        # After the task's own variables, which must not name other GPUs. An empty value hides them all.
         **dict.fromkeys(DEVICES_OF_PAYLOADS, ",".join(gpus)),
     }
 
 
 def remove(directory: Path) -> None:
-    """Delete a tree, whatever permissions and depth the payload gave to it; of a link only the link."""
+    """Delete a tree, whatever its permissions and depth. A link is removed, not followed."""
     if os.path.lexists(directory):
         remove_tree(str(directory))

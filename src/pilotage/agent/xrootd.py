@@ -1,4 +1,4 @@
-"""Files at XRootD servers, by the programs that a node may have for them: xrdcp, or those of gfal."""
+"""Files at XRootD servers, through a program of the node: xrdcp or gfal."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LIMITS = {
     "XRD_STREAMTIMEOUT": "60",
     "XRD_METALINKPROCESSING": "0",
 }
-"""Seconds, and tries, after which the program gives a server up; its own take ten minutes.
+"""Seconds and tries after which the program gives up on a server; its defaults take ten minutes.
 
-And no file is a list of addresses to go to, whatever its name ends in.
+The last one stops it from reading any file as a list of addresses.
 """
 
 DAY = "86400"
-"""Seconds for gfal-cat, which would end after half an hour: a stalled read is noticed by its pipe."""
+"""Time limit in s for gfal-cat, whose default is half an hour. The pipe notices a stalled read."""
 
 
 def ways(url: str) -> dict[str, XrdCopies | GfalCopies]:
-    """The ways to files below a URL of an XRootD server with this node's programs, by their names."""
+    """Return the ways to files below a URL of an XRootD server, by the names of this node's programs."""
     if url.partition("://")[0] not in SCHEMES:
         return {}
     found: dict[str, XrdCopies | GfalCopies] = {}
@@ -47,12 +47,12 @@ def ways(url: str) -> dict[str, XrdCopies | GfalCopies]:
 def _root(url: str) -> str:
     scheme, _, place = url.partition("://")
     host, _, folder = place.partition("/")
-    # Two slashes behind the host: with one the path would be no absolute one.
+    # Two slashes after the host: with one, the path would not be absolute.
     return f"{scheme}://{host}/" + f"/{folder.strip('/')}".rstrip("/")
 
 
 class XrdCopies:
-    """Files below a URL of an XRootD server by ``xrdcp``, with the node's own credentials."""
+    """Files below a URL of an XRootD server, through ``xrdcp`` with the node's own credentials."""
 
     def __init__(self, program: str, url: str) -> None:
         self._program, self._root = program, _root(url)
@@ -62,7 +62,10 @@ class XrdCopies:
         return cast("IO[bytes]", _Output([self._program, "-s", "-f", f"{self._root}/{path}", "-"]))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``; folders are made. The server does not say how many bytes arrived."""
+        """Store all of ``source``, making folders as needed.
+
+        Return None, because the server does not say how many bytes arrived.
+        """
         command = [self._program, "-s", "-f", "-p", "-", f"{self._root}/{path}"]
         with tempfile.TemporaryFile() as errors:
             process = _started(command, errors, fed=True)
@@ -81,7 +84,7 @@ class XrdCopies:
 
 
 class GfalCopies:
-    """Files below a URL of an XRootD server by the programs of gfal, with the node's own credentials."""
+    """Files below a URL of an XRootD server, through gfal's programs with the node's own credentials."""
 
     def __init__(self, reader: str, writer: str, url: str) -> None:
         self._reader, self._writer, self._root = reader, writer, _root(url)
@@ -91,8 +94,11 @@ class GfalCopies:
         return cast("IO[bytes]", _Output([self._reader, "--bytes", "-t", DAY, f"{self._root}/{path}"]))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
-        """Store all of ``source``; folders are made. The server does not say how many bytes arrived."""
-        # A copy in a file: gfal-save takes standard input as text, and gfal-copy takes no pipe.
+        """Store all of ``source``, making folders as needed.
+
+        Return None, because the server does not say how many bytes arrived.
+        """
+        # Copy into a file first: gfal-save reads standard input as text, and gfal-copy takes no pipe.
         with tempfile.NamedTemporaryFile() as copy, tempfile.TemporaryFile() as errors:
             shutil.copyfileobj(source, copy, BLOCK)
             copy.flush()
@@ -110,12 +116,12 @@ class GfalCopies:
 
 
 def _seconds(size: int) -> int:
-    """The time after which a copy of so many bytes is given up: 1 MB/s, and never below :data:`TIMEOUT`."""
+    """Return the time limit in s for copying ``size`` bytes: 1 MB/s, and at least :data:`TIMEOUT`."""
     return int(TIMEOUT + size / 1e6)
 
 
 class _Output(io.RawIOBase):
-    """The output of a program as a file; its failure is an error, and not a shorter file."""
+    """The output of a program as a file. A failure raises an error, so a file is never silently short."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
@@ -124,14 +130,14 @@ class _Output(io.RawIOBase):
         self._pipe = cast("IO[bytes]", self._process.stdout)
         self._first = b""
         try:
-            # At once: a program that cannot do it must fail before anybody relies on it.
+            # Read at once: a program that cannot do it must fail before anybody relies on it.
             self._first = self.read(BLOCK)
         except BaseException:
             self.close()
             raise
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to so many bytes. Raises OSError where the program fails or says nothing for long."""
+        """Read up to that many bytes. Raises OSError if the program fails or is silent for long."""
         if self._first:
             data, self._first = self._first, b""
             return data
@@ -143,7 +149,7 @@ class _Output(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """End the program where it still runs."""
+        """End the program if it still runs."""
         self._process.kill()
         self._process.wait()
         self._pipe.close()
@@ -151,7 +157,7 @@ class _Output(io.RawIOBase):
 
 
 def _started(command: list[str], errors: IO[bytes], *, fed: bool = False) -> subprocess.Popen[bytes]:
-    """Start the program with a pipe from its output, or where it is ``fed`` to its input."""
+    """Start the program with a pipe from its output, or to its input if it is ``fed``."""
     streams = (subprocess.PIPE, subprocess.DEVNULL) if fed else (subprocess.DEVNULL, subprocess.PIPE)
     environment = {**LIMITS, **os.environ}
     return subprocess.Popen(command, 0, None, *streams, errors, env=environment)
@@ -162,7 +168,7 @@ def _name(command: list[str]) -> str:
 
 
 def _check(command: list[str], code: int, errors: IO[bytes]) -> None:
-    """Raise OSError with the program's own words where it failed."""
+    """Raise OSError with the program's own message if it failed."""
     if code:
         errors.seek(0)
         said = " ".join(errors.read(4000).decode(errors="replace").replace("\0", "").split())

@@ -208,7 +208,7 @@ def _body(answer: requests.Response, until: float) -> bytes:
 
 
 def _unsent(error: BaseException) -> bool:
-    """Tell whether a failed request surely never reached the service."""
+    """Return whether a failed request surely never reached the service."""
     if isinstance(error, requests.ConnectTimeout | requests.exceptions.SSLError):
         return True
     cause = error.args[0] if error.args else None

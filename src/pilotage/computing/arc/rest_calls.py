@@ -142,7 +142,7 @@ def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
 
 
 def _is_done(entry: Mapping[str, Any]) -> bool:
-    """Tell whether what was asked was done with a job."""
+    """Return whether what was asked was done with a job."""
     return _text(entry, "status-code")[:1] == "2"
 
 

@@ -144,7 +144,7 @@ class BatchElement:
         return Capacity(slots=system.slots(), running=states.count("running"), waiting=waiting)
 
     def _is_pilot_here(self, job: BatchJob) -> bool:
-        """Tell whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
+        """Return whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
         wanted, told = self._profile.queues, job.queue.split(",")
         return bool(PILOT_JOB.search(job.name)) and not (job.queue and wanted and wanted.isdisjoint(told))
 

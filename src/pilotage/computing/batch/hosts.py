@@ -59,7 +59,7 @@ class Host:
             return known.answer  # type: ignore[no-any-return]
 
     def rests(self, key: object) -> bool:
-        """Tell whether a question is left alone for now, see :meth:`rest`."""
+        """Return whether a question is left alone for now, see :meth:`rest`."""
         with self._lock:
             return time.monotonic() < self._rests.get(key, 0.0)
 

@@ -118,7 +118,7 @@ class Profile(ABC):
         """
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Tell whether an answer to :meth:`listing` is one, also where some jobs are not known any more."""
+        """Return whether an answer to :meth:`listing` is one, also where some jobs are not known any more."""
         return outcome.code == 0
 
     @abstractmethod

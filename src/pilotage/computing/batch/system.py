@@ -188,7 +188,7 @@ class BatchSystem:
         self.host.changed()
 
     def _are_live(self, jobs: Sequence[str]) -> bool:
-        """Tell whether some still wait or run: a command complains also of those that have just ended."""
+        """Return whether some still wait or run: a command complains also of those that have just ended."""
         listed = self.jobs(jobs, fresh=True)
         meant = {self._profile.same(job) for job in jobs}
         return any(job.state != "ended" for name, job in listed.items() if self._profile.same(name) in meant)

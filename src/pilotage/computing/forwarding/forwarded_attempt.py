@@ -115,7 +115,7 @@ class ForwardedAttempt:
 
     @property
     def may_run(self) -> bool:
-        """Tell whether something of it may run over there."""
+        """Return whether something of it may run over there."""
         return now() < self._over_by
 
     def run(self) -> Ended:

@@ -43,7 +43,7 @@ class ForwardingRunner(JobRunner):
 
     @property
     def may_run(self) -> bool:
-        """Tell whether something of ours may run over there."""
+        """Return whether something of ours may run over there."""
         return any(attempt.may_run for attempt in self._attempts)
 
     async def _files_of(self, _: Held) -> dict[str, str]:

@@ -105,7 +105,7 @@ class LsfProfile(Profile):
         return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Tell whether the command answered: "no such job" is an answer, though it exits with an error."""
+        """Return whether the command answered: "no such job" is an answer, though it exits with an error."""
         return outcome.code == 0 or (
             outcome.code is not None and any(words in outcome.stderr for words in NOTHING)
         )

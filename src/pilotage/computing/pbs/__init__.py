@@ -116,7 +116,7 @@ class PbsProfile(Profile):
         return (*command, *jobs) if jobs else ("sh", "-c", OWN, *command)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Tell whether the command answered: one that does not know some jobs tells of the others."""
+        """Return whether the command answered: one that does not know some jobs tells of the others."""
         return outcome.code == 0 or (
             outcome.code is not None and any(words in outcome.stderr for words in PARTLY)
         )
