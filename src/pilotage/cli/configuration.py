@@ -58,7 +58,7 @@ def store_name(url: str) -> str:
 
 
 def has_store(url: str) -> bool:
-    """Tell whether a store is within reach: a server's, or a file that is there.
+    """Return whether a store is within reach: a server's, or a file that is there.
 
     Raises :class:`BadInput` where it is no address.
     """

@@ -93,7 +93,7 @@ class OpenFolder:
         raise CommandFailure(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
 
     def has(self, name: str) -> bool:
-        """Tell whether something has the name."""
+        """Return whether something has the name."""
         with suppress(FileNotFoundError):
             os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             return True

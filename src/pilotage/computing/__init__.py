@@ -1,1 +1,1 @@
-"""Adapters of batch systems: a module here, or somebody else's package, for each kind."""
+"""Adapters of batch systems. Each kind is a module here, or a package of somebody else's."""

@@ -1,4 +1,4 @@
-"""The pilot agent as one file, ``agent.pyz``, and what it is started with, for every kind of batch system."""
+"""The pilot agent as one file, ``agent.pyz``, and its command line, for every kind of batch system."""
 
 import io
 import shlex
@@ -10,12 +10,12 @@ from pilotage.ports.computing import PilotOrder
 
 _START = "from agent.__main__ import main\n\nmain()\n"
 _DATE = (1980, 1, 1, 0, 0, 0)
-"""The first that a zip can hold: the same source makes the same bytes, whenever and wherever it is built."""
+"""The earliest date that a zip can hold. With it the same source always makes the same bytes."""
 
 
 @cache
 def agent_file() -> bytes:
-    """Build the agent's file from the installed package: a zip that any Python 3.9 or newer runs."""
+    """Build the agent's file from the installed package: a zip that any Python 3.9 or newer can run."""
     folder = files("pilotage.agent")
     modules = {
         f"agent/{file.name}": file.read_bytes() for file in folder.iterdir() if file.name.endswith(".py")
@@ -26,13 +26,13 @@ def agent_file() -> bytes:
         for name in sorted(modules):
             entry = zipfile.ZipInfo(name, _DATE)
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, also where this is none
-            # Stored, not deflated: the same bytes with any version of zlib.
+            # Stored, not deflated, so that every version of zlib makes the same bytes.
             archive.writestr(entry, modules[name], zipfile.ZIP_STORED)
     return b"#!/usr/bin/env python3\n" + content.getvalue()
 
 
 def agent_options(order: PilotOrder) -> list[str]:
-    """The agent's options for an order, all but its token, which is no option."""
+    """Return the agent's options for an order. The token is not among them."""
     options = {
         "url": order.server_url,
         "cores": order.cores,
@@ -57,21 +57,27 @@ exit 78
 
 
 def pilot_script(order: PilotOrder, python: str, *more: str) -> str:
-    """A shell's script that becomes this pilot; ``$0`` is the agent's file, ``more`` are options of it."""
+    """Return a shell script that becomes this pilot.
+
+    ``$0`` is the agent's file, ``more`` are further options.
+    """
     return with_python(python, f'"$0" {shlex.join([*agent_options(order), *more])}')
 
 
 def with_python(python: str, arguments: str) -> str:
-    """A shell's script that becomes the first Python that is new enough; arguments are words of a shell."""
+    """Return a shell script that becomes the first Python that is new enough.
+
+    ``arguments`` are shell words.
+    """
     return _FIND_PYTHON.format(python=shlex.quote(python), arguments=arguments)
 
 
 def pilot_file(order: PilotOrder, python: str, token_file: str) -> bytes:
-    """One executable file that becomes this pilot: the script, and the agent behind it.
+    """Return one executable file that becomes this pilot: the script, followed by the agent.
 
-    It holds no secret: the token is read from ``token_file``, which it removes. So no batch system handles
-    arguments, which some of them expand. A shell reads no further than the script; Python finds the zip at
-    the end.
+    It holds no secret: it reads the token from ``token_file``, and removes that file. So batch systems need
+    not pass arguments, which some of them would expand. The shell reads only the script; Python finds the zip
+    at the end.
     """
     script = pilot_script(order, python, f"--token-file={token_file}", "--remove-token-file")
     return script.encode() + agent_file()

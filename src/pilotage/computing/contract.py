@@ -1,4 +1,4 @@
-"""The promises of computing element adapters, as one function for the tests of those who write one."""
+"""The promises of computing element adapters, as one function that adapter authors call in their tests."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder,
 
 STATES = ("waiting", "running", "stuck", "ended", "unknown")
 STRANGE = ("nobody's", "", "0", "../../etc")
-"""References that no adapter ever gave."""
+"""References that no adapter ever made."""
 
 
 def violations(
@@ -20,12 +20,12 @@ def violations(
     patience: float = 240,
     losing: Callable[[Mapping[str, Any]], ComputingElementPort] | None = None,
 ) -> list[str]:
-    """List the promises that an adapter breaks; empty where it keeps them all.
+    """Return the promises that an adapter breaks; empty if it keeps them all.
 
-    ``make`` is what the adapter's entry point stands for. ``orders`` are two pilots or more that would live
-    until they are cancelled; all are ended in the end. What does not happen within ``patience`` s is taken
-    for never. ``losing`` makes the adapter of the same batch system on a bad day: what it submits is
-    taken, and the answer fails or gets lost. Without it no pilot is ordered twice.
+    ``make`` is the object behind the adapter's entry point. ``orders`` are at least two pilots that would
+    live until cancelled. All are ended at the end. What takes longer than ``patience`` s counts as never.
+    ``losing`` makes an adapter for the same batch system on a bad day: it accepts submissions, but the answer
+    fails or gets lost. Without it, no pilot is ordered twice.
     """
     faults = list(_options(make, options))
     element = make(options)
@@ -105,7 +105,7 @@ def _seen(
 def _again(
     element: ComputingElementPort, orders: Sequence[PilotOrder], references: Sequence[str]
 ) -> Iterator[str]:
-    """Order the pilots again, as a server does that lost the answer: none is submitted twice."""
+    """Order the pilots again, like a server that lost the answer. No pilot may be submitted twice."""
     found = [answer.reference for answer in element.submit(orders)]
     if len(references) == len(orders) and found != list(references):
         yield f"pilots that are ordered again are others: {found} and not {list(references)}"
@@ -114,7 +114,7 @@ def _again(
 def _in_doubt(
     losing: ComputingElementPort, element: ComputingElementPort, orders: Sequence[PilotOrder], patience: float
 ) -> Iterator[str]:
-    """Submit pilots whose answers fail: each is found by its name, now or when its order comes again."""
+    """Submit pilots whose answers fail. Each must be found by name, at once or when its order comes again."""
     orders = [replace(order, name=f"{order.name}0") for order in orders]
     first: Sequence[Submitted] = ()
     with suppress(TimeoutError):
@@ -132,7 +132,7 @@ def _in_doubt(
 
 
 def _others(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:
-    """Cancel references that the adapter never gave, which must end nothing."""
+    """Cancel references that the adapter never made. This must end nothing."""
     element.cancel(STRANGE)
     for reference, status in element.poll(references).items():
         if status.state == "ended":

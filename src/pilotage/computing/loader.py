@@ -1,4 +1,4 @@
-"""Discovery of computing element adapters: entry points of the group ``pilotage.computing``, by kind."""
+"""Discover computing element adapters by kind, in the entry point group ``pilotage.computing``."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,15 +17,15 @@ METHODS = ("submit", "poll", "cancel", "capacity")
 
 
 def installed() -> Mapping[str, EntryPoint]:
-    """The kinds of computing elements that have an adapter on this machine."""
+    """Return the kinds of computing elements that have an adapter on this machine."""
     return adapters.installed(GROUP)
 
 
 def load(element: ComputingElement) -> ComputingElementPort:
     """Make the adapter for ``element.kind`` from ``element.options``.
 
-    Raises AdapterError where this machine has none that can be used, and ValueError where the adapter refuses
-    its options.
+    Raises AdapterError if this machine has no usable adapter, and ValueError if the adapter refuses its
+    options.
     """
     made: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
     adapters.check_methods(made, f"computing element kind {element.kind!r}", METHODS)
@@ -34,16 +34,16 @@ def load(element: ComputingElement) -> ComputingElementPort:
 
 @runtime_checkable
 class SharesHosts(Protocol):
-    """An adapter that reaches a host by a connection which others may use too."""
+    """An adapter that reaches a host over a connection that others may share."""
 
     def share(self, hosts: "Hosts") -> None:
         """Use these hosts from now on."""
 
 
 class SharedLoader:
-    """Makes adapters for one server: those that lead to the same host share its connection.
+    """Makes adapters for one server. Adapters that lead to the same host share its connection.
 
-    ``server_url`` is where the server answers on its own machine, to which tunnels lead back.
+    ``server_url`` is the server's address on its own machine, where tunnels end.
     """
 
     def __init__(self, server_url: str = "") -> None:
@@ -51,13 +51,13 @@ class SharedLoader:
 
     @cached_property
     def _hosts(self) -> "Hosts":
-        # Made for the first that shares one: a server without batch systems has not loaded what they need.
+        # Import this with the first adapter that shares hosts: other servers never load it.
         from .batch.hosts import Hosts
 
         return Hosts(self._server_url)
 
     def __call__(self, element: ComputingElement) -> ComputingElementPort:
-        """Make the adapter as :func:`load` does."""
+        """Make the adapter like :func:`load`."""
         made = load(element)
         if isinstance(made, SharesHosts):
             made.share(self._hosts)

@@ -1,4 +1,4 @@
-"""Options of computing elements: a frozen dataclass for each kind, checked when the federation is read."""
+"""Options of computing elements: a frozen dataclass per kind, checked when the federation is read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1000)]
 Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$", max_length=500)]
-"""Text without blanks, which no command takes for an option."""
+"""Text without blanks that no command mistakes for an option."""
 
 LocalPath = Annotated[OneLine, AfterValidator(lambda path: str(Path(path).expanduser()) if path else "")]
-"""A path on the server's machine, where ``~`` is the home directory; empty: none."""
+"""A path on the server's machine. ``~`` is the home directory; empty means none."""
 
 
 def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
-    """The options of a kind, checked. Raises ValueError, which names each that is unknown or wrong."""
+    """Return the checked options of a kind. Raises ValueError that names every unknown or wrong option."""
     known = sorted(options.__dataclass_fields__)  # type: ignore[attr-defined]
     unknown = sorted(set(given) - set(known))
     if unknown:

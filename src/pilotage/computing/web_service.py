@@ -1,4 +1,5 @@
-"""Calls of a batch system's web service: credentials from files, every answer bounded in size and time."""
+"""Calls of a batch system's web service: credentials come from files, every answer has limits of size and
+time."""
 
 import json
 import threading
@@ -17,10 +18,10 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from pilotage.model.values.urls import without_password
 
 TIMEOUTS = (20.0, 60.0)
-"""Seconds to connect, and without a byte, before a service is given up."""
+"""Time limits in s for connecting, and without a byte."""
 
 LONGEST_CALL = 180.0
-"""Seconds that one answer may take in all."""
+"""Time limit in s for a whole answer."""
 
 LARGEST_ANSWER = 32 << 20
 LARGEST_TOKEN = 65_536
@@ -28,20 +29,20 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 GATEWAYS = (502, 503, 504)
-"""Answers of gateways that gave up: the service behind them may have the request."""
+"""Statuses of gateways that gave up: the service behind them may have the request."""
 
 
 class AnswerLost(OSError):
-    """The request may have arrived, and no answer came: nobody knows what was done."""
+    """No answer came, but the request may have arrived: nobody knows whether it took effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Files of credentials, read anew for every call, so that one who renews them need tell nobody.
+    """Files of credentials. Every call reads them, so they can be renewed at any time.
 
-    ``certificate_file`` is a client's certificate, or a proxy, with its key unless ``key_file`` has that;
-    ``token_file`` holds a bearer token; ``ca_path``, a file or a folder with hashed names, the authorities
-    that are trusted instead of the system's.
+    ``certificate_file`` is a client's certificate or a proxy; it includes the key unless ``key_file`` names
+    one. ``token_file`` holds a bearer token. ``ca_path`` is a file, or a folder with hashed names, of trusted
+    authorities that replace the system's.
     """
 
     certificate_file: str = ""
@@ -50,11 +51,11 @@ class Credentials:
     ca_path: str = ""
 
     def headers(self) -> dict[str, str]:
-        """The header that carries the token. Raises OSError where its file cannot be read."""
+        """Return the header that carries the token. Raises OSError if its file cannot be read."""
         return {"Authorization": f"Bearer {self.token()}"} if self.token_file else {}
 
     def token(self) -> str:
-        """The token. Raises OSError where its file cannot be read, or holds none."""
+        """Return the token. Raises OSError if its file cannot be read or holds none."""
         with Path(self.token_file).open(encoding="ascii", errors="replace") as file:
             token = file.read(LARGEST_TOKEN).strip()
         if not token.isprintable() or not token.isascii() or not token:
@@ -62,21 +63,24 @@ class Credentials:
         return token
 
     def version(self) -> tuple[int, ...]:
-        """Return what changes when a certificate is renewed. Raises OSError where a file cannot be read."""
+        """Return a value that changes when a certificate is renewed.
+
+        Raises OSError if a file cannot be read.
+        """
         files = (self.certificate_file, self.key_file, self.ca_path)
         return tuple(Path(file).stat().st_mtime_ns for file in files if file)
 
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """Status, reason and body of an answer."""
+    """An answer: its status, reason and body."""
 
     status: int
     reason: str
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON, None where it is empty. Raises OSError where it is none."""
+        """Return the body as JSON, None if it is empty. Raises OSError if it is not JSON."""
         try:
             return json.loads(self.body) if self.body.strip() else None
         except (ValueError, RecursionError) as error:
@@ -86,7 +90,7 @@ class WebAnswer:
 class WebService:
     """The calls below one URL.
 
-    Raises ValueError where the URL is none of a web server, or would send credentials unencrypted.
+    Raises ValueError if the URL is not a web server's, or would send credentials unencrypted.
     """
 
     def __init__(self, url: str, credentials: Credentials) -> None:
@@ -112,9 +116,9 @@ class WebService:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> WebAnswer:
-        """Make a call; one that may be repeated is, where a kept connection broke.
+        """Make a call. Repeat it if a kept connection broke and repeating is safe.
 
-        Raises AnswerLost where nobody knows whether it arrived, and OSError where it did not.
+        Raises AnswerLost if nobody knows whether the call arrived, and OSError if it did not.
         """
         told = dict(headers or {}) | ({"Content-Type": content_type} if content_type else {})
         try:
@@ -125,9 +129,10 @@ class WebService:
         return self._call(method, path, body, told, query)
 
     def save(self, path: str, query: Mapping[str, str], target: IO[bytes]) -> WebAnswer | None:
-        """Append to a file what it lacks of the bytes there; return the answer that has none of them.
+        """Append the missing bytes of a download to a file. Return the answer if it has none of them.
 
-        Raises OSError, also where the answer breaks off: what came is in the file, and saving goes on there.
+        Raises OSError, also if the answer breaks off. The file keeps the bytes so far, and the next call goes
+        on there.
         """
         offset = target.tell()
         headers = {"Range": f"bytes={offset}-"} if offset else {}
@@ -161,7 +166,7 @@ class WebService:
                 data=body,
                 headers=plain | self._credentials.headers() | dict(headers),
                 stream=True,
-                # A redirection would carry the token to another server.
+                # A redirection would send the token to another server.
                 allow_redirects=False,
                 timeout=TIMEOUTS,
             ) as answer:
@@ -172,7 +177,7 @@ class WebService:
             raise AnswerLost(f"{what}: no answer: {_why(error)}") from None
 
     def _open(self) -> requests.Session:
-        """The session with its connections; a new one when the certificate was renewed."""
+        """Return the session with its connections. After a renewed certificate it is a new one."""
         version = self._credentials.version()
         with self._lock:
             if self._session is None or version != self._known:
@@ -181,22 +186,22 @@ class WebService:
 
     def _made(self) -> requests.Session:
         made, files = requests.Session(), self._credentials
-        # Neither ~/.netrc nor a cookie says who calls.
+        # Neither ~/.netrc nor a cookie may change who calls.
         made.auth = lambda request: request
         made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         if files.certificate_file:
             made.cert = (files.certificate_file, files.key_file) if files.key_file else files.certificate_file
         if files.ca_path:
             made.verify = files.ca_path
-            # Else REQUESTS_CA_BUNDLE would count instead.
+            # Otherwise REQUESTS_CA_BUNDLE would take precedence.
             made.trust_env = False
         return made
 
 
 def _body(answer: requests.Response, until: float) -> bytes:
-    """The body, as far as it comes in time and in size."""
+    """Return the body, within the limits of time and size."""
     parts, size = [], 0
-    # read1 returns what has come: the time is looked at also where bytes trickle.
+    # read1 returns whatever has arrived, so the time limit also holds when bytes trickle in.
     while part := answer.raw.read1(65_536):
         parts.append(part)
         size += len(part)
@@ -216,7 +221,7 @@ def _unsent(error: BaseException) -> bool:
 
 
 def _why(error: BaseException) -> str:
-    """The innermost reason, without the tower of those that passed it on."""
+    """Return the innermost cause, without the exceptions wrapped around it."""
     cause = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
     cause = getattr(cause, "reason", cause)
     return f"{cause or error}"[:300] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Tell whether what the federation made equals what one process computes directly from the same files."""
+"""Return whether what the federation made equals what one process computes directly from the same files."""
 
 import csv
 import multiprocessing

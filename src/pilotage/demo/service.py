@@ -72,7 +72,7 @@ class DemoServer:
         return self._token.read_text().strip()
 
     def answers(self) -> bool:
-        """Tell whether it answers yet. Raises :class:`ServerError` where it never will."""
+        """Return whether it answers yet. Raises :class:`ServerError` where it never will."""
         self.check()
         if not self._token.exists():
             return False
@@ -182,7 +182,7 @@ def _set_subreaper(on: bool) -> None:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Tell whether it does; one of ours that has ended is taken leave of."""
+    """Return whether it does; one of ours that has ended is taken leave of."""
     try:
         if process.status() != psutil.STATUS_ZOMBIE:
             return True

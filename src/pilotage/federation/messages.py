@@ -164,7 +164,7 @@ def _has(value: Any, part: int | str) -> bool:
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
-    """Tell whether a list is too short only because its items have faults, reported by themselves."""
+    """Return whether a list is too short only because its items have faults, reported by themselves."""
     given = details["input"]
     return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
 

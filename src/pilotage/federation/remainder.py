@@ -40,7 +40,7 @@ class Remainder(Generic[T]):
                 yield Fault(place, fault.message, fault.remedy, fault.line)
 
     def _is_ours(self, fault: Fault) -> bool:
-        """Tell whether a fault may be there only because records were left out."""
+        """Return whether a fault may be there only because records were left out."""
         missing = fault.message.startswith("there is no ") and not fault.remedy.startswith("did you mean")
         return any(repr(name) in fault.message if name else missing for name in self.names)
 

@@ -1,4 +1,4 @@
-"""ARC computing elements, through their REST interface: the computing element kind ``arc``."""
+"""ARC computing elements through their REST interface: the computing element kind ``arc``."""
 
 from .element import Arc
 

@@ -1,4 +1,4 @@
-"""Pilots at an ARC computing element: created, given their files, seen, and ended, many in one call."""
+"""Pilots at an ARC computing element. One call creates, feeds, lists or ends many of them."""
 
 import re
 import threading
@@ -22,10 +22,10 @@ STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("RUNNING", "EXITINGLRMS", "OTHER", "EXECUTED", "FINISHING", "KILLING"), "running"),
     **dict.fromkeys(("FINISHED", "FAILED", "KILLED", "WIPED"), "ended"),
 }
-"""ARC's states; a job whose state is none of these cannot be seen."""
+"""ARC's states. A job in any other state counts as unknown."""
 
 UPLOADING = ("ACCEPTING", "ACCEPTED", "PREPARING")
-"""States in which a job takes its input files."""
+"""States in which a job accepts its input files."""
 
 MOST_NAMES = 100_000
 _JOB = re.compile(r"[A-Za-z0-9]{1,128}")
@@ -33,24 +33,24 @@ _JOB = re.compile(r"[A-Za-z0-9]{1,128}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArcOptions:
-    """Options of an ARC service: its place, who calls it, and the needs of pilots at the site."""
+    """Options of an ARC service: its address, the credentials, and what pilots need at the site."""
 
     endpoint: Word
-    """The service's URL: ``https://host:443/arex``; the scheme and the usual path may be left out."""
+    """The service's URL: ``https://host:443/arex``. The scheme and the usual path may be left out."""
     certificate_file: LocalPath = ""
-    """A certificate or a proxy, with its key unless ``key_file`` has that."""
+    """A certificate or a proxy. It includes the key, unless ``key_file`` names one."""
     key_file: LocalPath = ""
     """The certificate's key."""
     token_file: LocalPath = ""
     """A bearer token."""
     ca_path: LocalPath = ""
-    """Authorities that are trusted, a file or a folder with hashed names; empty: the system's."""
+    """Trusted authorities: a file, or a folder with hashed names; empty: the system's."""
     queue: Word | None = None
-    """The batch system's queue; none: ARC chooses."""
+    """The batch system's queue; none: ARC chooses one."""
     runtime_environments: tuple[Word, ...] = ()
-    """Runtime environments of the site that are set up for pilots."""
+    """The site's runtime environments to set up for pilots."""
     python: Word = "python3"
-    """The Python, 3.9 or newer, of worker nodes."""
+    """The Python of worker nodes, 3.9 or newer."""
 
 
 class Arc:
@@ -70,15 +70,15 @@ class Arc:
         self._names: dict[str, str] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Create a job for each order that has none yet, and give it the agent and its token.
+        """Create a job for each order that has none yet. Upload the agent and its token to it.
 
-        A job without these never starts. So one whose creation was not answered does no harm: it is found by
-        its name when the order comes again, or given up by ARC after some minutes. Raises TimeoutError where
-        the orders should come again.
+        A job without these files never starts. So a job whose creation got no answer does no harm. The
+        adapter finds it by name when the order comes again, or ARC drops it after some minutes. Raises
+        TimeoutError if the caller should send the orders again.
         """
         if not orders:
             return []
-        # An order may come again after an answer was lost: its job is there already.
+        # An order comes again if its answer was lost: then its job exists already.
         there = self._living({order.name for order in orders})
         new = [order for order in orders if order.name not in there]
         for at in range(0, len(new), MOST_AT_ONCE):
@@ -86,7 +86,7 @@ class Arc:
         return [self._provided(order, there[order.name]) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell states as ARC's information provider last saw them, and why they ended."""
+        """Return the states that ARC's information provider last saw, and why jobs ended."""
         known = {reference: job for reference in references if (job := self._job(reference))}
         states = self._jobs.states(known.values()) if known else {}
         ended = [job for job in known.values() if STATES.get(states.get(job, "")) == "ended"]
@@ -99,12 +99,12 @@ class Arc:
         }
 
     def cancel(self, references: Collection[str]) -> None:
-        """Kill the jobs; ARC does so at its next turn."""
+        """Ask ARC to kill the jobs. It does so in its next round."""
         if jobs := [job for reference in references if (job := self._job(reference))]:
             self._jobs.kill(jobs)
 
     def capacity(self) -> Capacity:
-        """Slots of the batch system behind it, and how many jobs this identity has there now."""
+        """Return the slots of the batch system behind ARC, and this identity's current jobs."""
         states = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
         return Capacity(
             slots=slots(self._jobs.computing_service()),
@@ -113,11 +113,11 @@ class Arc:
         )
 
     def resources(self, size: PilotSize) -> int | None:
-        """Count such pilots that the batch system behind it would run at once (P8)."""
+        """Return how many such pilots the batch system behind ARC would run at once (P8)."""
         return resources(self._jobs.computing_service(), self._options.queue or "", size)
 
     def _living(self, wanted: Collection[str]) -> dict[str, ArcJob]:
-        """The jobs of these names that have not ended."""
+        """Return the jobs with these names that have not ended."""
         live = self._jobs.live()
         with self._lock:
             unknown = [job for job in live if job not in self._names]
@@ -144,7 +144,7 @@ class Arc:
         return dict(zip(names, made, strict=True))
 
     def _provided(self, order: PilotOrder, job: ArcJob) -> Submitted:
-        """Upload what the job needs to start, its token last; one that does not get it is killed."""
+        """Upload what the job needs to start, its token last. Kill the job if the upload fails."""
         if job.error:
             return Submitted(error=f"{order.name}: {job.error}")
         try:
@@ -161,17 +161,17 @@ class Arc:
         with self._lock:
             if len(self._names) > MOST_NAMES:
                 self._names.clear()
-            # One that has no name yet is asked for again.
+            # Ask again later for a job that has no name yet.
             self._names.update({job: name for job, name in names.items() if name})
 
     def _job(self, reference: str) -> str:
-        """The job that a reference of this service stands for, empty where it is none."""
+        """Return the job id in a reference of this service; empty if the reference is not ours."""
         place, _, job = reference.rpartition("/")
         return job if place == self._endpoint and _JOB.fullmatch(job) else ""
 
 
 def _url(endpoint: str) -> str:
-    """The service's URL, where people may leave out the scheme and the usual path."""
+    """Return the full URL of a service. People may leave out the scheme and the usual path."""
     url = endpoint if "://" in endpoint else f"https://{endpoint}"
     return url.rstrip("/") if url.rstrip("/").count("/") > 2 else f"{url.rstrip('/')}/arex"
 

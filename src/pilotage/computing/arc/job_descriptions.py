@@ -1,4 +1,4 @@
-"""Descriptions of jobs in ADL, the XML that ARC takes: built as a tree, so that no value becomes markup."""
+"""Job descriptions in ADL, ARC's XML. They are built as a tree, so no value can become markup."""
 
 import math
 from collections.abc import Sequence
@@ -8,22 +8,22 @@ from pilotage.ports.computing import PilotOrder
 
 NAMESPACE = "http://www.eu-emi.eu/es/2010/12/adl"
 PILOT, TOKEN, LOG = "pilot", "token", "agent.log"
-"""Files of a pilot in its session directory: what it runs, its token until it has read it, and its log."""
+"""Files in a pilot's session directory: its program, its token (which it removes), and its log."""
 
 _BYTES = 1_000_000
 
 
 def adl(orders: Sequence[PilotOrder], queue: str, runtime_environments: Sequence[str]) -> bytes:
-    """One document that describes a job for each order; each waits for its two files to be uploaded.
+    """Return one document that describes a job for each order. Each job waits for its two files.
 
-    The token is not in it: descriptions are kept, and shown to whoever may see the job.
+    The document holds no token, because ARC keeps it and shows it to anybody who may see the job.
     """
     root = ElementTree.Element("ActivityDescriptions")
     for order in orders:
         job = ElementTree.SubElement(root, "ActivityDescription", xmlns=NAMESPACE)
         _text(_under(job, "ActivityIdentification"), "Name", order.name)
         application = _under(job, "Application")
-        # ARC expands what looks like a variable in arguments: there are none.
+        # Pass no arguments: ARC expands anything in them that looks like a variable.
         _text(_under(application, "Executable"), "Path", PILOT)
         _text(application, "Output", LOG)
         _text(application, "Error", LOG)
@@ -41,7 +41,7 @@ def adl(orders: Sequence[PilotOrder], queue: str, runtime_environments: Sequence
 def _resources(
     parent: ElementTree.Element, order: PilotOrder, queue: str, runtime_environments: Sequence[str]
 ) -> None:
-    """The needs of the pilot, in the order of the schema: memory of each core, and all cores on one node."""
+    """Add the pilot's needs in the schema's order: memory per core, and all cores on one node."""
     for name in runtime_environments:
         _text(_under(parent, "RuntimeEnvironment"), "Name", name)
     if order.memory:

@@ -1,4 +1,4 @@
-"""Resources that an ARC service would give, read from what it says of itself in GLUE2 (P8)."""
+"""Resources that an ARC service offers, read from its GLUE2 description (P8)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,23 +6,24 @@ from typing import Any
 from pilotage.ports.computing import PilotSize
 
 CLOSED = ("closed", "draining")
-"""States of a share that takes no new jobs."""
+"""States of a share that accepts no new jobs."""
 
 MOST_DIGITS = 12
 
 
 def slots(service: Mapping[str, Any]) -> int | None:
-    """Slots of the batch system behind the service; None where it does not say so."""
+    """Return the slots of the batch system behind the service; None if it publishes none."""
     counts = [number(manager, "TotalSlots") for manager in _all(service.get("ComputingManager"))]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
 
 def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | None:
-    """Count the pilots of a size that the service would run at once, at a queue or, without a name, at any.
+    """Return how many pilots of a size the service would run at once, in one queue or, without a name, in
+    any.
 
-    None where the service publishes no shares, as one that has just started does. What a share or a node
-    does not publish limits nothing.
+    Return None if the service publishes no shares yet, as just after its start. Values that a share or a node
+    does not publish limit nothing.
     """
     shares = list(_all(service.get("ComputingShare")))
     if not shares:
@@ -40,9 +41,9 @@ def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | 
 
 
 def number(entry: Mapping[str, Any], key: str) -> int | None:
-    """A count that may be written as text; None where there is none."""
+    """Return a count, which may be written as text; None if there is none."""
     text = str(entry.get(key, ""))
-    # A text without bound would take without bound to read.
+    # Converting an endless text would take endless time.
     return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
@@ -61,7 +62,7 @@ def _holds(node: Mapping[str, Any], size: PilotSize) -> bool:
 
 
 def _largest(manager: Mapping[str, Any], unknown: int) -> int:
-    """Processors of the largest node: of ``2:10 16:3`` 16."""
+    """Return the processors of the largest node: 16 for ``2:10 16:3``."""
     parts = str(manager.get("LogicalCPUDistribution", "")).split()
     counts = [first for part in parts if (first := part.partition(":")[0]).isdecimal()]
     return max((int(count) for count in counts), default=unknown)
@@ -73,7 +74,7 @@ def _environments(manager: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _all(value: object) -> Iterator[Mapping[str, Any]]:
-    """The records of a list; one alone is written without a list."""
+    """Yield the records of a list. ARC writes a single record without a list."""
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, dict):
             yield one

@@ -1,4 +1,4 @@
-"""The calls of ARC's REST interface, version 1.0, that pilots need; nonsense as an answer is an OSError."""
+"""The calls of ARC's REST interface, version 1.0, that pilots need. A malformed answer raises OSError."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from pilotage.computing.web_service import GATEWAYS, AnswerLost, WebAnswer, WebS
 
 API = "rest/1.0"
 MOST_AT_ONCE = 200
-"""Jobs in one call."""
+"""Most jobs in one call."""
 
 LIVE = (
     "ACCEPTING,ACCEPTED,PREPARING,PREPARED,SUBMITTING,QUEUING,RUNNING,HELD,EXITINGLRMS,OTHER,EXECUTED,"
@@ -20,7 +20,7 @@ LONGEST_REASON = 300
 
 
 class ArcJob(NamedTuple):
-    """A job that has not ended, in its ``state``; or else the ``error`` that there is none."""
+    """A job that has not ended, with its ``state``; or the ``error`` that prevented it."""
 
     id: str
     state: str
@@ -34,7 +34,10 @@ class ArcJobs:
         self._service = service
 
     def create(self, descriptions: bytes, count: int) -> list[ArcJob]:
-        """Create a job for each description. Raises AnswerLost where nobody knows whether they were."""
+        """Create a job for each description.
+
+        Raises AnswerLost if nobody knows whether the service created them.
+        """
         answer = self._call(
             "POST",
             "jobs",
@@ -49,21 +52,21 @@ class ArcJobs:
         return [_created(entry) for entry in entries]
 
     def upload(self, job: str, name: str, content: bytes) -> None:
-        """Put an input file into a job's session directory. Raises OSError where it is not taken."""
+        """Put an input file into a job's session directory. Raises OSError if the service refuses it."""
         self._call("PUT", f"jobs/{job}/session/{name}", body=content)
 
     def live(self) -> dict[str, str]:
-        """The jobs that have not ended, with their states, as the service itself knows them now."""
+        """Return the jobs that have not ended, with the states that the service itself knows now."""
         answer = self._call("GET", "jobs", query={"state": LIVE})
         return {_text(entry, "id"): _text(entry, "state") for entry in _entries(answer)}
 
     def states(self, jobs: Collection[str]) -> dict[str, str]:
-        """The states of jobs that the service knows, as its information provider last saw them."""
+        """Return the states of known jobs, as the service's information provider last saw them."""
         answers = self._each("status", jobs)
         return {_text(entry, "id"): _text(entry, "state") for entry in answers if _is_done(entry)}
 
     def activities(self, jobs: Collection[str]) -> dict[str, Mapping[str, Any]]:
-        """The records, in GLUE2, of those jobs whose records are written already."""
+        """Return the GLUE2 records of the jobs, as far as they exist yet."""
         found: dict[str, Mapping[str, Any]] = {}
         for entry in filter(_is_done, self._each("info", jobs)):
             document = entry.get("info_document")
@@ -73,7 +76,7 @@ class ArcJobs:
         return found
 
     def names(self, jobs: Collection[str]) -> dict[str, str]:
-        """The names of jobs; the service's own files have those that no record has yet."""
+        """Return the names of jobs. The service's own files name those that have no record yet."""
         names = {job: _text(record, "Name") for job, record in self.activities(jobs).items()}
         for job in jobs:
             if not names.get(job):
@@ -83,9 +86,9 @@ class ArcJobs:
         return names
 
     def kill(self, jobs: Collection[str]) -> None:
-        """End jobs; those that have ended, or that the service does not know, stay as they are.
+        """End jobs. Jobs that have ended, or that the service does not know, stay as they are.
 
-        Raises OSError where it refuses to end some; the others are ended.
+        Raises OSError if the service refuses to end some. It still ends the others.
         """
         answers = list(self._each("kill", jobs))
         refused = [one for one in answers if not _is_done(one) and _text(one, "status-code") != "404"]
@@ -93,14 +96,14 @@ class ArcJobs:
             raise OSError(f"ARC does not end {len(refused)} jobs: {_text(refused[0], 'reason')}")
 
     def computing_service(self) -> Mapping[str, Any]:
-        """The service's description of itself, in GLUE2."""
+        """Return the service's GLUE2 description of itself."""
         found = self._call("GET", "info").json()
         for key in ("Domains", "AdminDomain", "Services", "ComputingService"):
             found = found.get(key) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
 
     def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
-        """Do something with jobs; the answers, each with the ``id`` of a job that was asked for."""
+        """Perform an action on jobs. Yield the answers whose ``id`` is one of these jobs."""
         ids = list(jobs)
         for at in range(0, len(ids), MOST_AT_ONCE):
             part = ids[at : at + MOST_AT_ONCE]
@@ -109,7 +112,7 @@ class ArcJobs:
                 "POST", "jobs", query={"action": action}, body=body, content_type="application/json"
             )
             for entry in _entries(answer):
-                # A service that answers for other jobs must not make us believe anything about them.
+                # Do not believe a service that answers about other jobs.
                 if _text(entry, "id") in part:
                     yield entry
 
@@ -130,7 +133,10 @@ HINTS: Mapping[int, str] = {
 
 
 def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
-    """The entries of an answer about jobs. Version 1.0 writes a list of one as its only element."""
+    """Return the entries of an answer about jobs.
+
+    Version 1.0 writes a list with one entry as the entry alone.
+    """
     document = answer.json()
     if document is None:
         return []
@@ -142,7 +148,7 @@ def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
 
 
 def _is_done(entry: Mapping[str, Any]) -> bool:
-    """Return whether what was asked was done with a job."""
+    """Return whether the service performed the action on the job."""
     return _text(entry, "status-code")[:1] == "2"
 
 
@@ -154,7 +160,7 @@ def _created(entry: Mapping[str, Any]) -> ArcJob:
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
-    """A value as one line; numbers are written as text by some versions, and as numbers by others."""
+    """Return a value as one line of text. Some versions write numbers as text, others as numbers."""
     value = entry.get(key)
     return _printable(str(value)) if isinstance(value, str | int) else ""
 

@@ -1,4 +1,5 @@
-"""Batch systems of which commands are the entrance: one adapter, and a profile of pure text for each kind."""
+"""Batch systems that are used through commands: one adapter, and a profile of pure text functions per
+kind."""
 
 from .element import BatchElement
 from .options import BatchOptions, SubmitOptions

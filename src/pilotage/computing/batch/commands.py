@@ -1,4 +1,4 @@
-"""Commands and what came of them, on whatever host they run."""
+"""Commands and their outcomes, on any host."""
 
 import os
 import shlex
@@ -13,24 +13,24 @@ from typing import Protocol
 from .spool_paths import SpoolPaths
 
 LONGEST_OUTPUT = 64 << 20
-"""Bytes of a command's output that are read; what passes it is as if the command had not answered."""
+"""Most bytes of a command's output. A longer output counts as no answer."""
 
 NOT_FOUND = 127
-"""Exit status of a shell that does not find a command."""
+"""The shell's exit status for an unknown command."""
 
 SHOWN = 600
-"""Characters of a command's complaint that are shown to people."""
+"""Most characters of a command's error message that people see."""
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
 PASSED_ON_PREFIXES = ("SGE_", "LSF_", "PBS_CONF", "SLURM_CONF", "EGO_")
-"""Variables of this process that commands on this host see; batch systems pass them on to pilots."""
+"""Prefixes of variables that local commands inherit. Batch systems pass them on to pilots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A program with its arguments, its standard input, and the s after which it is ended.
+    """A program with its arguments, its standard input, and its time limit in s.
 
-    Arguments hold no secrets, as other users may read them; ``stdin`` may.
+    Other users can read arguments, so these hold no secrets; ``stdin`` may.
     """
 
     argv: tuple[str, ...]
@@ -44,7 +44,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a command. ``code`` is None where nobody knows: it may run still, or be done."""
+    """The result of a command.
+
+    ``code`` is None if the outcome is unknown: the command may still run, or be done.
+    """
 
     stdout: str = ""
     stderr: str = ""
@@ -52,7 +55,7 @@ class Outcome:
 
     @property
     def complaint(self) -> str:
-        """The complaint of a failed command, on one line."""
+        """Return the error message of a failed command, on one line."""
         text = " ".join((self.stderr or self.stdout).split())
         text = text if len(text) <= SHOWN else f"...{text[-SHOWN:]}"
         if self.code is None:
@@ -61,34 +64,40 @@ class Outcome:
 
 
 class CommandRunner(Protocol):
-    """Runs commands on one host. ``name`` is the host's, for people."""
+    """Runs commands on one host. ``name`` is the host's name for people."""
 
     name: str
 
     def run(self, command: Command) -> Outcome:
-        """Run a command to its end. Raises OSError where the host cannot be reached and nothing was done."""
+        """Run a command to its end.
+
+        Raises OSError if the host cannot be reached and the command did not start.
+        """
 
     def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Return the address at which pilots of this host reach the server that answers at ``url``."""
 
 
 def shell(script: str, stdin: bytes = b"", time_limit: float = 60.0) -> Command:
-    """A command of a shell script of one line, which is part of the arguments."""
+    """Return a command that runs a one-line shell script, which is part of its arguments."""
     return Command(argv=("sh", "-c", script), stdin=stdin, time_limit=time_limit)
 
 
 class LocalRunner:
-    """Runs commands on this host, with none of this process's secrets in their environment."""
+    """Runs commands on this host, without this process's secrets in their environment."""
 
     name = "this host"
 
     def server_url(self, url: str, paths: SpoolPaths) -> str:  # noqa: ARG002
-        """The server's own."""
+        """Return the server's own address."""
         return url
 
     def run(self, command: Command) -> Outcome:
-        """See :meth:`CommandRunner.run`; what is over its time is killed with all that it started."""
-        # Files and not pipes: a child that keeps a pipe open would be waited for after the command has ended.
+        """See :meth:`CommandRunner.run`.
+
+        After its time limit, the command dies with everything that it started.
+        """
+        # Use files instead of pipes: a child that holds a pipe open would block us after the command's end.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
             try:
                 process = subprocess.Popen(
@@ -106,7 +115,7 @@ class LocalRunner:
                 process.communicate(command.stdin, timeout=command.time_limit)
                 code = process.returncode
             if code is None:
-                # The whole session is killed: it is the group that start_new_session made.
+                # Kill the whole session that start_new_session made.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
@@ -118,7 +127,7 @@ class LocalRunner:
 
 
 def outcome(out: bytes, complaints: bytes, code: int | None) -> Outcome:
-    """The outcome of a command that wrote this."""
+    """Return the outcome of a command with this output."""
     if max(len(out), len(complaints)) > LONGEST_OUTPUT:
         return Outcome(stderr=f"more than {LONGEST_OUTPUT} bytes of output")
     return Outcome(stdout=out.decode(errors="replace"), stderr=complaints.decode(errors="replace"), code=code)

@@ -1,4 +1,4 @@
-"""The adapter of every batch system of which commands are the entrance."""
+"""The adapter of every batch system that is used through commands."""
 
 import re
 import threading
@@ -20,16 +20,16 @@ from .spool_paths import SpoolPaths
 from .system import MOST_NAMED, BatchSystem
 
 LONGEST_SUBMISSION = 180.0
-"""Seconds after which no further array is submitted in one call."""
+"""Seconds after which one call submits no further array."""
 
 MOST_EXPLAINED = 20
-"""Jobs and arrays whose reasons are asked for at one poll, where a listing does not have them."""
+"""Most jobs and arrays per poll for which a second command asks why they do not run."""
 
 MOST_CANCELLED = 10_000
-"""Cancelled pilots that are remembered, the latest ones."""
+"""Most cancelled pilots to remember, latest first."""
 
 PILOT_JOB = re.compile(r"-pilot-\d+(\+\d+)?$")
-"""The end of the name of a job or an array of pilots, whatever a batch system allows in names."""
+"""The end of the name of a job or an array of pilots, in every batch system."""
 
 
 class BatchElement:
@@ -43,13 +43,14 @@ class BatchElement:
         self._cancelled: dict[Reference, None] = {}
 
     def share(self, hosts: Hosts) -> None:
-        """Use these connections, which others use as well."""
+        """Use these connections, which others share."""
         self._hosts = hosts
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Submit pilots; those that are ordered alike as arrays, where the batch system has them.
+        """Submit pilots. Similar pilots go together as an array, if the batch system has arrays.
 
-        Which pilot is where is written down at the site before: a pilot that is ordered again is found there.
+        A file at the site first records where each pilot goes. If an order comes again, the adapter finds its
+        pilot there.
         """
         answers: dict[str, Submitted] = {}
         begun = time.monotonic()
@@ -58,10 +59,10 @@ class BatchElement:
         return [answers[order.name] for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell the status of pilots, by one listing for all queues of the account.
+        """Return the status of pilots, from one listing for all queues of the account.
 
-        What is listed no more is looked up in the history; what that does not know is unknown, unless it was
-        cancelled from here.
+        The history supplies pilots that are no longer listed. A pilot that is missing there too is unknown,
+        unless this adapter cancelled it.
         """
         statuses = {
             text: PilotStatus(state="unknown", reason="not a reference of this kind") for text in references
@@ -84,7 +85,7 @@ class BatchElement:
     def _own(
         self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]
     ) -> dict[Reference, BatchJob]:
-        """The jobs that references mean: a number may be another's one day, only one of our name counts."""
+        """Return the jobs behind references. A number may be reused, so the job's name must match too."""
         spelled: dict[str, list[BatchJob]] = defaultdict(list)
         for number, job in jobs.items():
             spelled[self._profile.same(number)].append(job)
@@ -100,13 +101,13 @@ class BatchElement:
     def _with_reasons(
         self, jobs: Mapping[Reference, BatchJob], system: BatchSystem
     ) -> dict[Reference, BatchJob]:
-        """Those jobs that do not run, with the reasons that the listing does not have."""
+        """Return the jobs that do not run, with reasons that the listing lacks."""
         idle = {
             found: job
             for found, job in jobs.items()
             if job.state in ("waiting", "stuck") and not job.explained
         }
-        # Those in trouble first: they are given up when their words are known.
+        # Ask for stuck jobs first: the server gives them up once it knows the reason.
         numbers = dict.fromkeys(
             self._profile.number(found.job)
             for found in sorted(idle, key=lambda found: idle[found].state != "stuck")
@@ -119,12 +120,12 @@ class BatchElement:
         }
 
     def cancel(self, references: Collection[str]) -> None:
-        """End those pilots that are listed under their names."""
+        """End the pilots that are listed under their names."""
         known = [found for text in references if (found := Reference.parse(text))]
         if not known:
             return
         system = self._system()
-        # Asked anew: a number that was given again since must not be cancelled.
+        # List again: the batch system may have reused a number, and that job must not be cancelled.
         jobs = self._own(known, system.jobs([found.job for found in known], fresh=True))
         live = [found for found, job in jobs.items() if job.state != "ended"]
         if not live:
@@ -136,15 +137,15 @@ class BatchElement:
                 del self._cancelled[next(iter(self._cancelled))]
 
     def capacity(self) -> Capacity:
-        """Slots of the queue, and the account's pilots there, whichever server submitted them."""
+        """Return the slots of the queue, and the account's pilots there, from whichever server."""
         system = self._system()
         states = [job.state for job in system.all_jobs().values() if self._is_pilot_here(job)]
-        # What is listed in a state that is not known holds a place all the same.
+        # A job in an unknown state still takes a place.
         waiting = len(states) - states.count("running") - states.count("ended")
         return Capacity(slots=system.slots(), running=states.count("running"), waiting=waiting)
 
     def _is_pilot_here(self, job: BatchJob) -> bool:
-        """Return whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
+        """Return whether a job is a pilot of this queue, if the listing names the queue."""
         wanted, told = self._profile.queues, job.queue.split(",")
         return bool(PILOT_JOB.search(job.name)) and not (job.queue and wanted and wanted.isdisjoint(told))
 
@@ -176,7 +177,8 @@ class BatchElement:
         return answers
 
     def _places(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
-        """The reference of each pilot: the name of its job or array, its index, and the array's size."""
+        """Return the reference of each pilot: the name of its job or array, its index, and the array's
+        size."""
         return {
             order.name: f"{self._job_name(alike)} {at} {len(alike)}"
             for alike in _alike(orders, self._profile.most)
@@ -188,7 +190,7 @@ class BatchElement:
         return self._profile.name(f"{first}+{more}" if more else first)
 
     def _there_already(self, places: Mapping[str, str]) -> dict[str, Submitted]:
-        """The answers for pilots that were ordered before, as far as the batch system has them."""
+        """Return the answers for pilots of earlier orders that the batch system has."""
         answers: dict[str, Submitted] = {}
         numbers = self._system().numbers()
         for pilot, place in places.items():
@@ -199,7 +201,7 @@ class BatchElement:
         return answers
 
     def _submit(self, orders: Sequence[PilotOrder], host: Host, paths: SpoolPaths) -> dict[str, Submitted]:
-        """Submit pilots that are ordered alike, as one job or one array."""
+        """Submit similar pilots as one job or one array."""
         first, count, name = orders[0], len(orders), self._job_name(orders)
         request = Request(
             name=name,
@@ -215,7 +217,7 @@ class BatchElement:
             script = pilot_script(orders, stem, paths, self._options, self._profile.index, url)
             jobs = self._system().submit(request, script)
         except TimeoutError:
-            # In doubt is not refused: the same orders come again, and what was taken is found by its name.
+            # In doubt is not refused: the same orders come again, and then the name finds the accepted jobs.
             raise
         except (OSError, CommandFault) as fault:
             return _refused(orders, str(fault))
@@ -236,7 +238,7 @@ class BatchElement:
     def _with_last_words(
         self, statuses: dict[str, PilotStatus], known: Mapping[str, Reference]
     ) -> Mapping[str, PilotStatus]:
-        """Add what the logs of ended pilots end with, or what the script's exit code means."""
+        """Add the last lines of ended pilots' logs, or the meaning of the script's exit code."""
         ended = {text: found.pilot for text, found in known.items() if statuses[text].state == "ended"}
         if not ended:
             return statuses
@@ -245,7 +247,7 @@ class BatchElement:
             last = Spool(self._host(), self._options.spool).tails(ended.values())
         for text, pilot in ended.items():
             status = statuses[text]
-            # The log is the better witness; a pilot that never started has none.
+            # Prefer the log. A pilot that never started has none.
             words = last.get(pilot) or EXITS.get(status.exit_code or 0, "")
             reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
             statuses[text] = replace(status, reason=reason)
@@ -257,7 +259,7 @@ def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:
 
 
 def _alike(orders: Sequence[PilotOrder], most: int) -> Iterator[Sequence[PilotOrder]]:
-    """Orders that differ in nothing but the pilot, up to ``most`` at a time."""
+    """Yield groups of up to ``most`` orders that differ only in the pilot."""
     groups: dict[tuple[object, ...], list[PilotOrder]] = defaultdict(list)
     for order in orders:
         groups[order.server_url, order.cores, order.memory, order.walltime, order.slots].append(order)

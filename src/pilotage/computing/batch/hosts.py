@@ -1,4 +1,4 @@
-"""Hosts on which commands run: connections and listings that several queues of one account share."""
+"""Hosts on which commands run. The queues of one account share connections and listings."""
 
 import threading
 import time
@@ -14,19 +14,19 @@ from .spool_paths import SpoolPaths
 from .ssh import SshRunner
 
 FRESH = 1.0
-"""Seconds for which a listing serves other queues, too."""
+"""Seconds for which other queues may reuse a listing."""
 
 
 @dataclass(slots=True)
 class _Shared:
-    """An answer of the batch system, and the monotonic s at which it was asked for."""
+    """An answer of the batch system, and the monotonic time of the question in s."""
 
     asked: float
     answer: Any
 
 
 class Host:
-    """A host: its commands, and the answers that several queues share."""
+    """A host: its commands, and answers that several queues share."""
 
     def __init__(self, runner: CommandRunner) -> None:
         self.name = runner.name
@@ -37,17 +37,17 @@ class Host:
         self._rests: dict[object, float] = {}
 
     def run(self, command: Command) -> Outcome:
-        """Run a command. Raises OSError where the host cannot be reached and nothing was done."""
+        """Run a command. Raises OSError if the host cannot be reached and the command did not start."""
         return self._runner.run(command)
 
     def shared(
         self, key: object, ask: Callable[[], Mapping[str, Any]], *, fresh: bool = False
     ) -> Mapping[str, Any]:
-        """The answer to a question, asked anew where the last one is older than :data:`FRESH`.
+        """Return the answer to a question. Ask again if the last answer is older than :data:`FRESH`.
 
-        Who asks while another does waits for the same answer, unless it must be ``fresh``.
+        Concurrent callers wait for the same answer, except with ``fresh``.
         """
-        # Of the moment of the call: an answer that comes while we wait for the lock is fresh enough.
+        # Take the time of the call: an answer that arrives while we wait for the lock is fresh enough.
         wanted = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
@@ -59,17 +59,17 @@ class Host:
             return known.answer  # type: ignore[no-any-return]
 
     def rests(self, key: object) -> bool:
-        """Return whether a question is left alone for now, see :meth:`rest`."""
+        """Return whether a question is suspended, see :meth:`rest`."""
         with self._lock:
             return time.monotonic() < self._rests.get(key, 0.0)
 
     def rest(self, key: object, seconds: float) -> None:
-        """Leave a question alone that had no answer."""
+        """Suspend a question that got no answer."""
         with self._lock:
             self._rests[key] = time.monotonic() + seconds
 
     def changed(self) -> None:
-        """Forget all answers: something was submitted or cancelled."""
+        """Forget all answers, because something was submitted or cancelled."""
         with self._lock:
             self._answers.clear()
             self._locks.clear()
@@ -80,7 +80,7 @@ class Host:
 
 
 class Hosts:
-    """Hosts by the options that lead to them."""
+    """Hosts by their connection options."""
 
     def __init__(self, server_url: str = "") -> None:
         self._server_url = server_url
@@ -89,7 +89,7 @@ class Hosts:
         self._hosts: dict[object, Host] = {}
 
     def host(self, options: BatchOptions) -> Host:
-        """The host of these options; nothing is connected before its first command."""
+        """Return the host of these options. It connects at its first command."""
         key = (options.ssh, options.ssh_config, options.spool, options.tunnel, options.relay_host)
         with self._lock:
             if key not in self._hosts:

@@ -1,4 +1,4 @@
-"""Options that all batch systems have in common; each kind adds its own."""
+"""Options that all batch systems share. Each kind adds its own."""
 
 import re
 import shlex
@@ -11,15 +11,15 @@ from pydantic import ConfigDict, Field
 from pilotage.computing.options import Word
 
 SitePath = Annotated[str, Field(pattern=r"^(~|\$\w+)?(/[^\x00-\x1f\x7f]*)?$", min_length=1, max_length=1000)]
-"""A path at the site, that may begin with ``~`` or a variable of the site's: ``$SCRATCH/pilots``."""
+"""A path at the site. It may begin with ``~`` or a variable of the site: ``$SCRATCH/pilots``."""
 Extra = Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]+$", max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """Options of batch systems: where commands run, and the needs of pilots at the site.
+    """Options of batch systems: where commands run, and what pilots need at the site.
 
-    All values are quoted wherever they meet a shell. Raises ValueError for what is no option or no value.
+    Every value is quoted wherever a shell sees it. Raises ValueError for an unknown option or a wrong value.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -29,19 +29,19 @@ class BatchOptions:
     ssh_config: SitePath = "~/.ssh/config"
     """The SSH client's configuration."""
     commands: Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")] = ""
-    """The directory of the batch system's commands, where the PATH does not have it."""
+    """The directory of the batch system's commands, if it is not in the PATH."""
     spool: SitePath = "~/.pilotage"
-    """A directory that login node and worker nodes share, readable by the account alone."""
+    """A directory that login node and worker nodes share. Only the account can read it."""
     directory: SitePath = "$TMPDIR"
-    """The directory of the worker node in which pilots work; a variable that is not set there is /tmp."""
+    """The worker node's directory for pilots. If its variable is not set there, pilots use /tmp."""
     python: Word = "python3"
-    """The Python, 3.9 or newer, of worker nodes."""
+    """The Python of worker nodes, 3.9 or newer."""
     environment: Mapping[str, str | int | float] = field(default_factory=dict)
-    """Variables that pilots are given."""
+    """Environment variables of pilots."""
     tunnel: bool = False
     """Whether pilots reach the server through the SSH connection."""
     relay_host: Annotated[str, Field(pattern=r"^[\w.:-]*$")] = ""
-    """The name or address under which worker nodes reach the login node; empty: its host name."""
+    """The login node's name or address as seen by worker nodes; empty: its host name."""
 
     def __post_init__(self) -> None:
         if self.tunnel and not self.ssh:
@@ -55,17 +55,16 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitOptions(BatchOptions):
-    """Options of a batch system's own besides those of :class:`BatchOptions`; each kind adds its own.
+    """The base of each batch system's own options, besides those of :class:`BatchOptions`.
 
-    ``reserved`` are options of the command that submits which the adapter says itself, or that would change
-    what it answers.
+    ``reserved`` lists options of the submit command that the adapter sets, or that would change its output.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     reserved: ClassVar[Collection[str]] = ()
 
     extra: tuple[Extra, ...] = ()
-    """More options of the command that submits, each in one piece that begins with a dash: ``--nice=100``."""
+    """More options of the submit command, each as one word that begins with a dash: ``--nice=100``."""
 
     def __post_init__(self) -> None:
         BatchOptions.__post_init__(self)
@@ -73,23 +72,23 @@ class SubmitOptions(BatchOptions):
 
 
 def _refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
-    """Raise ValueError for an extra option that would undo what the adapter says itself.
+    """Raise ValueError for an extra option that would override the adapter's own.
 
-    Commands take any beginning of a long option's name for it, so these are refused as well.
+    Commands accept any prefix of a long option, so prefixes are refused too.
     """
     for option in extra:
         name = option.partition("=")[0]
         for other in reserved:
-            # The value of a short option may stand directly behind it: -ofile.
+            # A short option may have its value attached: -ofile.
             short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
             if name == other or short or (name.startswith("--") and other.startswith(name)):
                 raise ValueError(f"extra: {option!r} is said by the adapter itself")
 
 
 def ssh_address(name: str) -> tuple[str, str, int]:
-    """The user, host and port of ``user@host:port``; what is not named is left to the SSH configuration.
+    """Return user, host and port of ``user@host:port``. The SSH configuration supplies missing parts.
 
-    A host in brackets, or with several colons, is an address of IPv6. Raises ValueError for what is none.
+    A host in brackets, or with several colons, is an IPv6 address. Raises ValueError for anything else.
     """
     user, _, place = name.rpartition("@")
     if found := re.fullmatch(r"(?:\[([\da-fA-F:.]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", place):
@@ -102,7 +101,7 @@ def ssh_address(name: str) -> tuple[str, str, int]:
 
 
 def shell_path(path: str) -> str:
-    """A path of :data:`SitePath` as a word of a shell: only what it begins with is expanded."""
+    """Return a :data:`SitePath` as a shell word. The shell expands only its beginning."""
     first, slash, rest = path.partition("/")
     start = '"$HOME"' if first == "~" else f'"${{{first[1:]}:-/tmp}}"' if first else ""
     return start + (shlex.quote(slash + rest) if slash else "")

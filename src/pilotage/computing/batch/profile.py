@@ -1,4 +1,4 @@
-"""Profiles: all that differs between batch systems of which commands are the entrance, as pure text."""
+"""Profiles: everything that differs between command-driven batch systems, as pure text functions."""
 
 import re
 from abc import ABC, abstractmethod
@@ -12,10 +12,10 @@ from .commands import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to a batch system: ``count`` jobs alike, as an array where it is above 1.
+    """A request to a batch system: ``count`` similar jobs, as an array if there are several.
 
-    ``memory`` (MB, 0 for no limit) and ``cores`` are for a whole job, ``walltime`` is in s. ``log`` is the
-    path of the output, less the ending that :attr:`Profile.log_ending` gives it.
+    ``memory`` (MB, 0 for no limit) and ``cores`` are per job; ``walltime`` is in s. ``log`` is the path of
+    the output, without the ending that :attr:`Profile.log_ending` adds.
     """
 
     name: str
@@ -28,9 +28,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it.
+    """A job in a batch system's listing, with its name there. ``queue`` is the partition, if the listing has
+    it.
 
-    ``explained`` tells whether ``reason`` has all that the batch system says of a job that does not run.
+    ``explained`` is true if ``reason`` holds everything that the batch system knows about a job that does not
+    run.
     """
 
     name: str
@@ -52,120 +54,124 @@ DOUBTFUL = (
     "broken pipe",
     "zero bytes were transmitted or received",
 )
-"""Parts of complaints after which a batch system may have taken a job, or may take it yet."""
+"""Parts of error messages that leave open whether the batch system accepted a job, or will."""
 
 
 class CommandFault(ValueError):
-    """A batch system's answer cannot be understood."""
+    """A batch system gave an answer that cannot be understood."""
 
 
 class Profile(ABC):
-    """A batch system's commands and their answers. Nothing here runs: commands are arguments, answers text.
+    """A batch system's commands and answers. A profile runs nothing: commands are lists of arguments, answers
+    are text.
 
-    Jobs are known by the names that the batch system gives them, which :meth:`elements` tells.
+    The batch system names the jobs; :meth:`elements` returns their names.
     """
 
     kind: str
     most: int = 200
-    """Jobs of one array; 1 where there are no arrays."""
+    """Most jobs of one array; 1 if there are no arrays."""
     index: str
-    """The variable with the index in its array that a job sees, from 1."""
+    """The environment variable with a job's index in its array, from 1."""
     remedies: Sequence[tuple[str, str]] = ()
-    """Who can mend what, by what a complaint holds, in lower case; the first that fits is told."""
+    """Who can mend what: pairs of a part of a message, in lower case, and the advice.
+
+    The first match counts.
+    """
 
     queues: frozenset[str] = frozenset()
-    """The queues that pilots go to; empty: whichever the batch system chooses."""
+    """The queues that pilots go to; empty: the batch system chooses."""
 
     doubtful: Sequence[str] = DOUBTFUL
-    """Parts of complaints, in lower case, after which nobody knows whether a job was taken."""
+    """Parts of messages, in lower case, that leave open whether a job was accepted."""
 
     @abstractmethod
     def log_ending(self, count: int) -> str:
-        """The ending of a log's path, so that each job of an array has its own."""
+        """Return the ending of a log's path, which gives each job of an array its own log."""
 
     @abstractmethod
     def submit(self, request: Request) -> tuple[str, ...]:
-        """The command that submits the script on its standard input."""
+        """Return the command that submits the script from its standard input."""
 
     @abstractmethod
     def submitted(self, stdout: str) -> str:
-        """The array's or job's number in the answer.
+        """Return the number of the array or job in the answer.
 
-        Raises CommandFault unless exactly one number in it can be the job's, see :func:`only_number`.
+        Raises CommandFault unless exactly one number can be the job's, see :func:`only_number`.
         """
 
     def same(self, job: str) -> str:
-        """The part of a job's name in which its spellings agree: all of it, unless a profile differs."""
+        """Return the part of a job's name that all its spellings share: by default all of it."""
         return job
 
     def name(self, name: str) -> str:
-        """A name as the batch system allows it: any, unless a profile says otherwise."""
+        """Return a name in the form that the batch system allows: by default any."""
         return name
 
     @abstractmethod
     def number(self, job: str) -> str:
-        """The number of the array that a job belongs to, or its own."""
+        """Return the number of a job's array, or of the job itself."""
 
     @abstractmethod
     def elements(self, number: str, count: int) -> list[str]:
-        """The jobs of an array, or the one of a number, in the order of their indexes."""
+        """Return the jobs of an array in order of index, or the single job of a number."""
 
     @abstractmethod
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """The command that lists this account's jobs: at least those of ``jobs`` that it knows.
+        """Return the command that lists this account's jobs, at least those of ``jobs`` that still exist.
 
-        Without ``jobs`` it lists all that wait or run.
+        Without ``jobs`` it lists all waiting and running jobs.
         """
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether an answer to :meth:`listing` is one, also where some jobs are not known any more."""
+        """Return whether the answer to :meth:`listing` is valid, even if some jobs are no longer known."""
         return outcome.code == 0
 
     @abstractmethod
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Jobs by number. Raises CommandFault."""
+        """Return jobs by number. Raises CommandFault."""
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """Commands that tell of jobs which are listed no more, the next one where the one before fails.
+        """Return commands that look up jobs that are no longer listed. Each is a fallback for the one before.
 
-        None, unless a profile says otherwise: then the listing has what ended.
+        Empty by default: then the listing includes ended jobs.
         """
         return ()
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Jobs by number, of any command of :meth:`history`. Raises CommandFault."""
+        """Return jobs by number, from any command of :meth:`history`. Raises CommandFault."""
         return self.listed(stdout)
 
     def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002
-        """The command that tells why jobs do not run; empty where the listing says it."""
+        """Return the command that says why jobs do not run; empty if the listing says it."""
         return ()
 
     def explained(self, stdout: str) -> Mapping[str, str]:  # noqa: ARG002
-        """Reasons by number, of the answer to :meth:`reasons`."""
+        """Return reasons by number, from the answer to :meth:`reasons`."""
         return {}
 
     @abstractmethod
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """The command that ends jobs."""
+        """Return the command that ends jobs."""
 
     def capacity(self) -> tuple[str, ...]:
-        """The command that tells the slots of the queue; empty where there is none."""
+        """Return the command that prints the slots of the queue; empty if there is none."""
         return ()
 
     def slots(self, stdout: str) -> int | None:  # noqa: ARG002
-        """Slots that the answer tells, None where it does not."""
+        """Return the slots in the answer, None if it has none."""
         return None
 
     def remedy(self, complaint: str) -> str:
-        """Say who can mend what a command complains of, and how; empty where that is not known."""
+        """Return who can mend an error, and how; empty if that is unknown."""
         return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
 
 
 def only_number(answer: str, *patterns: str) -> str:
-    """The one number that lines of an answer give, each as one of these patterns with a group for it.
+    """Return the one number in an answer whose lines match these patterns, each with a group for the number.
 
-    Sites print notes before and after the batch system's own words. Empty where no line fits, or where lines
-    that fit differ: then any of them may be a note's.
+    Sites print notes before and after the batch system's own lines. Return an empty text if no line matches,
+    or if matching lines differ: then any of them may be a note.
     """
     lines = [line.strip() for line in answer.split("\n")]
     found = {
@@ -175,16 +181,16 @@ def only_number(answer: str, *patterns: str) -> str:
 
 
 def own(*command: str) -> tuple[str, ...]:
-    """A command of which the last argument becomes the account's own name."""
+    """Return a command whose last argument becomes the account's own name."""
     return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
 
 
 def queue_names(option: str) -> frozenset[str]:
-    """The queues of an option that may list several with commas."""
+    """Return the queues in an option that may list several with commas."""
     return frozenset(name for name in option.split(",") if name)
 
 
 def plain_name(name: str) -> str:
-    """A name of letters, digits and ``_.+-`` that begins with a letter."""
+    """Return a name of letters, digits and ``_.+-`` that begins with a letter."""
     clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
     return clean if clean[:1].isalpha() else f"p{clean}"

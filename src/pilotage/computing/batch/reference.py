@@ -1,4 +1,7 @@
-"""References to pilots in a batch system: a job's number alone may mean another's job one day."""
+"""References to pilots in a batch system.
+
+A number alone is not enough, because it may be reused for another job.
+"""
 
 import re
 from typing import NamedTuple
@@ -7,9 +10,9 @@ _JOB = re.compile(r"\d[\w.\[\]-]*")
 
 
 class Reference(NamedTuple):
-    """A job of a batch system, the name under which it was submitted, and the pilot.
+    """A job of a batch system, the name under which it was submitted, and its pilot.
 
-    As text, the pilot is left out where it is the name, which it is not in an array.
+    The text form leaves out the pilot if it equals the name. In an array it does not.
     """
 
     job: str
@@ -18,7 +21,7 @@ class Reference(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Reference | None":
-        """Parse what str() gave; None for any other text."""
+        """Parse the text form. Return None for any other text."""
         parts = text.split("/")
         if len(parts) not in (2, 3) or not _JOB.fullmatch(parts[0]) or not all(parts):
             return None

@@ -1,4 +1,4 @@
-"""The script that a batch system starts: it finds a Python, and becomes a pilot. It holds no secret."""
+"""The script that a batch system starts. It finds a Python and becomes a pilot. It holds no secret."""
 
 import shlex
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ EXITS = {
     73: "the pilot cannot make its directory on the worker node: see option directory",
     78: "the worker node has no Python 3.9 or newer, which a pilot needs: name one with option python",
 }
-"""What the script's own exit codes mean."""
+"""Meanings of the script's own exit codes."""
 
 OTHERS = "python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9"
 
@@ -67,10 +67,10 @@ exit "$code"
 def pilot_script(
     orders: Sequence[PilotOrder], stem: str, paths: SpoolPaths, options: BatchOptions, index: str, url: str
 ) -> str:
-    """The script of pilots that are ordered alike, each known by its place in the array.
+    """Return the script of similar pilots. Each finds itself by its place in the array.
 
-    ``stem`` is the beginning of an array's logs, to which each pilot's name becomes a link; ``url`` is where
-    they reach the server.
+    ``stem`` is the common beginning of an array's logs; each pilot's name becomes a link to its log. ``url``
+    is the server's address for pilots.
     """
     # Outside of arrays Grid Engine gives the index as "undefined".
     cases = [str(at) for at in range(1, len(orders) + 1)] if len(orders) > 1 else ["*"]

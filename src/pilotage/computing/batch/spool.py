@@ -1,4 +1,4 @@
-"""Files of pilots on the login node: their agent, their tokens, their logs, readable by the account alone."""
+"""Files of pilots on the login node: agent, tokens and logs. Only the account can read them."""
 
 import hashlib
 import io
@@ -18,50 +18,53 @@ from .options import shell_path
 from .spool_paths import SpoolPaths
 
 KEPT = 14
-"""Days that logs are kept, and tokens of pilots that never started."""
+"""Days before logs, and tokens of pilots that never started, are deleted."""
 
 TAIL = 400
-"""Bytes of the end of a pilot's log that tell why it ended."""
+"""Bytes from the end of a pilot's log that explain its end."""
 
 MOST_TAILS = 50
-"""Logs of which the end is read at one poll."""
+"""Most log ends read per poll."""
 
 _SEPARATOR = "--pilotage-log--"
 
 
 def instance() -> str:
-    """This server's own name below a spool directory: others of the same account keep apart from it."""
+    """Return this server's name below a spool directory. It separates servers of the same account."""
     return hashlib.sha256(f"{socket.gethostname()} {Settings().home}".encode()).hexdigest()[:12]
 
 
 @cache
 def agent_name() -> str:
-    """The agent's file, by what is in it: pilots of an older server keep theirs."""
+    """Return the name of the agent's file, made from its content.
+
+    Pilots of an older server keep their own file.
+    """
     return f"agent-{hashlib.sha256(agent_file()).hexdigest()[:12]}.pyz"
 
 
 class SpoolFault(OSError):
-    """The login node cannot keep files of pilots."""
+    """The login node cannot store the files of pilots."""
 
 
 class Spool:
-    """The directory of this server's pilots at one login node."""
+    """The directory for this server's pilots at one login node."""
 
     def __init__(self, runner: CommandRunner, place: str) -> None:
         self._runner = runner
         self._option, self._place = place, spool_folder(place)
 
     def put(self, tokens: Mapping[str, str], places: Mapping[str, str]) -> tuple[SpoolPaths, dict[str, str]]:
-        """Write tokens by pilot, the agent where it is not there yet, and the place where each pilot will be.
+        """Write each pilot's token, its future place, and the agent if it is missing.
 
-        Returns the paths, and the places of those pilots that were written down before. Raises OSError where
-        nothing can be kept.
+        Return the paths, and the places of pilots that an earlier call recorded. Raises OSError if nothing
+        can be stored.
         """
         files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
-        # Two calls may write at once: each has a folder of its own, from which `mv -n` lets the first win.
+        # Two calls may write at once: each uses its own folder, and `mv -n` lets the first win.
         new = f"new-{secrets.token_hex(8)}"
         files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
-        # What was written down before stays, and is told: no process is started for each of the others.
+        # Earlier records stay, and the script prints them. It starts no process for each of the others.
         known = 'n="${f##*/}"; read -r place <"places/$n"; echo "$n $place"'
         left = f'for f in {new}/*; do if [ -e "$f" ]; then {known}; fi; done'
         paths, said = self._unpack(files, f"{{ mv -n {new}/* places/; {left}; rm -rf {new}; }}")
@@ -72,11 +75,14 @@ class Spool:
         return paths, {pilot: place for pilot, _, place in (line.partition(" ") for line in said) if place}
 
     def place(self, places: Mapping[str, str]) -> None:
-        """Write down anew where pilots will be. Raises OSError."""
+        """Replace the recorded places of pilots. Raises OSError."""
         self._unpack({f"places/{pilot}": f"{place}\n".encode() for pilot, place in places.items()})
 
     def tails(self, pilots: Collection[str]) -> dict[str, str]:
-        """The last lines of some pilots' logs by pilot, where they can be read; tokens are removed."""
+        """Return the last lines of pilots' logs by pilot, as far as they can be read.
+
+        Remove the pilots' tokens.
+        """
         chosen = list(pilots)[:MOST_TAILS]
         each = f'echo {_SEPARATOR}$n; tail -c {TAIL} "logs/$n.log"'
         loop = f"for n in {shlex.join(chosen)}; do {each}; done"
@@ -91,7 +97,7 @@ class Spool:
         return found
 
     def forget(self, pilots: Collection[str]) -> None:
-        """Remove tokens of pilots that will not start."""
+        """Remove the tokens of pilots that will not start."""
         self._runner.run(shell(f"cd {self._place} && rm -f {_tokens(pilots)}"))
 
     def _unpack(self, files: Mapping[str, bytes], then: str = "true") -> tuple[SpoolPaths, list[str]]:
@@ -106,12 +112,12 @@ class Spool:
 
     @staticmethod
     def unpacking(place: str, files: Mapping[str, bytes], then: str = "true") -> Command:
-        """The command that writes files below the spool of option ``place``, and goes on there.
+        """Return the command that unpacks files below the spool of option ``place`` and then runs ``then``.
 
-        It answers with the spool's absolute path, ``there`` where the agent is there, and what ``then`` says.
+        Its output is the spool's absolute path, ``there`` if the agent exists, and the output of ``then``.
         """
         folder = spool_folder(place)
-        # A part that a full disk cut would be taken for the agent by the next call.
+        # The next call would mistake a partial file, cut by a full disk, for the agent.
         unpack = f"{{ tar -xf - || {{ rm -f {agent_name()}.part; false; }}; }}"
         script = (
             f"umask 077 && mkdir -p {folder} && cd {folder}"
@@ -124,7 +130,7 @@ class Spool:
 
 
 def spool_folder(place: str) -> str:
-    """This server's folder below a spool directory, as a word of a shell."""
+    """Return this server's folder below a spool directory, as a shell word."""
     return f"{shell_path(place)}/{instance()}"
 
 
@@ -137,7 +143,7 @@ def _archive(files: Iterable[tuple[str, bytes]]) -> bytes:
     with tarfile.open(fileobj=content, mode="w") as archive:
         for name, data in files:
             entry = tarfile.TarInfo(name)
-            # Of now: tar keeps times, and files of 1970 would be deleted as too old.
+            # Set the current time: tar keeps times, and the cleanup would delete files of 1970.
             entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
             archive.addfile(entry, io.BytesIO(data))
     return content.getvalue()

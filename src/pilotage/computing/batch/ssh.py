@@ -1,4 +1,4 @@
-"""Login nodes over SSH: one connection each, few channels at a time, and the tunnel that leads back."""
+"""Login nodes over SSH: one connection each, few channels at a time, and the tunnel back."""
 
 import asyncio
 import logging
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_CHANNELS = 6
-"""Channels at a time: servers refuse more than ten sessions of one connection."""
+"""Most channels at a time. Servers refuse more than ten sessions per connection."""
 
 CONNECT_LIMIT = 30.0
-"""Seconds in which a connection must be there."""
+"""Time limit in s for connecting."""
 
 KEEPALIVE = 15
-"""Seconds between questions whether the other end is alive; three without an answer end the connection."""
+"""Seconds between keepalive messages. After three without an answer the connection ends."""
 
 FIRST_REST, LONGEST_REST = 2.0, 60.0
-"""Seconds in which a login node that could not be reached is left alone; they double each time."""
+"""Shortest and longest pause in s before an unreachable login node is tried again.
+
+Each failure doubles it.
+"""
 
 
 class SshRunner:
-    """Runs commands on a login node, and keeps the tunnel open that its pilots need.
+    """Runs commands on a login node, and keeps the tunnel open for its pilots.
 
-    Keys, agent, jump hosts and known hosts are those of the SSH configuration; a host that is not known is
-    refused.
+    The SSH configuration supplies keys, agent, jump hosts and known hosts. Unknown hosts are refused.
     """
 
     def __init__(self, options: BatchOptions, loop: LoopThread, server_url: str) -> None:
@@ -51,26 +53,26 @@ class SshRunner:
         self._rest, self._rest_until, self._fault = FIRST_REST, 0.0, ""
 
     def run(self, command: Command) -> Outcome:
-        """See :meth:`CommandRunner.run`: a connection that is cut leaves unknown what came of the command."""
+        """See :meth:`CommandRunner.run`. If the connection breaks, the outcome of the command is unknown."""
         try:
-            # The command's own limit is kept at the other end; this one is for an end that vanished.
+            # The other end enforces the command's own limit. This one is for an end that vanished.
             return self._loop.call(self._run(command), command.time_limit + 2 * CONNECT_LIMIT)
         except (TimeoutError, CancelledError):
             return Outcome(stderr=f"nothing heard for {command.time_limit:g} s")
 
     def server_url(self, url: str, paths: SpoolPaths) -> str:
-        """The server's address for pilots: that of the relay, where there is a tunnel."""
+        """Return the server's address for pilots. With a tunnel it is the relay's address."""
         return f"file://{paths.address}" if self._tunnel else url
 
     async def _run(self, command: Command) -> Outcome:
         if self._channels is None:
-            # One for the relay is taken by the tunnel itself.
+            # The tunnel itself takes one channel for the relay.
             self._channels = asyncio.Semaphore(MOST_CHANNELS - bool(self._tunnel))
         async with self._channels:
             return await execute(await self._connected(), command)
 
     async def _connected(self) -> "SSHClientConnection":
-        """The connection, made anew where it is lost. Raises OSError."""
+        """Return the connection. Connect again if it is lost. Raises OSError."""
         if self._connecting is None:
             self._connecting = asyncio.Lock()
         async with self._connecting:
@@ -81,7 +83,7 @@ class SshRunner:
             try:
                 self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
             except (OSError, TimeoutError) as error:
-                # Remembered: all queues behind this node are refused at once while it rests.
+                # Keep the error: during the pause it is the answer to all queues behind this node.
                 self._fault = f"{self.name} cannot be reached by SSH: {str(error) or 'no answer'}"
                 self._rest_until = time.monotonic() + self._rest
                 self._rest = min(2 * self._rest, LONGEST_REST)
@@ -121,7 +123,7 @@ class SshRunner:
         return connection
 
     async def _keep_open(self, connection: "SSHClientConnection") -> None:
-        """Connect again as soon as a connection with a tunnel is lost: pilots wait for it."""
+        """Connect again as soon as a connection with a tunnel is lost, because pilots wait for it."""
         await connection.wait_closed()
         log.warning("%s: the connection and its tunnel are lost", self.name)
         while True:

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
 
 CLEARED = ("SQUEUE_", "SACCT_", "SBATCH_", "SCANCEL_", "SINFO_", "SCONTROL_", "SALLOC_", "SLURM_", "LSB_")
-"""Beginnings of variables by which an account's owner changes what a batch system's commands do or print."""
+"""Prefixes of variables that change the commands' behaviour or output; the account's owner may have set
+them."""
 
 KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
-"""Variables among them that lead to the batch system."""
+"""Exceptions: variables that lead to the batch system."""
 
 _UNSET = (
     "for n in $(env | sed -n "
@@ -26,20 +27,20 @@ _MARKED = (
     f'mark=$1; shift; echo "$mark"; echo "$mark" >&2; {_UNSET}; "$@"; code=$?; '
     'printf "\\n%s\\n" "$mark"; printf "\\n%s\\n" "$mark" >&2; exit "$code"'
 )
-"""A shell's script that runs its arguments between marks on both outputs."""
+"""A shell script that runs its arguments between marks on both outputs."""
 
 ENDED_BY_TIMEOUT = (124, 137)
-"""Exit statuses of ``timeout`` when it ended its command, and when it had to kill it."""
+"""Exit statuses of ``timeout`` after it ended its command, and after it had to kill it."""
 
 REFUSALS = 50
-"""Times that a channel is asked for, a fifth of a second apart."""
+"""How often a refused channel is requested again, a fifth of a second apart."""
 
 
 async def execute(connection: "SSHClientConnection", command: Command) -> Outcome:
-    """Run a command at the other end, where it is ended after its time even if nobody listens any more.
+    """Run a command at the other end. Its time limit holds there even if the connection is lost.
 
-    Marks stand before and after its outputs: what start-up files print is not the command's. Raises OSError
-    where the login shell ran nothing.
+    Marks enclose its outputs, because start-up files may print text too. Raises OSError if the login shell
+    ran nothing.
     """
     import asyncssh
 
@@ -69,14 +70,14 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
 
 
 def _between(output: bytes, mark: str) -> tuple[bytes, bool, bool]:
-    """The part of an output between its marks, and whether the first and the last mark are there."""
+    """Return the part of an output between its marks, and whether the first and the last mark are there."""
     _, begun, rest = output.partition(f"{mark}\n".encode())
     told, ended, _ = rest.partition(f"\n{mark}\n".encode())
     return (told if begun else output), bool(begun), bool(ended)
 
 
 async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientProcess[bytes]":
-    """Start a command. Servers count channels that were closed a moment ago, and refuse more for now."""
+    """Start a command. Servers still count channels that closed a moment ago, and refuse more until then."""
     import asyncssh
 
     for _ in range(REFUSALS):
@@ -89,7 +90,7 @@ async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientPr
 
 
 async def _read(source: Any) -> bytes:
-    """All that comes, up to a little more than is taken."""
+    """Read everything, up to a little more than the limit."""
     parts, size = [], 0
     with suppress(OSError):
         while size <= LONGEST_OUTPUT and (data := await source.read(1 << 20)):

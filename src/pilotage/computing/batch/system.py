@@ -1,4 +1,4 @@
-"""A batch system at one host: its profile's commands, run there, and their answers read."""
+"""A batch system at one host: run its profile's commands there, and read their answers."""
 
 import logging
 import re
@@ -19,26 +19,26 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SUBMIT_LIMIT = 50.0
-"""Seconds that a command which submits may take; after them it is ended at the site, too."""
+"""Time limit in s of the submit command. The site ends the command too."""
 
 LOOK_AGAIN = 2.0
-"""Seconds between looks for jobs whose submission was not answered."""
+"""Seconds between searches for jobs whose submission got no answer."""
 
 LOOKS = 3
-"""Looks for jobs whose submission was answered with something that says neither yes nor no."""
+"""Most searches for jobs whose submission got an unclear answer."""
 
 MOST_ASKED = 40
-"""Questions to a history that refuses some jobs and does not say which."""
+"""Most questions to a history that refuses some jobs without naming them."""
 
 BROKEN_FOR = 600.0
-"""Seconds for which a history that refuses every single job is asked for all of them at once only."""
+"""Seconds during which a history that refuses each single job gets only questions about all jobs at once."""
 
 MOST_NAMED = 500
-"""Jobs that one command names."""
+"""Most jobs in one command."""
 
 
 class BatchSystem:
-    """A batch system. Every call raises OSError where its host, or the system itself, cannot be reached."""
+    """A batch system. Every call raises OSError if its host, or the system itself, cannot be reached."""
 
     def __init__(self, profile: Profile, host: Host, commands: str) -> None:
         self.host = host
@@ -46,11 +46,11 @@ class BatchSystem:
         self._commands = commands
 
     def submit(self, request: Request, script: str) -> list[str]:
-        """Submit jobs that are alike; returns them in the order of their indexes.
+        """Submit similar jobs. Return them in order of index.
 
-        Where an answer is in doubt they are looked for by their name. Where none comes, they are submitted
-        again, but only when they are not there after the time in which the command must have ended. Raises
-        CommandFault where they were refused, and TimeoutError where nobody knows whether they were.
+        After an unclear answer, search for the jobs by name. After no answer, submit again, but only if the
+        jobs are still missing when the command must have ended. Raises CommandFault if the system refused
+        them, and TimeoutError if nobody knows.
         """
         command = self._profile.submit(request)
         outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
@@ -59,7 +59,7 @@ class BatchSystem:
             submission_log(log).warning(
                 "%s: no answer to the submission of %s: looking for it", self.host.name, request.name
             )
-            # The command may still be at work, and have begun just now: a host may be slow to connect to.
+            # The command may still run, and may have begun only now: connecting to a host can be slow.
             found = self._find(request, time.monotonic() + SUBMIT_LIMIT + LOOK_AGAIN)
             if found:
                 return found
@@ -70,9 +70,9 @@ class BatchSystem:
         return self._resolved(request, command, outcome)
 
     def _number(self, outcome: Outcome) -> str:
-        """The number of a submission that went well; empty where it is in doubt.
+        """Return the number of a successful submission; empty if it is unclear.
 
-        Where several lines have digits, one that looks like the job's number may be a note's.
+        If several lines have digits, the number may belong to a note.
         """
         lines = [line for line in outcome.stdout.split("\n") if re.search(r"\d", line)]
         if outcome.code == 0 and len(lines) == 1:
@@ -81,7 +81,7 @@ class BatchSystem:
         return ""
 
     def _resolved(self, request: Request, command: tuple[str, ...], outcome: Outcome) -> list[str]:
-        """The jobs of a submission whose answer is in doubt, by their name. Raises as :meth:`submit`."""
+        """Return the jobs of an unclear submission, found by name. Raises like :meth:`submit`."""
         fault = self._fault(command, outcome)
         if outcome.code == 0:
             fault = f"{self.host.name}: {_program(command)} answered {outcome.stdout[:200]!r}"
@@ -95,7 +95,7 @@ class BatchSystem:
             try:
                 number = self.numbers().get(request.name)
             except OSError as error:
-                # A refusal that is understood needs no listing to be believed.
+                # A refusal that we understand is certain without a listing.
                 in_doubt = in_doubt or not self._profile.remedy(outcome.complaint)
                 submission_log(log).warning("%s", error)
             else:
@@ -106,7 +106,7 @@ class BatchSystem:
         raise CommandFault(fault)
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
-        """Return the ``jobs`` that the system lists, among others, as it was a second ago at most."""
+        """Return the listed jobs, including those of ``jobs``. The listing is at most a second old."""
         found: dict[str, BatchJob] = {}
         commands = {self._profile.listing(some) for some in _chunks(sorted(jobs))}
         for command in commands:
@@ -114,12 +114,12 @@ class BatchSystem:
         return found
 
     def all_jobs(self) -> Mapping[str, BatchJob]:
-        """All jobs of the account that are listed, as they were a second ago at most."""
+        """Return all listed jobs of the account. The listing is at most a second old."""
         command = self._profile.listing([])
         return self.host.shared(command, partial(self._listed, command))
 
     def numbers(self) -> dict[str, str]:
-        """The numbers of all jobs and arrays that are listed now, by name; the latest of a name."""
+        """Return the numbers of all listed jobs and arrays by name; the latest for each name."""
         found: dict[str, str] = {}
         for job, listed in self._listed(self._profile.listing([])).items():
             number = self._profile.number(job)
@@ -127,9 +127,9 @@ class BatchSystem:
         return found
 
     def remembered(self, jobs: Collection[str]) -> "Remembered":
-        """Return the ``jobs`` that the system's history knows; none where it has no history.
+        """Return the ``jobs`` that the system's history knows; none if it has no history.
 
-        A history that refuses some of them is asked for the others without these.
+        If the history refuses some of them, ask again for the others.
         """
         found: dict[str, BatchJob] = {}
         complaints: dict[str, str] = {}
@@ -137,7 +137,7 @@ class BatchSystem:
             refused, complaint = False, ""
             for command in self._profile.history(some):
                 outcome = self._run(command)
-                # What it tells before it complains is as good as without.
+                # Lines before an error message are valid too.
                 with suppress(CommandFault):
                     found |= self._profile.remembered(outcome.stdout)
                 if outcome.code == 0:
@@ -152,7 +152,7 @@ class BatchSystem:
     def _ask_apart(
         self, jobs: Sequence[str], complaint: str, found: dict[str, BatchJob], complaints: dict[str, str]
     ) -> None:
-        """Ask a history in parts that refused all of these jobs: first without those that it names."""
+        """Ask a history that refused all of these jobs in parts: first without the jobs that it named."""
         named = set(re.findall(r"[\w.\[\]-]+", complaint)) & set(jobs)
         clean = [job for job in jobs if job not in named]
         parts = [part for part in (clean, sorted(named)) if part] if named else _halves(clean)
@@ -174,7 +174,7 @@ class BatchSystem:
             self.host.rest(key, BROKEN_FOR)
 
     def reasons(self, numbers: Sequence[str]) -> Mapping[str, str]:
-        """Reasons why jobs and arrays do not run, by number, as far as the system tells them."""
+        """Return why jobs and arrays do not run, by number, as far as the system says so."""
         command = self._profile.reasons(numbers)
         return self._profile.explained(self._run(command).stdout) if command else {}
 
@@ -188,13 +188,16 @@ class BatchSystem:
         self.host.changed()
 
     def _are_live(self, jobs: Sequence[str]) -> bool:
-        """Return whether some still wait or run: a command complains also of those that have just ended."""
+        """Return whether some jobs still wait or run.
+
+        Commands complain about jobs that have just ended, too.
+        """
         listed = self.jobs(jobs, fresh=True)
         meant = {self._profile.same(job) for job in jobs}
         return any(job.state != "ended" for name, job in listed.items() if self._profile.same(name) in meant)
 
     def slots(self) -> int | None:
-        """Slots of the queue, None where the system does not tell."""
+        """Return the slots of the queue, None if the system does not say."""
         command = self._profile.capacity()
         if not command:
             return None
@@ -202,7 +205,7 @@ class BatchSystem:
         return self._profile.slots(outcome.stdout) if outcome.code == 0 else None
 
     def ask(self, command: tuple[str, ...]) -> str:
-        """Run a command that changes nothing; returns what it printed."""
+        """Run a command that changes nothing. Return its output."""
         outcome = self._run(command)
         if outcome.code != 0:
             raise OSError(self._fault(command, outcome))
@@ -218,7 +221,7 @@ class BatchSystem:
             raise OSError(self._fault(command, Outcome(stderr=str(fault), code=outcome.code))) from fault
 
     def _find(self, request: Request, until: float) -> list[str]:
-        """The jobs of a name, looked for until there is no hope; empty where they are not there."""
+        """Search for the jobs of a name until the time is up. Return an empty list if they are missing."""
         while True:
             try:
                 number = self.numbers().get(request.name)
@@ -235,12 +238,12 @@ class BatchSystem:
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:
         if self._commands:
-            # Batch systems' commands call each other by the search path.
+            # Batch systems' commands find each other through the search path.
             argv = ("sh", "-c", 'PATH="$0:$PATH"; export PATH; exec "$@"', self._commands, *argv)
         return self.host.run(Command(argv=argv, stdin=stdin, time_limit=time_limit))
 
     def _fault(self, argv: tuple[str, ...], outcome: Outcome) -> str:
-        """Describe a failure: the command, its complaint, and who can mend it."""
+        """Describe a failure: the command, its message, and who can mend it."""
         remedy = self._profile.remedy(outcome.complaint)
         if outcome.code == NOT_FOUND:
             remedy = f"name the directory of {_program(argv)} with option commands"
@@ -251,14 +254,14 @@ class BatchSystem:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Jobs that a history knows, by number, and its ``complaints`` about those that it refused."""
+    """Jobs by number that a history knows, and its ``complaints`` about refused jobs."""
 
     jobs: Mapping[str, BatchJob]
     complaints: Mapping[str, str]
 
 
 def _program(argv: Sequence[str]) -> str:
-    """The batch system's own command: the one that a shell's script runs, where there is one."""
+    """Return the batch system's own command, even if a shell script runs it."""
     return argv[3] if argv[:2] == ("sh", "-c") and len(argv) > 3 else argv[0]
 
 
@@ -268,8 +271,8 @@ def _halves(jobs: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _age(number: str) -> tuple[int, str]:
-    """Order numbers of jobs, the latest last, whatever stands behind them."""
-    # By length first: 99 is older than 100, and numbers may have letters behind them.
+    """Return a sort key that orders job numbers by age, latest last, whatever follows the digits."""
+    # By length first: 99 is older than 100, and letters may follow.
     return len(re.match(r"\d*", number)[0]), number  # type: ignore[index]
 
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 LIFETIME = timedelta(days=3650)
 START = 20.0
-"""Seconds in which the relay must have said where it listens."""
+"""Time limit in s for the relay to print its address."""
 
 
 class Tunnel:
@@ -34,15 +34,15 @@ class Tunnel:
         self._relay: SSHClientProcess[str] | None = None
 
     async def open(self, connection: "SSHClientConnection") -> None:
-        """Open the tunnel on a new connection, and start its relay there. Raises OSError."""
+        """Open the tunnel on a new connection, and start its relay at the other end. Raises OSError."""
         server = urlsplit(self._server)
         if server.scheme != "http" or not server.hostname:
             raise OSError(f"a tunnel leads to an http:// address of this machine, not to {self._server!r}")
         files = {"relay.pem.new": make_identity(), f"{agent_name()}.part": agent_file()}
-        # The key that is there stays: pilots that wait in the queue know no other.
+        # Keep an existing key: pilots that wait in the queue know no other.
         keep = "{ [ -s relay.pem ] || mv relay.pem.new relay.pem; } && rm -f relay.pem.new"
         placed = await execute(connection, Spool.unpacking(self._options.spool, files, keep))
-        # Not in the spool: sockets do not work on many shared file systems, and their paths are short.
+        # Not in the spool: many shared file systems support no sockets, and socket paths must be short.
         made = await execute(connection, shell("mktemp -d /tmp/pilotage-XXXXXXXX"))
         if placed.code != 0 or made.code != 0:
             raise OSError((placed if placed.code != 0 else made).complaint)
@@ -60,7 +60,7 @@ class Tunnel:
 
 
 async def _address(relay: "SSHClientProcess[str]") -> str:
-    """The address that the relay prints, below whatever start-up files print; empty where it ends first."""
+    """Return the address that the relay prints after any output of start-up files; empty if it ends first."""
     while line := await relay.stdout.readline():
         if line.startswith("https://"):
             return line
@@ -68,7 +68,7 @@ async def _address(relay: "SSHClientProcess[str]") -> str:
 
 
 def _relay(options: BatchOptions, root: str, folder: str) -> str:
-    """The command of a relay, which takes its folder along when it ends."""
+    """Return the relay's command. The relay removes its folder when it ends."""
     told = {
         "tunnel": f"{folder}/server",
         "identity": f"{root}/relay.pem",
@@ -87,7 +87,7 @@ def _relay(options: BatchOptions, root: str, folder: str) -> str:
 
 
 def make_identity() -> bytes:
-    """A key and a certificate that it signed itself, as PEM."""
+    """Return a new key and its self-signed certificate, as PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,11 +1,11 @@
-"""Forwarding sites (M1): jobs that come here are handed, whole, to another Pilotage, and followed there.
+"""Forwarding sites (M1): this server hands whole jobs to another Pilotage, and follows them there.
 
-A pilot of this kind is a process on the server's machine which holds one job at a time, and runs nothing:
+A pilot of this kind is a process on the server's machine. It holds one job at a time and runs no payload:
 
-- ``element`` is the adapter, which starts such processes as the kind ``process`` starts agents;
-- ``forwarder`` is that process: the agent's own conversation with its server, with another way to run a job;
-- ``attempt`` is one attempt over there, from its submission to its outputs;
-- ``peer`` are the calls of the other Pilotage.
+- ``element`` is the adapter: it starts such processes, as the kind ``process`` starts agents;
+- ``forwarder`` is the process: it talks to its server like an agent, but runs jobs in another way;
+- ``attempt`` is one attempt at the other Pilotage, from submission to outputs;
+- ``peer`` holds the calls to the other Pilotage.
 """
 
-# Nothing is imported here: a forwarder is to load no more than it needs, as there is one for each job.
+# Import nothing here: each job has a forwarder, which must stay small.

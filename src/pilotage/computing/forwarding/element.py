@@ -1,4 +1,7 @@
-"""The adapter of forwarding sites: it starts a forwarder for each pilot, and reads the other's reasons."""
+"""The adapter of forwarding sites.
+
+It starts a forwarder for each pilot, and reads the other side's reasons.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,18 +20,19 @@ from .peer import Peer, Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardingOptions:
-    """Options of a forwarding site: the other Pilotage, our token there, and where it finds our inputs."""
+    """Options of a forwarding site: the other Pilotage, our token there, and the storage that it reads
+    inputs from."""
 
     url: Word
-    """URL of the other Pilotage."""
+    """The URL of the other Pilotage."""
     token_file: LocalPath
-    """A file with a token of the role ``user`` of the other Pilotage, read anew for every call."""
+    """A file with a token of the role ``user`` at the other Pilotage. Every call reads it."""
     storage: Word
-    """The name by which the other Pilotage knows the storage of this queue: inputs are handed over there."""
+    """The other Pilotage's name for this queue's storage, through which inputs are handed over."""
     ca_path: LocalPath = ""
-    """Authorities that are trusted, a file or a folder with hashed names; empty: the system's."""
+    """Trusted authorities: a file, or a folder with hashed names; empty: the system's."""
     directory: LocalPath = ""
-    """Where forwarders have their directories; empty: as pilots of the kind ``process``."""
+    """The directory for forwarders; empty: as for pilots of the kind ``process``."""
 
 
 class ForwardingElement(Process):
@@ -40,7 +44,7 @@ class ForwardingElement(Process):
         super().__init__({"directory": given.directory} if given.directory else {})
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Start a forwarder for each order, where the other Pilotage answers and knows us."""
+        """Start a forwarder for each order, if the other Pilotage answers and accepts our token."""
         try:
             if orders:
                 self._peer.check()
@@ -52,11 +56,11 @@ class ForwardingElement(Process):
         return super().submit(orders)
 
     def capacity(self) -> Capacity:
-        """Tell nothing: the other Pilotage chooses among its own queues itself."""
+        """Return nothing: the other Pilotage chooses among its own queues."""
         return Capacity()
 
     def explained(self, attempt: str) -> Sequence[str]:
-        """Tell what the other Pilotage decided of an attempt."""
+        """Return the other Pilotage's decisions about an attempt."""
         try:
             task = self._peer.named(attempt)
             job = self._peer.look(task).job if task is not None else None
@@ -68,7 +72,7 @@ class ForwardingElement(Process):
             raise OSError(f"{self._given.url}: {refusal}") from refusal
 
     def command(self, order: PilotOrder, place: Path) -> list[str]:
-        """The command that becomes a forwarder."""
+        """Return the command that becomes a forwarder."""
         given = self._given
         own = {"peer": given.url, "peer-token-file": given.token_file, "peer-storage": given.storage}
         own |= {"peer-ca": given.ca_path} if given.ca_path else {}

@@ -1,4 +1,5 @@
-"""One attempt at another Pilotage: submitted once, leased, followed, and told of when it is surely over."""
+"""One attempt at another Pilotage: submit it once, lease it, follow it, and report it only when it is
+surely over."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -16,7 +17,10 @@ from pilotage.model.values.paths import path_in_job
 from .peer import Peer, PeerTask, Refused
 
 SCRIPT = "forwarded.sh"
-"""Puts inputs where the payload expects them: over there they lie below a folder of the attempt's own."""
+"""A script that puts inputs where the payload expects them.
+
+The other side has them in the attempt's own folder.
+"""
 
 _MOVE = """\
 mv "inputs/$1" forwarded.inputs && rm -rf inputs && mv forwarded.inputs inputs || exit 97
@@ -33,10 +37,13 @@ OURS = frozenset(
         *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
     }
 )
-"""Fields of a task that are about the choices of this side, not about what a job needs."""
+"""Fields of a task that concern this side's choices, not the job's needs."""
 
 FIRST_LOOK, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds between two looks at an attempt: few at first, as short jobs end soon, then more."""
+"""First and longest pause in s between two checks of an attempt.
+
+Short jobs end soon, so the first is short.
+"""
 
 UNREACHED = 600.0
 """Seconds after which an attempt that never reached the other Pilotage is given back."""
@@ -46,7 +53,7 @@ ENDED = ("finished", "failed", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """An attempt, all that its task asks for, and the storage by which its inputs are handed over."""
+    """An attempt, its task's full description, and the storage through which its inputs are handed over."""
 
     attempt: Attempt
     asked: Specification
@@ -54,16 +61,19 @@ class Handover:
 
     @property
     def key(self) -> str:
-        """The attempt's name at the other Pilotage: whatever is lost or killed, it is submitted once."""
+        """Return the attempt's name at the other Pilotage.
+
+        It ensures a single submission, whatever is lost or killed.
+        """
         return f"{self.asked.instance}:{self.attempt.name}"
 
     @property
     def folder(self) -> str:
-        """The folder of its inputs at that storage."""
+        """Return the folder of its inputs at that storage."""
         return f"forwarded/{self.asked.instance}/{self.attempt.name}"
 
     def spec(self) -> dict[str, Any]:
-        """The task to submit: this one job, tried once, as attempts are counted on this side."""
+        """Return the task to submit: this one job, tried once, because this side counts attempts."""
         document = {name: value for name, value in self.asked.spec.items() if name not in OURS}
         inputs = self.attempt.order.inputs
         document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
@@ -80,10 +90,10 @@ class Handover:
 
 
 class ForwardedAttempt:
-    """An attempt that runs at another Pilotage; :meth:`run` follows it, in a thread of its own.
+    """An attempt that runs at another Pilotage. :meth:`run` follows it in a thread of its own.
 
-    The other Pilotage is told by when nothing of it may run any more, and keeps to that. So the attempt is
-    told as over where the other says that it ended by itself, or when that moment has passed; until then a
+    We give the other Pilotage a time by which the attempt must have stopped, and it keeps to that. The
+    attempt counts as over when the other side says that it ended by itself, or after that time. Earlier, a
     second attempt might run beside it.
     """
 
@@ -101,11 +111,11 @@ class ForwardedAttempt:
         self._job = 0
 
     def renew(self, lease_end: float) -> None:
-        """Let it run until then."""
+        """Let the attempt run until then."""
         self._lease_end = lease_end
 
     def stop(self, reason: str) -> None:
-        """Have it cancelled."""
+        """Cancel the attempt."""
         self._stopping = self._stopping or reason
         self._woken.set()
 
@@ -115,11 +125,14 @@ class ForwardedAttempt:
 
     @property
     def may_run(self) -> bool:
-        """Return whether something of it may run over there."""
+        """Return whether the attempt may still run at the other side."""
         return now() < self._over_by
 
     def run(self) -> Ended:
-        """Follow it to its end. Raises AttemptFailedError where it is not taken, or its end is not seen."""
+        """Follow the attempt to its end.
+
+        Raises AttemptFailedError if the other side refuses it, or if its end cannot be seen.
+        """
         self.task = self._submitted()
         begun, told = now(), False
         while True:
@@ -135,15 +148,16 @@ class ForwardedAttempt:
             self._woken.wait(min(self._pause(), FIRST_LOOK + (now() - begun) / 20))
 
     def _lease(self) -> float:
-        """Seconds until our server gives the job to others, if it hears of us no more."""
+        """Return the seconds until our server gives the job to others if it hears nothing from us."""
         return self._lease_end + self._handover.asked.grace - now()
 
     def _pause(self) -> float:
-        """Seconds between two looks at most: the lease is renewed several times before it is over."""
+        """Return the longest pause in s between two checks, so that the lease is renewed several times
+        before it ends."""
         return max(0.1, min(LONGEST_PAUSE, self._lease() / 6))
 
     def _submitted(self) -> int:
-        """Submit it, as often as it takes until there is an answer."""
+        """Submit the attempt, and repeat until there is an answer."""
         spec, key = self._handover.spec(), self._handover.key
         begun, pause = now(), FIRST_LOOK
         while True:
@@ -152,7 +166,7 @@ class ForwardedAttempt:
                 raise AttemptFailedError(f"our lease was over before {self._peer.url} answered")
             try:
                 task = self._peer.submit(spec, lease, key)
-                # Counted from the answer: over there it was counted from some moment before that.
+                # Counting from the answer is safe: the other side counts from an earlier moment.
                 self._over_by = now() + lease
                 return task
             except Refused as refusal:
@@ -163,12 +177,12 @@ class ForwardedAttempt:
                 if not self.may_run and (self._stopping or now() > begun + UNREACHED):
                     raise AttemptFailedError(self._stopping or str(error)) from error
             self._woken.wait(pause)
-            # Whoever has it stopped is heard: without this, no later wait would wait.
+            # Clear the request to stop, or no later wait would wait.
             self._woken.clear()
             pause = min(self._pause(), 2 * pause)
 
     def _renewed(self, task: int) -> PeerTask | None:
-        """Renew its lease, and see how it is; None where there is no answer."""
+        """Renew the lease and return the task's state; None if there is no answer."""
         lease = self._lease()
         try:
             if lease <= 0 or self._stopping:
@@ -179,7 +193,7 @@ class ForwardedAttempt:
                 self._over_by = max(self._over_by, now() + lease)
                 return None
             except Refused:
-                # It is gone, or the lease that is left is too short to be kept.
+                # The task is gone, or the remaining lease is too short to keep.
                 return self._peer.look(task)
             self._over_by = max(self._over_by, now() + lease)
             return seen
@@ -187,7 +201,7 @@ class ForwardedAttempt:
             return None
 
     def _cancelled(self, task: int) -> Ended:
-        """Cancel it, as often as it takes; what has ended meanwhile has ended."""
+        """Cancel the attempt, and repeat until it works. An attempt that ended meanwhile stays ended."""
         while self.may_run:
             try:
                 return self._ended(self._peer.cancel(task))
@@ -197,10 +211,13 @@ class ForwardedAttempt:
         raise AttemptFailedError(self._stopping)
 
     def _ended(self, seen: PeerTask) -> Ended:
-        """Tell its end as a payload's. What was cancelled may run on until its lease is over."""
+        """Return the attempt's end as a payload's end.
+
+        A cancelled attempt may run on until its lease is over.
+        """
         job: Mapping[str, Any] = seen.job or {}
         self._job = job.get("id", 0)
-        # What ended by itself runs no more; what was cancelled at a pilot may, until that hears of it.
+        # An attempt that ended by itself runs no more. A cancelled one may run until its pilot hears of it.
         if seen.state != "cancelled" or job.get("pilot") is None:
             self._over_by = 0.0
         return Ended(
@@ -222,13 +239,13 @@ class ForwardedAttempt:
         return f"{seen.state} at {self._peer.url}, task {self.task}, {place}: {said}"
 
     def pause(self) -> None:
-        """Wait a little before a call is made again."""
+        """Wait a little before repeating a call."""
         self._woken.wait(1.0)
 
     def bring(self, directory: Path, outputs: bool) -> None:
-        """Bring what it wrote to its streams, and its ``outputs``.
+        """Fetch the attempt's streams, and its ``outputs``.
 
-        Raises OSError, Refused, and AttemptFailedError for an output whose name leads elsewhere.
+        Raises OSError, Refused, and AttemptFailedError for an output whose name leads out of the directory.
         """
         for stream, text in self._peer.streams(self._job).items() if self._job else ():
             (directory / stream).write_text(text)

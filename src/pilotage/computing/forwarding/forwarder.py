@@ -1,4 +1,4 @@
-"""A forwarder: a pilot that hands the job it holds to another Pilotage instead of running it."""
+"""A forwarder: a pilot that hands its job to another Pilotage instead of running it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .peer import Peer, Refused
 log = logging.getLogger(__name__)
 
 BRINGING = 600.0
-"""Seconds in which outputs must be here once the other Pilotage has them."""
+"""Seconds for fetching outputs after the other Pilotage has them."""
 
 
 class ForwardingRunner(JobRunner):
@@ -43,15 +43,18 @@ class ForwardingRunner(JobRunner):
 
     @property
     def may_run(self) -> bool:
-        """Return whether something of ours may run over there."""
+        """Return whether one of our attempts may still run at the other side."""
         return any(attempt.may_run for attempt in self._attempts)
 
     async def _files_of(self, _: Held) -> dict[str, str]:
-        """Fetch nothing: payload files go over there with all that the task asks for."""
+        """Fetch nothing: the task's description carries the payload files to the other side."""
         return {}
 
     async def _run_payload(self, held: Held) -> Ended:
-        """Run an attempt over there. It is over for us only when it surely is: a second one may follow."""
+        """Run an attempt at the other side.
+
+        It ends for us only when it has surely ended, because a second attempt may follow.
+        """
         place, loop = self._place(held), asyncio.get_running_loop()
         handover = await self._handed_over(held)
         running = Report(*held.attempt.pair, "running")
@@ -77,9 +80,9 @@ class ForwardingRunner(JobRunner):
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip()) if ended.error else ended
 
     async def _handed_over(self, held: Held) -> Handover:
-        """Ask for all that the job needs, and lay its inputs where the other Pilotage finds them.
+        """Ask for the task's description, and put its inputs where the other Pilotage finds them.
 
-        Our server has heard by then that the job is here: before, it would give it to others sooner.
+        By then our server has heard that we have the job. Before that it would give the job to others sooner.
         """
         while not (held.heard or held.stopping):
             if now() > self.lease_end(held):
@@ -110,7 +113,7 @@ class ForwardingRunner(JobRunner):
             raise AttemptFailedError(f"inputs cannot be handed over: {error}") from error
 
     def _bring(self, held: Held, forwarded: ForwardedAttempt, outputs: bool) -> None:
-        """Bring what it wrote, and its ``outputs`` where it ended well."""
+        """Fetch the attempt's streams, and its ``outputs`` after success."""
         wanted = outputs and bool(held.attempt.work.outputs)
         until = now() + (BRINGING if wanted else 0)
         while True:
@@ -126,7 +129,8 @@ class ForwardingRunner(JobRunner):
                 forwarded.pause()
 
     def _clear(self, held: Held, handover: Handover, forwarded: ForwardedAttempt) -> None:
-        """Remove the inputs of this attempt, unless they may be read, and of earlier ones."""
+        """Remove the inputs of this attempt and of earlier ones, unless the other side may still read
+        them."""
         work, order = held.attempt.work, held.attempt.order
         last = order.attempt - 1 if forwarded.may_run else order.attempt
         for number in range(1, last + 1) if order.inputs else ():
@@ -152,11 +156,11 @@ class Forwarder(PilotAgent):
         super().__init__(resources, client, own_log, runner)
 
     async def _prove(self) -> Containment:
-        """Tell of no containment: nothing runs here, and what holds over there is not ours to promise."""
+        """Return no containment: nothing runs here, and we cannot promise anything for the other side."""
         return Containment()
 
     async def _try_containers(self) -> None:
-        """Try none: the other Pilotage chooses a place that has them."""
+        """Do nothing: the other Pilotage chooses a place that has containers."""
         self._ask.succeeded()
         self.wake()
 
@@ -164,7 +168,7 @@ class Forwarder(PilotAgent):
         return replace(super()._offer(), containers=True)
 
     async def _say_goodbye(self) -> None:
-        """Take no leave while something of ours may run: its jobs are then given away once that is over."""
+        """Stay silent while one of our attempts may run. The server gives its jobs to others after that."""
         if self._forwarding.may_run:
             log.warning("ends without a word: what it forwarded may run on until its lease is over")
             return
@@ -182,14 +186,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Run one forwarder; exit status 0 when it ended in good order, else 1."""
+    """Run one forwarder. Exit with 0 after a regular end, else with 1."""
     options = _parser().parse_args()
     peer = Peer(options.peer, Credentials(token_file=options.peer_token_file, ca_path=options.peer_ca))
 
     def forwarder(resources: Resources, client: PilotClient, own_log: OwnLog) -> Forwarder:
         return Forwarder(resources, client, own_log, peer, options.peer_storage)
 
-    # Nothing runs on this node: what it has is not looked for.
+    # Nothing runs on this node, so do not inspect it.
     command.run(options, lambda _: Node(), forwarder)
 
 

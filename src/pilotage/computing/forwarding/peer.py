@@ -1,4 +1,4 @@
-"""The calls of another Pilotage, with a token of its own: submit, renew, look, fetch, cancel, explain."""
+"""The calls to another Pilotage, with its token: submit, renew, look, fetch, cancel, explain."""
 
 import json
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from pilotage.computing.web_service import Credentials, WebAnswer, WebService
 
 
 class Refused(Exception):
-    """The other Pilotage refuses what it was asked for; the message says why, in its own words."""
+    """The other Pilotage refuses a request. The message holds its own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerTask:
-    """A task at the other Pilotage: its state, its error, and its one job, once that is made."""
+    """A task at the other Pilotage: its state, its error, and its one job, once that exists."""
 
     state: str
     error: str
@@ -23,18 +23,21 @@ class PeerTask:
 
 
 class Peer:
-    """Another Pilotage. Calls raise Refused, AnswerLost where nobody knows what was done, or OSError."""
+    """Another Pilotage.
+
+    Calls raise Refused, OSError, or AnswerLost if nobody knows whether the call took effect.
+    """
 
     def __init__(self, url: str, credentials: Credentials) -> None:
         self.url = url.rstrip("/")
         self._service = WebService(f"{self.url}/api/v1", credentials)
 
     def check(self) -> None:
-        """Find out whether it answers and knows us."""
+        """Check whether it answers and accepts our token."""
         self._document("GET", "tasks", query={"limit": "1"})
 
     def submit(self, spec: Mapping[str, Any], lease: float, key: str) -> int:
-        """Submit a task, once for each key; return its number."""
+        """Submit a task, only once for each key. Return its number."""
         body = {"tasks": [spec], "whole": True, "lease": lease}
         document = self._document("POST", "tasks", body, key=key)
         if document["refused"]:
@@ -42,29 +45,29 @@ class Peer:
         return int(document["tasks"][0]["id"])
 
     def named(self, key: str) -> int | None:
-        """The number of the task that was submitted with a key; None where there is none."""
+        """Return the number of the task submitted with this key; None if there is none."""
         found = self._document("GET", "tasks", query={"key": key, "limit": "1"})["tasks"]
         return int(found[0]["id"]) if found else None
 
     def renew(self, task: int, lease: float) -> PeerTask:
-        """Let a task run on, and see how it is."""
+        """Extend a task's lease. Return its state."""
         return self._seen(task, self._document("POST", f"tasks/{task}/renew", {"lease": lease}))
 
     def look(self, task: int) -> PeerTask:
-        """See how a task is."""
+        """Return a task's state."""
         return self._seen(task, self._document("GET", f"tasks/{task}"))
 
     def cancel(self, task: int) -> PeerTask:
-        """Cancel a task; one that has ended stays as it is."""
+        """Cancel a task. A task that has ended stays as it is."""
         return self._seen(task, self._document("POST", f"tasks/{task}/cancel"))
 
     def outputs(self, task: int) -> list[Mapping[str, Any]]:
-        """The files that a task made: ``file``, ``name``, ``size`` and ``checksum`` of each."""
+        """Return the files that a task made: ``file``, ``name``, ``size`` and ``checksum`` of each."""
         found: list[Mapping[str, Any]] = self._document("GET", f"tasks/{task}/outputs")["files"]
         return found
 
     def fetch(self, file: str, size: int, target: Path) -> None:
-        """Bring a file here, or what is not here of it yet."""
+        """Fetch a file, or the part of it that is still missing here."""
         with target.open("ab") as opened:
             if opened.tell() < size and (
                 refusal := self._service.save("files/content", {"file": file}, opened)
@@ -74,12 +77,12 @@ class Peer:
                 raise OSError(f"{self.url}: {file} came with {opened.tell()} bytes, should have {size}")
 
     def streams(self, job: int) -> Mapping[str, str]:
-        """The streams of a job's last attempt, as far as they are kept."""
+        """Return the kept streams of a job's last attempt."""
         logs = self._document("GET", f"jobs/{job}/logs")["logs"]
         return {log["stream"]: "\n[...]\n".join(part["text"] for part in log["parts"]) for log in logs}
 
     def explained(self, job: int) -> list[str]:
-        """Ask the other Pilotage for its decisions about a job, in lines."""
+        """Return the other Pilotage's decisions about a job, in lines."""
         lines: list[str] = self._document("GET", f"jobs/{job}/explain", query={"limit": "3"})["lines"]
         return lines
 
@@ -107,10 +110,10 @@ class Peer:
         return answer.json()
 
     def _checked(self, answer: WebAnswer) -> None:
-        """Raise where it is no answer to what was asked: Refused for good, OSError for now."""
+        """Raise unless the request succeeded: Refused for good, OSError for now."""
         if answer.status < 400:
             return
-        # Too late or too much for now: the same may be taken when it is asked again.
+        # Too late or too much for now: a later request may succeed.
         if answer.status >= 500 or answer.status in (408, 429):
             raise OSError(f"{self.url}: {answer.status} {answer.reason} {_detail(answer)}")
         if answer.status == 422 and (document := answer.json()) and document.get("refused"):

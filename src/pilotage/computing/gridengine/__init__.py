@@ -1,4 +1,4 @@
-"""Grid Engine: ``qsub -terse`` with arrays, one ``qstat -xml`` for all, ``qacct`` for the past."""
+"""Grid Engine: ``qsub -terse`` with arrays, one ``qstat -xml`` for all jobs, ``qacct`` for ended ones."""
 
 import html
 import math
@@ -16,16 +16,19 @@ from pilotage.ports.computing import ElementState
 
 _RESERVED = "-N -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
 RESERVED = tuple(_RESERVED.split())
-"""Options of qsub that the adapter says itself, or that would change what it answers."""
+"""Options of qsub that the adapter sets itself, or that would change its output."""
 
 RAN = ("0", "12", "13", "14", "15", "16", "17", "24", "25", "30", "37", "100")
-"""Values of ``failed`` of jobs that ran: of others the exit status means nothing, as they never started."""
+"""Values of ``failed`` for jobs that ran.
+
+With other values the job never started, and its exit status means nothing.
+"""
 
 _TROUBLE = {
     "E": "in error: Grid Engine could not start it, and does not try again (`qmod -cj` once that is mended)",
     "h": "held: it starts when its holder releases it (`qrls`)",
 }
-"""What a letter of a job's state says of one that does not start by itself."""
+"""The meaning of a letter in the state of a job that does not start by itself."""
 
 REMEDIES = (
     ("unknown queue", "correct option queue: `qconf -sql` lists those there are"),
@@ -48,17 +51,17 @@ class GridEngineOptions(SubmitOptions):
     queue: Word | Literal[""] = ""
     """The queue, or several with commas; empty: any."""
     project: Word | Literal[""] = ""
-    """The project that pays."""
+    """The project to charge."""
     parallel_environment: Word | Literal[""] = ""
-    """The parallel environment of pilots with several cores."""
+    """The parallel environment for pilots with several cores."""
     memory_resource: Word = "h_vmem"
-    """The resource that limits memory, for each core."""
+    """The resource that limits memory per core."""
     resources: tuple[Word, ...] = ()
-    """More resources, each ``name=value``."""
+    """More resources, each as ``name=value``."""
 
 
 class GridEngineProfile(Profile):
-    """Grid Engine's commands and their answers."""
+    """Grid Engine's commands and answers."""
 
     kind = "gridengine"
     index = "SGE_TASK_ID"
@@ -66,12 +69,12 @@ class GridEngineProfile(Profile):
 
     def __init__(self, options: GridEngineOptions) -> None:
         self._options = options
-        # Who submits held jobs on purpose wants them to wait.
+        # Whoever submits held jobs on purpose wants them to wait.
         self._holds = any(option.startswith(("-hold_jid", "-h")) for option in options.extra)
         self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
-        """Names begin with a letter, and have few others than letters and digits."""
+        """Return a name that begins with a letter and has almost only letters and digits."""
         return plain_name(name)
 
     def log_ending(self, count: int) -> str:
@@ -79,11 +82,11 @@ class GridEngineProfile(Profile):
         return ".log" if count == 1 else ".$TASK_ID.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
-        """The arguments of qsub. A pilot is told half a minute before it is killed."""
+        """Return the arguments of qsub. Grid Engine warns a pilot half a minute before it kills it."""
         options = self._options
         asked = [f"h_rt={math.ceil(request.walltime)}", *options.resources]
         if request.memory:
-            # h_vmem is for each slot: the job's memory is shared out over its cores.
+            # h_vmem is per slot, so divide the job's memory by its cores.
             asked.append(f"{options.memory_resource}={math.ceil(request.memory / request.cores)}M")
         command = [
             "qsub",
@@ -113,27 +116,28 @@ class GridEngineProfile(Profile):
         return (*command, *options.extra)
 
     def submitted(self, stdout: str) -> str:
-        """``12``, or ``12.1-3:1`` for an array; ``Your job 12 ("name") has been submitted`` of a wrapper."""
+        """Parse ``12``, ``12.1-3:1`` for an array, or a wrapper's ``Your job 12 ("name") has been
+        submitted``."""
         number = only_number(stdout, r"(\d+)(?:\.\d+-\d+:\d+)?", r"Your job(?:-array)? (\d+)[ .].* submitted")
         if not number:
             raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
         return number
 
     def number(self, job: str) -> str:
-        """An array's number stands before the index."""
+        """Return the part before the index."""
         return job.partition(".")[0]
 
     def elements(self, number: str, count: int) -> list[str]:
-        """``12.1``, ``12.2`` and so on."""
+        """Return ``12.1``, ``12.2`` and so on."""
         return [number] if count == 1 else [f"{number}.{at}" for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """All of this user that wait or run, each job of an array by itself."""
-        # Files of settings may have qstat list everybody's.
+        """List this user's waiting and running jobs, each job of an array by itself."""
+        # Settings files may make qstat list everybody's jobs.
         return own("qstat", "-xml", "-g", "d", "-u")
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Records of a document, each read by itself: one that is no XML hides no other."""
+        """Parse each record of a document by itself, so that a malformed one does not hide the others."""
         if not re.search(r"<job_info\b", stdout):
             raise CommandFault(f"qstat answered {stdout[:200]!r}, which is no XML of jobs")
         found = {}
@@ -153,11 +157,14 @@ class GridEngineProfile(Profile):
         return found
 
     def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """All that is known of these jobs."""
+        """Print everything that is known about these jobs."""
         return ("qstat", "-j", ",".join(jobs))
 
     def explained(self, stdout: str) -> Mapping[str, str]:
-        """The errors of each job, else what its scheduling says; lines go on where they begin with blanks."""
+        """Return each job's errors, else its scheduling messages.
+
+        Lines that begin with blanks continue the previous one.
+        """
         found = {}
         for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
             number = re.search(r"^job_number: +(\d+)", block, re.MULTILINE)
@@ -169,12 +176,12 @@ class GridEngineProfile(Profile):
         return found
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """The accounting, of each number in turn; it is silent about those it does not know."""
+        """Query the accounting for each number in turn. It prints nothing about unknown jobs."""
         numbers = sorted({self.number(job) for job in jobs})
         return (("sh", "-c", 'for job; do qacct -j "$job" 2>/dev/null; done; true', "qacct", *numbers),)
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Blocks of a name and a value a line."""
+        """Parse blocks with a name and a value per line."""
         found = {}
         for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
             words = dict(re.findall(r"^(\w+) +(.*?) *$", block, flags=re.MULTILINE))
@@ -194,15 +201,15 @@ class GridEngineProfile(Profile):
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Jobs of arrays are named with their index."""
+        """Name jobs of arrays with their index."""
         return ("qdel", *jobs)
 
     def capacity(self) -> tuple[str, ...]:
-        """Slots of the cluster's queues."""
+        """Print the slots of the cluster's queues."""
         return ("qstat", "-g", "c", *(("-q", self._options.queue) if self._options.queue else ()))
 
     def slots(self, stdout: str) -> int | None:
-        """The column TOTAL, less slots that are out of order."""
+        """Return the column TOTAL minus the slots that are out of order."""
         total = None
         # The first two lines are a header and a ruler.
         for line in stdout.splitlines()[2:]:
@@ -213,7 +220,7 @@ class GridEngineProfile(Profile):
 
 
 class GridEngine(BatchElement):
-    """The computing element kind ``gridengine``; its options are those of :class:`GridEngineOptions`."""
+    """The computing element kind ``gridengine``. Its options are those of :class:`GridEngineOptions`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("gridengine", GridEngineOptions, options)
@@ -221,7 +228,7 @@ class GridEngine(BatchElement):
 
 
 def _words(record: str) -> dict[str, str]:
-    """The values of a record by their tags, whatever characters stand in them."""
+    """Return the values of a record by their tags, whatever characters they contain."""
     return {
         tag: html.unescape(value).strip()
         for tag, value in re.findall(r"<(\w+)[^>]*>([^<]*?)</\1>", record, re.DOTALL)
@@ -233,7 +240,7 @@ def _letters(state: str) -> str:
 
 
 def _state(letters: str, holds: bool) -> ElementState:
-    """One held or in error is stuck; a running one may be suspended, or on its way out; all others wait."""
+    """Held or in error is stuck. A running job may be suspended or about to end. All others wait."""
     if _letters(letters) == "E" or (_letters(letters) == "h" and not holds):
         return "stuck"
     if "r" in letters or "t" in letters or letters.strip("d") in ("s", "S", "T"):
@@ -242,7 +249,7 @@ def _state(letters: str, holds: bool) -> ElementState:
 
 
 def _exit_code(text: str) -> int | None:
-    """Above 128 is a signal, whose name may stand behind it."""
+    """Above 128 is a signal, whose name may follow."""
     number = text.partition(" ")[0]
     if not number.isdecimal():
         return None

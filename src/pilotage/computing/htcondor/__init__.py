@@ -1,4 +1,4 @@
-"""Pilots in a queue of HTCondor, of a pool or of an HTCondor-CE: the computing element kind ``htcondor``."""
+"""Pilots in a queue of an HTCondor pool or an HTCondor-CE: the computing element kind ``htcondor``."""
 
 from .element import HTCondor
 

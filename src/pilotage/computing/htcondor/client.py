@@ -1,4 +1,4 @@
-"""HTCondor's client as the adapter uses it: one process for each call, bounded in time and answer."""
+"""HTCondor's client for the adapter: one process per call, with limits for time and answer."""
 
 import json
 import os
@@ -11,23 +11,26 @@ from typing import Any, Protocol
 from pilotage.computing.batch.profile import DOUBTFUL
 
 LONGEST_CALL = 120.0
-"""Seconds."""
+"""Time limit of a call in s."""
 
 LARGEST_ANSWER = 32 << 20
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "CONDOR_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 class CondorClient(Protocol):
-    """The connection that requests of :mod:`.client_calls` take."""
+    """The connection that sends requests of :mod:`.client_calls`."""
 
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises OSError where there is none; ``reached`` of it says whether it was asked."""
+        """Return the answer to a request.
+
+        Raises OSError if there is none. Its ``reached`` says whether the schedd got the request.
+        """
 
 
 class NotAnswered(OSError):
-    """A call without an answer; ``reached`` where a schedd may have done what was asked.
+    """A call without an answer. ``reached`` is true if a schedd may have acted on it.
 
-    ``in_doubt`` where it may do so yet, or nobody can tell.
+    ``in_doubt`` is true if it may still do so, or if nobody can tell.
     """
 
     def __init__(self, text: str, *, reached: bool, in_doubt: bool = False) -> None:
@@ -36,7 +39,7 @@ class NotAnswered(OSError):
 
 
 class ProcessClient:
-    """Calls in processes whose environment has the credentials of one computing element."""
+    """Makes calls in processes whose environment holds the credentials of one computing element."""
 
     def __init__(self, config_file: str, token_file: str, ca_path: str) -> None:
         self._config_file, self._token_file, self._ca_path = config_file, token_file, ca_path
@@ -77,7 +80,7 @@ class ProcessClient:
         if self._config_file:
             made["CONDOR_CONFIG"] = self._config_file
         elif "CONDOR_CONFIG" not in made and not Path("/etc/condor/condor_config").exists():
-            # Means no file, but the variables of the environment alone.
+            # ONLY_ENV: read no file, only environment variables.
             made["CONDOR_CONFIG"] = "ONLY_ENV"
         if self._token_file:
             made["_CONDOR_SCITOKENS_FILE"] = made["BEARER_TOKEN_FILE"] = self._token_file

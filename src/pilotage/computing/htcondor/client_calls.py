@@ -1,7 +1,8 @@
-"""The calls of HTCondor's client; run as a module, this makes one and ends.
+"""The calls of HTCondor's client. Run as a module, this makes one call and ends.
 
-The client holds the interpreter while it waits for a daemon, and has one set of credentials for a process: so
-the server makes no call in its own. A request is JSON on standard input, its answer JSON on standard output.
+The client blocks the interpreter while it waits for a daemon, and has one set of credentials per process. So
+the server makes no call in its own process. The request is JSON on standard input, the answer JSON on
+standard output.
 """
 
 import json
@@ -14,21 +15,21 @@ Arguments = Mapping[str, Any]
 
 
 def submit(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
-    """Submit a job for each of ``items``, all in one cluster; send their files along if that is asked."""
+    """Submit a job for each of ``items``, all in one cluster. Send their files too if the request says so."""
     description = htcondor2.Submit(dict(asked["description"]))
     made = schedd.submit(description, spool=asked["spool"], itemdata=iter(asked["items"]))
     if asked["spool"]:
         try:
             schedd.spool(made)
         except Exception:
-            # Jobs without their files would be held for ever.
+            # Jobs without their files would stay held for ever.
             schedd.act(htcondor2.JobAction.Remove, str(made.cluster()), "its files could not be sent")
             raise
     return {"cluster": made.cluster(), "first": made.first_proc()}
 
 
 def query(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
-    """Tell the attributes of ``projection`` of all jobs that ``constraint`` holds for."""
+    """Return the attributes of ``projection`` for all jobs that match ``constraint``."""
     options = htcondor2.QueryOpt.IncludeClusterAd if asked["clusters"] else htcondor2.QueryOpt.Default
     ads = schedd.query(asked["constraint"], list(asked["projection"]), opts=options)
     plain = (str, int, float, bool)
@@ -40,7 +41,7 @@ def query(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
 
 
 def slots(htcondor2: Any, _: Any, asked: Arguments) -> dict[str, Any]:
-    """Tell the size of each slot of the pool; those that were cut out of a larger one are in that one."""
+    """Return the size of each slot of the pool. A slot cut out of a larger one counts as part of that."""
     collector = htcondor2.Collector(asked["collector"] or None)
     names = ["TotalSlotCpus", "TotalSlotMemory"]
     ads = collector.query(htcondor2.AdType.Startd, 'SlotType =!= "Dynamic"', names)
@@ -48,7 +49,7 @@ def slots(htcondor2: Any, _: Any, asked: Arguments) -> dict[str, Any]:
 
 
 def remove(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
-    """Remove all jobs that ``constraint`` holds for."""
+    """Remove all jobs that match ``constraint``."""
     schedd.act(htcondor2.JobAction.Remove, asked["constraint"], "cancelled by Pilotage")
     return {}
 
@@ -62,7 +63,7 @@ CALLS: Mapping[str, Callable[[Any, Any, Arguments], dict[str, Any]]] = {
 
 
 def answer(htcondor2: Any, asked: Arguments) -> dict[str, Any]:
-    """Do what is asked at the schedd that is named; ``reached`` says whether there was one."""
+    """Send a request to the named schedd. ``reached`` says whether the schedd was found."""
     reached = False
     try:
         location = None

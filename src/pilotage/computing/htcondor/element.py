@@ -1,4 +1,4 @@
-"""Pilots in HTCondor's queue: clusters of them in one transaction, seen in one query by their names."""
+"""Pilots in HTCondor's queue. One transaction submits clusters, one query by name shows them."""
 
 import threading
 from collections import defaultdict
@@ -36,7 +36,7 @@ STATES: Mapping[int, ElementState] = {
 """HTCondor's JobStatus: idle, running, removed, completed, held, transferring output, suspended."""
 
 HELD, SPOOLING = 5, 16
-"""The status of a held job, and the reason code of one whose files are being sent, or never were."""
+"""The status of a held job, and the reason code of a job whose files are still coming, or never came."""
 
 PROJECTION = (
     *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode"),
@@ -48,7 +48,7 @@ MOST_REMOVED = 100_000
 class HTCondor:
     """The computing element kind ``htcondor``. Its options are those of :class:`HTCondorOptions`.
 
-    A reference is ``CLUSTER.PROC#NAME``, of the pilot's name. ``client`` is where calls go.
+    A reference is ``CLUSTER.PROC#NAME``, with the pilot's name. ``client`` makes the calls.
     """
 
     def __init__(self, options: Mapping[str, Any], client: CondorClient | None = None) -> None:
@@ -60,7 +60,7 @@ class HTCondor:
         self._removed: dict[str, None] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Submit what is not in the queue yet, in one cluster for all orders alike."""
+        """Submit the pilots that are not in the queue yet. Similar orders form one cluster."""
         if not orders:
             return []
         answers = {
@@ -80,7 +80,7 @@ class HTCondor:
         return [answers[order.name] for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell states by one query, and a second one where jobs are materialised late."""
+        """Return states from one query, or two if the schedd materialises jobs late."""
         names = {name for reference in references if (name := _name(reference))}
         ads = {_reference(ad): ad for ad in self._query(names)} if names else {}
         missing = names - {str(ad[NAME]) for ad in ads.values()}
@@ -99,16 +99,16 @@ class HTCondor:
         }
 
     def cancel(self, references: Collection[str]) -> None:
-        """Remove the jobs; one that is not materialised yet starts later, finds its token void, and ends."""
+        """Remove the jobs. A job that is materialised later finds its token void, and ends."""
         jobs = {reference: name for reference in references if (name := _name(reference))}
         if not jobs:
             return
         parts = []
         for reference, name in jobs.items():
             cluster, _, proc = reference.partition("#")[0].partition(".")
-            # With the name: a schedd that was set up anew gives the same numbers to others' jobs.
+            # Match the name too: a reinstalled schedd gives the same numbers to other people's jobs.
             parts.append(f"(ClusterId == {cluster} && ProcId == {proc} && {NAME} == {quoted(name)})")
-        # Only what was there is noted as removed: anything else is unknown and stays so.
+        # Record only jobs that were in the queue as removed. Others stay unknown.
         seen = {_reference(ad) for ad in self._query(set(jobs.values()))}
         self._call("remove", constraint=" || ".join(parts))
         with self._lock:
@@ -117,15 +117,15 @@ class HTCondor:
                 del self._removed[next(iter(self._removed))]
 
     def capacity(self) -> Capacity:
-        """Count the pilots that run and wait in this queue; it does not say how many more it takes."""
+        """Return the pilots that run and wait in this queue. It does not say how many more it accepts."""
         ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
         states = [_status(ad).state for ad in ads["ads"]]
         return Capacity(running=states.count("running"), waiting=states.count("waiting"))
 
     def resources(self, size: PilotSize) -> int | None:
-        """Count such pilots that the slots of the pool would run at once (P8).
+        """Return how many such pilots the pool's slots would run at once (P8).
 
-        None where its collector knows no slots: that of an HTCondor-CE has none, wherever jobs go from there.
+        Return None if the collector knows no slots. An HTCondor-CE's never does, wherever it sends its jobs.
         """
         told = [
             (cores, memory)
@@ -162,7 +162,10 @@ class HTCondor:
         return {name: Submitted(reference=f"{cluster}.{first + at}#{name}") for at, name in enumerate(names)}
 
     def _there(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
-        """References by name of what is in the queue already; what waits for its files in vain is removed."""
+        """Return references by name of pilots already in the queue.
+
+        Remove jobs that wait for their files in vain.
+        """
         names = {order.name for order in orders}
         if not names:
             return {}
@@ -179,7 +182,7 @@ class HTCondor:
         return found
 
     def _query(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """The jobs of these names, without attributes that a job of ours would have otherwise."""
+        """Return the jobs of these names. Skip ads that lack an attribute every job of ours has."""
         listed = ", ".join(quoted(name) for name in sorted(names))
         constraint = f"member({NAME}, {{{listed}}})"
         ads = self._call("query", constraint=constraint, projection=PROJECTION, clusters=False)["ads"]
@@ -192,7 +195,7 @@ class HTCondor:
         ]
 
     def _unmade(self, names: Collection[str]) -> dict[str, str]:
-        """References by name of jobs that the schedd has still to make, from the clusters' own ads."""
+        """Return references by name of jobs that the schedd has yet to make, from the clusters' own ads."""
         projection = ("ClusterId", NAMES, "JobMaterializeNextProcId")
         ads = self._call("query", constraint=f"{NAMES} =!= undefined", projection=projection, clusters=True)
         found = {}
@@ -210,7 +213,7 @@ class HTCondor:
 
 
 def _name(reference: str) -> str:
-    """The pilot's name in a reference of ours, empty where it is none."""
+    """Return the pilot's name in a reference; empty if the reference is not ours."""
     job, _, name = reference.partition("#")
     cluster, _, proc = job.partition(".")
     good = all(part.isdecimal() and part.isascii() and len(part) < 10 for part in (cluster, proc))
@@ -232,7 +235,7 @@ def _status(ad: Mapping[str, Any]) -> PilotStatus:
             exit_code=code if isinstance(code, int) else None,
         )
     if state == "stuck":
-        # A job is held while its files come.
+        # HTCondor holds a job while its files arrive.
         waits = ad.get("HoldReasonCode") == SPOOLING
         return PilotStatus(
             state="waiting" if waits else "stuck", reason=f"held: {_line(ad.get('HoldReason'))}"

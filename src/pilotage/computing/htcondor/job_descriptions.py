@@ -1,4 +1,4 @@
-"""Descriptions of pilots' jobs for HTCondor, and the files that go along."""
+"""Job descriptions of pilots for HTCondor, and the files that go with them."""
 
 import hashlib
 import math
@@ -19,17 +19,17 @@ from pilotage.computing.options import LocalPath, OneLine, Word
 from pilotage.ports.computing import PilotOrder
 
 NAME, NAMES = "PilotagePilot", "PilotagePilots"
-"""Attributes with a pilot's name, and, of a cluster that is materialised late, with all of them."""
+"""Attributes with a pilot's name, and with all names of a cluster that is materialised late."""
 
 TOKEN, LOG = "token", "agent.log"
 KEPT = 6 * 3600
-"""Seconds that an ended job stays in the queue, so that its end is seen."""
+"""Seconds that an ended job stays in the queue, so that we see its end."""
 
 GRACE = 60
-"""Seconds beyond its walltime after which a pilot is removed."""
+"""Seconds after its walltime at which a pilot is removed."""
 
 OLDEST_FILES = 8 * 86_400
-"""Seconds after which a pilot's files on this machine are forgotten: it is over by then."""
+"""Seconds after which a pilot's local files are deleted: the pilot has ended by then."""
 
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,200}")
 
@@ -48,27 +48,30 @@ RESERVED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTCondorOptions:
-    """Options of an HTCondor queue: its place, who submits, and the needs of pilots there."""
+    """Options of an HTCondor queue: its address, the credentials, and what pilots need there."""
 
     schedd: OneLine = ""
-    """The schedd's name; empty: the one of this machine, or of the collector's machine."""
+    """The schedd's name; empty: the schedd of this machine, or of the collector's machine."""
     collector: OneLine = ""
-    """The pool's collector, ``host:port``: 9618, and 9619 of an HTCondor-CE; empty: as configured here."""
+    """The pool's collector as ``host:port``: 9618, or 9619 for an HTCondor-CE; empty: as configured here."""
     config_file: LocalPath = ""
     """HTCondor's configuration for this element; empty: this machine's, if it has one."""
     token_file: LocalPath = ""
-    """A SciToken or WLCG token, with which alone the element then calls."""
+    """A SciToken or WLCG token. If given, the element uses no other credentials."""
     ca_path: LocalPath = ""
-    """Authorities that are trusted: a file or a folder."""
+    """Trusted authorities: a file or a folder."""
     submit: Mapping[str, str | int | float] = field(default_factory=dict)
     """More submit commands, such as ``accounting_group``, ``requirements`` or ``+queue``."""
     directory: LocalPath = ""
-    """Where pilots' files are until they are sent; empty: ``~/.local/state/pilotage/htcondor``."""
+    """The directory for pilots' files until they are sent; empty: ``~/.local/state/pilotage/htcondor``."""
     max_idle: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Jobs of one submission that wait in the queue at once: the schedd makes the others when these start, by
-    late materialisation. Only where the schedd reads this machine's files, without ``collector``."""
+    """Most waiting jobs of one submission at a time.
+
+    The schedd makes the others as these start (late materialisation). This works only if the schedd reads
+    this machine's files, without ``collector``.
+    """
     python: Word = "python3"
-    """The Python, 3.9 or newer, of worker nodes."""
+    """The Python of worker nodes, 3.9 or newer."""
 
     def __post_init__(self) -> None:
         for name, value in self.submit.items():
@@ -83,7 +86,7 @@ class HTCondorOptions:
 
 
 def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: list[str]) -> dict[str, str]:
-    """The description of a cluster of pilots that are ordered alike; each has a folder of its own."""
+    """Return the description of a cluster of similar pilots. Each has a folder of its own."""
     program = _program(pilot_file(order, options.python, TOKEN), place / "programs")
     walltime = math.ceil(order.walltime)
     described = {
@@ -93,16 +96,16 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
         "transfer_input_files": TOKEN,
         "should_transfer_files": "YES",
         "when_to_transfer_output": "ON_EXIT",
-        # Empty, or all that a pilot leaves in its directory would be sent back.
+        # If this were unset, HTCondor would send back everything in the pilot's directory.
         "transfer_output_files": '""',
         "output": LOG,
         "error": LOG,
         "request_cpus": str(order.cores),
-        # Else an ended job is gone at once, and with it its exit code.
+        # Otherwise an ended job disappears at once, with its exit code.
         "leave_in_queue": f"JobStatus == 4 && time() - CompletionDate < {KEPT}",
         "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + GRACE}",
         f"My.{NAME}": '"$(pilot)"',
-        # What an HTCondor-CE passes on to the batch system behind it; minutes, and MB.
+        # An HTCondor-CE passes these on to the batch system behind it, in minutes and MB.
         "My.maxWallTime": str(math.ceil(walltime / 60)),
         "My.xcount": str(order.cores),
         **{name: str(value) for name, value in options.submit.items()},
@@ -116,11 +119,14 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
 
 
 def _program(content: bytes, folder: Path) -> Path:
-    """Keep a pilot's program in a folder, under a name made of its content; those alike share one file."""
+    """Store a pilot's program in a folder, under a name made from its content.
+
+    Equal programs share one file.
+    """
     program = folder / hashlib.sha256(content).hexdigest()[:16]
     if not program.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Renamed when whole: one that a full disk cut would be every later pilot's program.
+        # Rename the complete file: a copy cut by a full disk would become the program of every later pilot.
         draft = program.with_name(f"{program.name}.{secrets.token_hex(4)}")
         draft.write_bytes(content)
         draft.chmod(0o755)
@@ -129,19 +135,19 @@ def _program(content: bytes, folder: Path) -> Path:
 
 
 def provide(order: PilotOrder, place: Path) -> dict[str, str]:
-    """Write a pilot's token where the schedd takes it from; the item of its job."""
+    """Write a pilot's token where the schedd reads it. Return the job's item."""
     folder = place / "pilots" / order.name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     token = folder / TOKEN
     token.unlink(missing_ok=True)
-    # Made with these rights before anything is in it.
+    # Set the permissions before writing anything.
     token.touch(0o600)
     token.write_text(order.token)
     return {"pilot": order.name, "folder": str(folder)}
 
 
 def forget_old_files(place: Path) -> None:
-    """Delete the files of pilots that are long over."""
+    """Delete the files of pilots that ended long ago."""
     for folder in (place / "pilots").glob("*"):
         with suppress(OSError):
             if folder.stat().st_mtime < time.time() - OLDEST_FILES:
@@ -149,10 +155,10 @@ def forget_old_files(place: Path) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of a ClassAd expression."""
+    """Return a text as a literal of a ClassAd expression."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def alike(order: PilotOrder) -> tuple[Any, ...]:
-    """The values that orders of one cluster have in common."""
+    """Return the values that all orders of one cluster share."""
     return (order.server_url, order.cores, order.memory, order.walltime, order.slots)

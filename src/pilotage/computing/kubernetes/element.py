@@ -1,4 +1,4 @@
-"""Pilots as Kubernetes Jobs: created each under its own name, seen in two lists, and deleted."""
+"""Pilots as Kubernetes Jobs: each is created under its own name, found in two lists, and deleted."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ except ImportError as error:
     raise AdapterError("kind kubernetes needs its client: pip install pilotage[kubernetes]") from error
 
 TIMEOUTS = (10, 60)
-"""Seconds to connect, and without a byte."""
+"""Time limits in s for connecting, and without a byte."""
 
 PAGE = 500
-"""Objects in one answer."""
+"""Most objects in one answer."""
 
 MOST_PAGES = 200
 MOST_DELETED = 100_000
@@ -44,10 +44,10 @@ class Kubernetes:
         self._deleted: dict[str, None] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Create a Job for each order, then the Secret that its pod waits for.
+        """Create a Job for each order, and then the Secret that its pod waits for.
 
-        Raises TimeoutError where nobody knows whether a Job was made: it is found by its name when the orders
-        come again.
+        Raises TimeoutError if nobody knows whether a Job was made. Its name finds it when the orders come
+        again.
         """
         if not orders:
             return []
@@ -56,7 +56,7 @@ class Kubernetes:
         return [self._submitted(order, agent["metadata"]["name"]) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell states by one list of Jobs and one of their pods, which know why."""
+        """Return states from one list of Jobs and one of their pods, which know the reasons."""
         jobs = {self._reference(found): found for found in self._jobs()} if references else {}
         pods = {self._owner(pod): pod for pod in self._pods()} if jobs else {}
         with self._lock:
@@ -69,17 +69,17 @@ class Kubernetes:
         }
 
     def cancel(self, references: Collection[str]) -> None:
-        """Delete the Jobs, and with them their pods and Secrets; raises the first refusal at the end."""
+        """Delete the Jobs with their pods and Secrets. Raise the first refusal at the end."""
         faults = [fault for reference in references if (fault := self._delete(reference))]
         if faults:
             raise faults[0]
 
     def _delete(self, reference: str) -> OSError | None:
-        """Delete a Job, if it is the one that is meant; what the API refuses."""
+        """Delete a Job if its uid matches. Return the API's refusal, if any."""
         namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
         if namespace != self._options.namespace or not name or not uid:
             return None
-        # By uid: another Job may have been made under the same name since.
+        # Match the uid: somebody may have made another Job under the same name since.
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._call(self._batch().delete_namespaced_job, name, namespace, body=body)
@@ -94,7 +94,7 @@ class Kubernetes:
         return None
 
     def capacity(self) -> Capacity:
-        """Count the pilots of this namespace that run and wait; a cluster tells no more."""
+        """Return the pilots of this namespace that run and wait. A cluster says no more."""
         states = [
             status.state for status in self.poll([self._reference(one) for one in self._jobs()]).values()
         ]
@@ -114,7 +114,7 @@ class Kubernetes:
         return Submitted(reference=self._reference(made))
 
     def _made(self, order: PilotOrder, agent: str) -> Any:
-        """The Job of an order, which may be there already. Raises TimeoutError where nobody knows."""
+        """Return the Job of an order, which may exist already. Raises TimeoutError if nobody knows."""
         namespace, name = self._options.namespace, object_name(order.name)
         create, read = self._batch().create_namespaced_job, self._batch().read_namespaced_job
         try:
@@ -127,7 +127,10 @@ class Kubernetes:
             raise lost from None
 
     def _provide(self, order: PilotOrder, uid: str) -> None:
-        """Create the token's Secret, or give the one that is there this token; else delete the Job."""
+        """Create the token's Secret, or put this token into an existing one.
+
+        If that fails, delete the Job.
+        """
         namespace, body = self._options.namespace, secret(order, uid)
         try:
             if self._call(self._core().create_namespaced_secret, namespace, body, taken=True) is None:
@@ -145,7 +148,7 @@ class Kubernetes:
         return self._listed(self._core().list_namespaced_pod)
 
     def _listed(self, call: Callable[..., Any]) -> Iterator[Any]:
-        """All objects that Pilotage made, page by page."""
+        """Yield all objects that Pilotage made, page by page."""
         following = ""
         for _ in range(MOST_PAGES):
             page = self._call(
@@ -161,7 +164,7 @@ class Kubernetes:
         return f"{self._options.namespace}/{found.metadata.name}/{found.metadata.uid}"
 
     def _owner(self, pod: Any) -> str:
-        """The uid of the Job that a pod belongs to."""
+        """Return the uid of the Job that owns a pod."""
         return next((one.uid for one in pod.metadata.owner_references or () if one.kind == "Job"), "")
 
     def _batch(self) -> Any:
@@ -171,7 +174,7 @@ class Kubernetes:
         return kubernetes.client.CoreV1Api(self._open())
 
     def _open(self) -> Any:
-        """The client, made at the first call: files may be missing where a federation is only checked."""
+        """Return the client, made at the first call: a mere check of the federation may lack the files."""
         options = self._options
         with self._lock:
             if self._client is None:
@@ -182,11 +185,11 @@ class Kubernetes:
             return self._client
 
     def _call(self, call: Callable[..., Any], *arguments: Any, taken: bool = False, **named: Any) -> Any:
-        """Make a call of the API.
+        """Call the API.
 
-        None, where the name is ``taken`` and that may be. Raises FileNotFoundError where there is no such
-        object, FileExistsError for any other conflict, TimeoutError where nobody knows whether it was
-        done, and OSError where it is refused or not reached.
+        Return None if the name is ``taken`` and the caller allows that. Raises FileNotFoundError if there is
+        no such object, FileExistsError for any other conflict, TimeoutError if nobody knows whether it took
+        effect, and OSError if the API refuses it or cannot be reached.
         """
         try:
             return call(*arguments, **named, _request_timeout=TIMEOUTS)
@@ -201,7 +204,7 @@ class Kubernetes:
                 f"the cluster {'cannot be reached' if unsent else 'does not answer'}: {error}"[:300]
             ) from None
         except (ValueError, TypeError, AttributeError) as error:
-            # The client raises whatever an answer leads it to that is not the API's.
+            # For a malformed answer the client may raise any exception.
             raise OSError(f"the cluster cannot be reached: {str(error)[:300]}") from None
 
 
@@ -216,7 +219,7 @@ def _client(kubeconfig: str, context: str) -> Any:
 
 
 def _refusal(error: Any) -> OSError:
-    """The reason in the answer, which is a document of the API, on one line."""
+    """Return the reason in the answer, an API document, on one line."""
     body = str(error.body or "")[:2000]
     text = body.partition('"message":"')[2].partition('","')[0] or body
     said = " ".join(f"{error.status} {error.reason}: {text}".split())[:300]

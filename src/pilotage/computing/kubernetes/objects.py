@@ -1,4 +1,4 @@
-"""The objects of one pilot, as the API's documents: its Job, its Secret, and the agent that all share."""
+"""The objects of one pilot as API documents: its Job, its Secret, and the agent that all pilots share."""
 
 import base64
 import hashlib
@@ -17,51 +17,52 @@ from pilotage.ports.computing import PilotOrder
 Label = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 
 MANAGED = {"app.kubernetes.io/managed-by": "pilotage"}
-"""The label of all that is made here, by which it is found again."""
+"""The label of all objects made here. It finds them again."""
 
 SELECTOR = ",".join(f"{name}={value}" for name, value in MANAGED.items())
 NAME = "pilotage/pilot"
-"""The annotation that holds the pilot's own name, of which the Job's is only made."""
+"""The annotation with the pilot's full name. The Job's name is only derived from it."""
 
 KEPT = 86_400
-"""Seconds that an ended Job stays, for people to look at."""
+"""Seconds that an ended Job stays, so that people can inspect it."""
 
 GRACE = 60
-"""Seconds beyond its walltime after which a pilot is ended by force."""
+"""Seconds after its walltime at which a pilot is ended by force."""
 
 _AGENT, _TOKEN, _WORK = "/pilotage/agent", "/pilotage/token", "/work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesOptions:
-    """Options of a Kubernetes cluster, and the needs of pilots there."""
+    """Options of a Kubernetes cluster, and what pilots need there."""
 
     image: Word
-    """The image that pilots run in; it must have a shell and Python 3.9 or newer."""
+    """The image for pilots. It must have a shell and Python 3.9 or newer."""
     kubeconfig: LocalPath = ""
-    """The file that names cluster and credentials; empty: the usual one, or the pod's own account."""
+    """The file with cluster and credentials; empty: the usual file, or the pod's own account."""
     context: OneLine = ""
     """The kubeconfig's context; empty: its current one."""
     namespace: Label = "default"
-    """Where Jobs, Secrets and one ConfigMap are made."""
+    """The namespace of Jobs, Secrets and one ConfigMap."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that nodes must have."""
     tolerations: tuple[Mapping[str, str | int], ...] = ()
-    """Taints of nodes that pilots bear, each as the API has it."""
+    """Taints of nodes that pilots tolerate, each in the API's form."""
     resources: Mapping[str, str | int] = field(default_factory=dict)
     """Resources besides cores and memory, such as ``nvidia.com/gpu: 1``."""
     priority_class: Label | None = None
     """The priority class of pilots' pods."""
     service_account: Label | None = None
-    """The account of pilots' pods; its token is not mounted."""
+    """The service account of pilots' pods. Its token is not mounted."""
     image_pull_secrets: tuple[Label, ...] = ()
-    """Secrets of the namespace that open the image's registry."""
+    """Secrets of the namespace for the image's registry."""
     python: Word = "python3"
     """The Python of the image."""
 
 
 def object_name(pilot: str) -> str:
-    """The name of a pilot's objects: its own where the API takes it, else one made of it and of its hash."""
+    """Return the name of a pilot's objects: its own if the API accepts it, else one derived from it with a
+    hash."""
     plain = re.sub(r"[^a-z0-9-]+", "-", pilot.lower()).strip("-")
     if plain == pilot and len(plain) <= 63:
         return plain
@@ -69,7 +70,10 @@ def object_name(pilot: str) -> str:
 
 
 def agent_map() -> dict[str, Any]:
-    """The ConfigMap of the agent's file, named after its content: another version is another one."""
+    """Return the ConfigMap of the agent's file.
+
+    It is named after its content, so each version has its own.
+    """
     content = agent_file()
     name = f"pilotage-agent-{hashlib.sha256(content).hexdigest()[:16]}"
     return {
@@ -80,7 +84,7 @@ def agent_map() -> dict[str, Any]:
 
 
 def secret(order: PilotOrder, owner: str) -> dict[str, Any]:
-    """The Secret of a pilot's token, which goes when the Job of this uid goes."""
+    """Return the Secret of a pilot's token. It disappears with the Job of this uid."""
     name = object_name(order.name)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": owner}
     return {
@@ -91,7 +95,7 @@ def secret(order: PilotOrder, owner: str) -> dict[str, Any]:
 
 
 def job(order: PilotOrder, options: KubernetesOptions, agent: str) -> dict[str, Any]:
-    """The Job of one pilot: a single pod, never tried again, that waits for its Secret to be there."""
+    """Return the Job of one pilot: a single pod, never retried, that waits for its Secret."""
     labels = {"labels": MANAGED, "annotations": {NAME: order.name}}
     return {
         "metadata": {"name": object_name(order.name), **labels},
@@ -121,12 +125,12 @@ def _pod(order: PilotOrder, options: KubernetesOptions, agent: str) -> dict[str,
     container = {
         "name": "pilot",
         "image": options.image,
-        # The API replaces $(NAME); of $$ it leaves one.
+        # The API replaces $(NAME), and turns $$ into $.
         "command": ["/bin/sh", "-c", script.replace("$(", "$$("), f"{_AGENT}/agent.pyz"],
         "workingDir": _WORK,
         "resources": {"requests": needed, "limits": needed},
         "volumeMounts": [{"name": name, "mountPath": path} for name, (path, _) in volumes.items()],
-        # The end of the agent's log, where it fails, is its reason.
+        # If the agent fails, the end of its log becomes the reason.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod: dict[str, Any] = {

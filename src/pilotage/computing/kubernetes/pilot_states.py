@@ -1,18 +1,18 @@
-"""The state of a pilot, from its Job and pod."""
+"""The state of a pilot, derived from its Job and pod."""
 
 from typing import Any
 
 from pilotage.ports.computing import PilotStatus
 
 STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
-"""Reasons of a container that waits for somebody to mend something."""
+"""Reasons of a container that waits until somebody mends something."""
 
 LONGEST = 500
-"""Characters of a reason."""
+"""Most characters of a reason."""
 
 
 def job_status(job: Any, pod: Any) -> PilotStatus:
-    """The status of a pilot from its Job and its pod, either of which may be missing."""
+    """Return the status of a pilot from its Job and its pod. Either may be missing."""
     if job is None:
         return PilotStatus(state="unknown", reason="its Job is not there: deleted, or ended a day ago")
     conditions = [one for one in job.status.conditions or () if one.status == "True"]
@@ -42,7 +42,7 @@ def _why_it_waits(pod: Any) -> str:
 
 
 def _container(pod: Any, state: str) -> Any:
-    """The details of the pod's only container in this state, None where it is in another."""
+    """Return the details of the pod's only container if it is in this state, else None."""
     statuses = (pod.status.container_statuses or ()) if pod is not None else ()
     return next((getattr(one.state, state) for one in statuses if one.state), None)
 

@@ -1,4 +1,4 @@
-"""LSF: ``bsub``, ``bjobs`` with what ended a short time ago, ``bkill``."""
+"""LSF: ``bsub``, ``bjobs`` (which lists recently ended jobs too), ``bkill``."""
 
 import math
 import re
@@ -16,11 +16,11 @@ from pilotage.ports.computing import ElementState
 
 _RESERVED = "-J -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
 RESERVED = tuple(_RESERVED.split())
-"""Options of bsub that the adapter says itself, or that would change what it answers."""
+"""Options of bsub that the adapter sets itself, or that would change its output."""
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("PEND", "PROV", "WAIT"), "waiting"),
-    # Suspended by its owner or an administrator while it waited.
+    # Its owner or an administrator suspended it while it waited.
     "PSUSP": "stuck",
     **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
     **dict.fromkeys(("DONE", "EXIT"), "ended"),
@@ -45,15 +45,15 @@ class LsfOptions(SubmitOptions):
     reserved = RESERVED
 
     queue: Word | Literal[""] = ""
-    """The queue; empty: the default one."""
+    """The queue; empty: LSF's default."""
     project: Word | Literal[""] = ""
-    """The project that pays."""
+    """The project to charge."""
     gpu: Word | Literal[""] = ""
-    """GPUs of each pilot, as bsub's ``-gpu`` takes it: ``num=1``."""
+    """GPUs of each pilot in the form of bsub's ``-gpu``: ``num=1``."""
 
 
 class LsfProfile(Profile):
-    """The commands of LSF and their answers."""
+    """LSF's commands and answers."""
 
     kind = "lsf"
     index = "LSB_JOBINDEX"
@@ -64,7 +64,7 @@ class LsfProfile(Profile):
         self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
-        """Brackets and slashes would mean something."""
+        """Return the name without brackets and slashes, which have a meaning."""
         return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
 
     def log_ending(self, count: int) -> str:
@@ -72,13 +72,13 @@ class LsfProfile(Profile):
         return ".log" if count == 1 else ".%I.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
-        """The arguments of bsub, all cores on one node; memory is for the whole job."""
+        """Return the arguments of bsub: all cores on one node, memory for the whole job."""
         name = request.name if request.count == 1 else f"{request.name}[1-{request.count}]"
         command = ["bsub", "-J", name, "-o", request.log, "-rn", "-n", str(request.cores)]
         command += ["-W", str(math.ceil(request.walltime / 60)), "-R", "span[hosts=1]"]
         if request.memory:
             memory = f"{math.ceil(request.memory)}MB"
-            # One is the limit, the other reserves: without both a host is chosen by cores alone.
+            # -M limits, rusage reserves: without both, LSF would choose a host by cores alone.
             command += ["-M", memory, "-R", f"rusage[mem={memory}/job]"]
         chosen = (("-q", self._options.queue), ("-P", self._options.project), ("-gpu", self._options.gpu))
         for flag, value in chosen:
@@ -86,32 +86,35 @@ class LsfProfile(Profile):
         return (*command, *self._options.extra)
 
     def submitted(self, stdout: str) -> str:
-        """``Job <12> is submitted to queue <normal>.``"""
+        """Parse ``Job <12> is submitted to queue <normal>.``"""
         found = set(re.findall(r"^\s*Job <(\d+)> is submitted", stdout, re.MULTILINE | re.ASCII))
         if len(found) != 1:
             raise CommandFault(f"bsub answered {stdout[:200]!r}, which has no job's number")
         return str(found.pop())
 
     def number(self, job: str) -> str:
-        """An array's number stands before the index."""
+        """Return the part before the index."""
         return job.partition("[")[0]
 
     def elements(self, number: str, count: int) -> list[str]:
-        """``12[1]``, ``12[2]`` and so on."""
+        """Return ``12[1]``, ``12[2]`` and so on."""
         return [number] if count == 1 else [f"{number}[{at}]" for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """All of this user, with those that ended a short time ago."""
+        """List all of this user's jobs, including recently ended ones."""
         return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether the command answered: "no such job" is an answer, though it exits with an error."""
+        """Return whether the command answered.
+
+        "No such job" is an answer, though the command exits with an error.
+        """
         return outcome.code == 0 or (
             outcome.code is not None and any(words in outcome.stderr for words in NOTHING)
         )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """A line for each job; the name of an array's has its index."""
+        """Parse one line per job. A job of an array has its index in the name."""
         found = {}
         for line in stdout.split("\n"):
             values = [value.strip() for value in line.split("|", 6)]
@@ -129,12 +132,12 @@ class LsfProfile(Profile):
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Jobs of arrays are named with their index."""
+        """Name jobs of arrays with their index."""
         return ("bkill", *jobs)
 
 
 class Lsf(BatchElement):
-    """The computing element kind ``lsf``; its options are those of :class:`LsfOptions`."""
+    """The computing element kind ``lsf``. Its options are those of :class:`LsfOptions`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("lsf", LsfOptions, options)
@@ -142,7 +145,7 @@ class Lsf(BatchElement):
 
 
 def _exit_code(state: str, code: str) -> int | None:
-    """Above 128 is a signal; what is done has none, and means 0."""
+    """Above 128 is a signal. A job in state DONE has no code, which means 0."""
     if state == "DONE":
         return 0
     if state != "EXIT" or not code.isdecimal():

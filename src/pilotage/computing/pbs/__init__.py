@@ -1,4 +1,4 @@
-"""PBS Professional and OpenPBS: ``qsub``, ``qstat -F json`` with the history, ``qdel``."""
+"""PBS Professional and OpenPBS: ``qsub``, ``qstat -F json`` with ended jobs, ``qdel``."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from pilotage.ports.computing import ElementState
 
 _RESERVED = "-N -J -o -e -j -S -r -I -W -V -z -h -X -f"
 RESERVED = tuple(_RESERVED.split())
-"""Options of qsub that the adapter says itself, or that would change what it answers."""
+"""Options of qsub that the adapter sets itself, or that would change its output."""
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys("QWTM", "waiting"),
@@ -30,10 +30,10 @@ OWN = (
     'if jobs=$(qselect -x -u "$(id -un)" 2>/dev/null); then [ -z "$jobs" ] || exec "$0" "$@" $jobs; '
     'else exec "$0" "$@"; fi'
 )
-"""A shell's script that has qstat tell of the account's own jobs: of others' it may write what is no JSON."""
+"""A shell script that runs qstat for the account's own jobs only: for others it may print invalid JSON."""
 
 PARTLY = ("Unknown Job Id", "illegally formed job identifier")
-"""Complaints about some of the jobs that were asked for."""
+"""Messages about some of the jobs in the command."""
 
 _NEEDED = ("Job_Name", "job_state", "queue", "comment", "Exit_status")
 _VALUE = re.compile(r'(?<!\\)"(\w+)"\s*:\s*"?((?<=")(?:[^"\\]|\\.)*|-?\d+)')
@@ -54,15 +54,15 @@ class PbsOptions(SubmitOptions):
     reserved = RESERVED
 
     queue: Word | Literal[""] = ""
-    """The queue; empty: the default one."""
+    """The queue; empty: PBS's default."""
     account: Word | Literal[""] = ""
-    """The account that pays."""
+    """The account to charge."""
     resources: tuple[Word, ...] = ()
-    """More resources of the chunk, each ``name=value``: ``ngpus=1``."""
+    """More resources of the chunk, each as ``name=value``: ``ngpus=1``."""
 
 
 class PbsProfile(Profile):
-    """The commands of PBS and their answers."""
+    """PBS's commands and answers."""
 
     kind = "pbs"
     index = "PBS_ARRAY_INDEX"
@@ -73,7 +73,7 @@ class PbsProfile(Profile):
         self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
-        """Names begin with a letter, and have few others than letters and digits."""
+        """Return a name that begins with a letter and has almost only letters and digits."""
         return plain_name(name)
 
     def log_ending(self, count: int) -> str:
@@ -81,7 +81,7 @@ class PbsProfile(Profile):
         return ".log" if count == 1 else ".^array_index^.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
-        """The arguments of qsub: one chunk of cores and memory on one node."""
+        """Return the arguments of qsub: one chunk of cores and memory on one node."""
         memory = [f"mem={math.ceil(request.memory)}mb"] if request.memory else []
         chunk = ":".join(["select=1", f"ncpus={request.cores}", *memory, *self._options.resources])
         command = ["qsub", "-N", request.name, "-j", "oe", "-o", request.log, "-S", "/bin/sh", "-r", "n"]
@@ -92,37 +92,40 @@ class PbsProfile(Profile):
         return (*command, *self._options.extra)
 
     def submitted(self, stdout: str) -> str:
-        """``12.server``, or ``12[].server`` for an array."""
+        """Parse ``12.server``, or ``12[].server`` for an array."""
         number = only_number(stdout, r"(\d+(?:\[\])?(?:\.[\w.-]+)?)")
         if not number:
             raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
         return number
 
     def same(self, job: str) -> str:
-        """The number: commands shorten the server's name each in its own way."""
+        """Return the number: each command shortens the server's name in its own way."""
         return job.partition(".")[0]
 
     def number(self, job: str) -> str:
-        """An array's number has empty brackets."""
+        """Return the array's number, which has empty brackets."""
         return re.sub(r"\[\d*\]", "[]", job)
 
     def elements(self, number: str, count: int) -> list[str]:
-        """``12[1].server``, ``12[2].server`` and so on."""
+        """Return ``12[1].server``, ``12[2].server`` and so on."""
         return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """List these jobs, also those that ended; all jobs of the account where none is named."""
+        """List these jobs, including ended ones; without jobs, list all jobs of the account."""
         command = ("qstat", "-x", "-t", "-f", "-F", "json")
         return (*command, *jobs) if jobs else ("sh", "-c", OWN, *command)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Return whether the command answered: one that does not know some jobs tells of the others."""
+        """Return whether the command answered. If it does not know some jobs, it still lists the others."""
         return outcome.code == 0 or (
             outcome.code is not None and any(words in outcome.stderr for words in PARTLY)
         )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """One JSON document; where it is none, as PBS writes values of jobs as they are, record by record."""
+        """Parse one JSON document.
+
+        PBS does not escape job values, so parse an invalid document record by record.
+        """
         if not stdout.strip():
             return {}
         try:
@@ -139,12 +142,12 @@ class PbsProfile(Profile):
         return {job: _job(words) for job, words in known.items()}
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Delete these jobs; those that are over are left alone."""
+        """Delete these jobs. Jobs that have ended are left alone."""
         return ("qdel", *jobs)
 
 
 class Pbs(BatchElement):
-    """The computing element kind ``pbs``; its options are those of :class:`PbsOptions`."""
+    """The computing element kind ``pbs``. Its options are those of :class:`PbsOptions`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("pbs", PbsOptions, options)
@@ -152,7 +155,7 @@ class Pbs(BatchElement):
 
 
 def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records of jobs in what is no JSON: whole where they are, else the values that are needed."""
+    """Yield the job records in invalid JSON: whole if they are valid, else just the needed values."""
     begins = [*re.finditer(r'(?<!\\)"(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)"\s*:\s*\{', text)]
     ends = [found.start() for found in begins[1:]]
     for found, end in zip(begins, [*ends, len(text)], strict=False):
@@ -181,7 +184,7 @@ def _job(words: Mapping[str, Any]) -> BatchJob:
 
 
 def _exit_code(status: int) -> int | None:
-    """Above 256 is a signal; below 0 PBS never started it."""
+    """Above 256 is a signal. Below 0, PBS never started the job."""
     if status < 0:
         return None
     return status if status < 256 else 256 - status

@@ -1,4 +1,4 @@
-"""Pilots as processes of the server's own machine: they outlive the server, and leave nothing when ended."""
+"""Pilots as processes on the server's own machine. They outlive the server, and leave nothing behind."""
 
 import os
 import signal
@@ -21,17 +21,17 @@ from pilotage.settings import Settings
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
 PROCESS = "process"
-"""The file in a pilot's directory that holds its reference."""
+"""The file with a pilot's reference, in its directory."""
 
 GRACE = 10.0
-"""Seconds that cancelled pilots have to kill their payloads and say goodbye, also on a busy machine."""
+"""Seconds for cancelled pilots to kill their payloads and tell the server, even on a busy machine."""
 
 MOST_EXITS = 10_000
-"""Exit codes that are remembered, the latest ones."""
+"""Most exit codes to remember, latest first."""
 
 
 class ProcessReference(NamedTuple):
-    """A process, distinct from all others: pid, start in ticks since the machine's boot, boot and machine."""
+    """A unique process: pid, start time in ticks since boot, boot and machine."""
 
     pid: int
     start: int
@@ -40,21 +40,21 @@ class ProcessReference(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "ProcessReference":
-        """Parse what str() gave. Raises ValueError."""
+        """Parse the text form. Raises ValueError."""
         process, _, host = text.partition("@")
         pid, start, boot = process.split(".")
         return cls(int(pid), int(start), boot, host)
 
     @classmethod
     def of(cls, pid: int) -> "ProcessReference | None":
-        """The process that has this pid now, None where there is none that runs."""
+        """Return the running process with this pid, or None."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        # The name of a process may hold brackets and blanks: numbers begin behind the last bracket.
+        # The process's name may contain brackets and blanks: the numbers begin after the last bracket.
         state, *numbers = text.rpartition(")")[2].split()
-        # With its start: pids are given again.
+        # Include the start time, because the system reuses pids.
         return None if state in "ZX" else cls(pid, int(numbers[18]), _boot(), socket.gethostname())
 
     def __str__(self) -> str:
@@ -76,8 +76,8 @@ def _is_variable(item: tuple[object, object]) -> bool:
 class Process:
     """The computing element kind ``process``. Linux only.
 
-    Options: ``directory``, below which every pilot has one of its name with its log ``agent.log``;
-    ``environment``, variables that agents are given besides the few of :data:`PASSED_ON`.
+    Options: ``directory``, where every pilot gets a directory with its name and its log ``agent.log``;
+    ``environment``, variables for agents besides the few in :data:`PASSED_ON`.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -96,21 +96,24 @@ class Process:
         self._exits: dict[str, int] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Start an agent for each order, in a session of its own, unless it runs already."""
+        """Start an agent for each order in its own session, unless it already runs."""
         return [self._submit(order) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell running from ended, exit codes of children; a pilot of another machine is unknown."""
+        """Return whether pilots run or have ended, with exit codes of children.
+
+        A pilot of another machine is unknown.
+        """
         return {text: self._status(text) for text in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Ask the agents to end, then kill what is left of them and of all that they started."""
+        """Ask the agents to end, then kill what is left of them and of everything that they started."""
         tree: list[psutil.Process] = []
         for text in references:
             if self._status(text).state == "running":
                 with suppress(psutil.NoSuchProcess):
                     agent = psutil.Process(ProcessReference.parse(text).pid)
-                    # Noted before the agent ends, after which its children would be nobody's.
+                    # List them before the agent ends: later its children have no parent.
                     tree += [*agent.children(recursive=True), agent]
                     agent.terminate()
         _, alive = psutil.wait_procs(tree, timeout=GRACE)
@@ -120,7 +123,10 @@ class Process:
         psutil.wait_procs(alive, timeout=GRACE)
 
     def capacity(self) -> Capacity:
-        """Tell that nothing waits here; how many run is not known, as other servers may have started some."""
+        """Return that nothing waits here.
+
+        The number of running pilots is unknown, because other servers may have started some.
+        """
         return Capacity(waiting=0)
 
     def _submit(self, order: PilotOrder) -> Submitted:
@@ -129,7 +135,7 @@ class Process:
             return Submitted(reference=there)
         try:
             pid = self._start(order, place)
-            # Who comes again finds the pilot there, also another server after this one's end.
+            # Whoever orders it again finds the pilot there, even another server after this one's end.
             (place / PROCESS).write_text(f"{ProcessReference.of(pid) or ''}\n")
         except OSError as error:
             return Submitted(error=f"pilot {order.name} cannot be started: {error}")
@@ -142,19 +148,20 @@ class Process:
         return Submitted(reference=str(reference))
 
     def command(self, order: PilotOrder, place: Path) -> list[str]:
-        """The command that becomes a pilot in its directory."""
+        """Return the command that becomes a pilot in its directory."""
         told = [*agent_options(order), f"--directory={place}"]
-        # Pilots of this machine share it with the server: no payload sees their directories, or its token.
+        # Pilots share this machine with the server: payloads must not see their directories, or the server's
+        # token.
         told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
         return [sys.executable, "-I", "-m", "pilotage.agent", *told]
 
     def _start(self, order: PilotOrder, place: Path) -> int:
-        """Start the agent in a session of its own. It reads its token from a pipe, which leaves no trace."""
+        """Start the agent in its own session. It reads its token from a pipe, which leaves no trace."""
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         token, pipe = os.pipe()
         try:
-            # A pipe holds far more than a token: this returns before anybody reads.
+            # A pipe holds far more than a token, so this returns before anybody reads.
             os.write(pipe, order.token.encode())
             return os.posix_spawn(
                 sys.executable,
@@ -202,7 +209,7 @@ class Process:
 
 
 def _running(place: Path) -> str:
-    """The reference of the pilot that runs in a directory; empty where none does."""
+    """Return the reference of the pilot that runs in a directory; empty if there is none."""
     try:
         text = (place / PROCESS).read_text().strip()
         reference = ProcessReference.parse(text)
@@ -212,7 +219,7 @@ def _running(place: Path) -> str:
 
 
 def _reason(code: int | None) -> str:
-    """Say how a process ended, given its exit code where it is known."""
+    """Return how a process ended, given its exit code if known."""
     if code is None:
         return ""
     if code >= 0:

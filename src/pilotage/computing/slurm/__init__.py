@@ -1,4 +1,4 @@
-"""Slurm, by its commands: ``sbatch`` with arrays, one ``squeue`` for all, ``sacct`` where it is there."""
+"""Slurm by its commands: ``sbatch`` with arrays, one ``squeue`` for all jobs, ``sacct`` if available."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _RESERVED = """
 --time -t --quiet -Q --verbose -v
 """
 RESERVED = tuple(_RESERVED.split())
-"""Options of sbatch that the adapter says itself, or that would change what it answers."""
+"""Options of sbatch that the adapter sets itself, or that would change its output."""
 
 _WAITING = "PENDING CONFIGURING REQUEUED REQUEUE_FED POWER_UP_NODE EXPEDITING"
 _STUCK = "REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD LAUNCH_FAILED RECONFIG_FAIL"
@@ -34,19 +34,19 @@ STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(_RUNNING.split(), "running"),
     **dict.fromkeys(_ENDED.split(), "ended"),
 }
-"""Slurm's states; any other is unknown."""
+"""Slurm's states. Any other is unknown."""
 
 _HELD = re.compile(
     r"jobheld(user|admin)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
     r"launchfailed.*|qosnotallowed|accountnotallowed"
 )
-"""Reasons, in lower case without blanks and ``_``, of a pending job that does not start by itself."""
+"""Reasons, in lower case without blanks and ``_``, of a pending job that will not start by itself."""
 
 NODES = ("sinfo", "--noheader", "--exact", "--format=%P|%a|%l|%t|%D|%c|%m")
-"""Nodes alike: partition, whether it is up, its time limit, their state, count, processors, memory in MB."""
+"""Groups of equal nodes: partition, availability, time limit, state, count, processors, memory in MB."""
 
 GONE = ("down", "drain", "drng", "drained", "draining", "fail", "failg", "inval", "unk", "unknown")
-"""States of nodes that run nothing new until their administrators have mended them."""
+"""States of nodes that accept nothing until administrators mend them."""
 
 COLUMNS = (
     ("JobArrayID", 60),
@@ -56,7 +56,7 @@ COLUMNS = (
     ("Reason", 60),
     ("Name", 300),
 )
-"""Columns of a listing with their widths: names and reasons may hold any separator."""
+"""Columns of a listing with their widths: names and reasons may contain any separator."""
 
 REMEDIES = (
     (
@@ -86,7 +86,7 @@ REMEDIES = (
     ),
     ("munge", "Slurm's authentication is broken on this host: its administrators can mend it"),
 )
-"""Who can mend what, by what a complaint holds, in lower case."""
+"""Who can mend what: pairs of a part of a message, in lower case, and the advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class SlurmOptions(SubmitOptions):
     partition: Word | Literal[""] = ""
     """The partition, or several with commas; empty: Slurm's default."""
     account: Word | Literal[""] = ""
-    """The account that pays."""
+    """The account to charge."""
     qos: Word | Literal[""] = ""
     """The quality of service."""
     constraint: Word | Literal[""] = ""
@@ -109,11 +109,11 @@ class SlurmOptions(SubmitOptions):
     reservation: Word | Literal[""] = ""
     """The reservation to run in."""
     array: Annotated[int, Field(ge=1, le=10_000)] = 200
-    """Most pilots of one job array; Slurm's own limit, MaxArraySize, must be above it."""
+    """Most pilots of one job array. Slurm's own limit, MaxArraySize, must be larger."""
 
 
 class SlurmProfile(Profile):
-    """Slurm's commands and their answers."""
+    """Slurm's commands and answers."""
 
     kind = "slurm"
     index = "SLURM_ARRAY_TASK_ID"
@@ -129,7 +129,10 @@ class SlurmProfile(Profile):
         return ".log" if count == 1 else ".%a.log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
-        """The arguments of sbatch; what the administrator's defaults would change is said."""
+        """Return the arguments of sbatch.
+
+        They state every value that an administrator's default could change.
+        """
         chosen = {
             name: getattr(self._options, name)
             for name in ("partition", "account", "qos", "constraint", "gres", "reservation")
@@ -154,27 +157,27 @@ class SlurmProfile(Profile):
         )
 
     def submitted(self, stdout: str) -> str:
-        """The number is a line of its own, with the cluster's name behind it where there are several."""
+        """Parse a line with only the number, and the cluster's name if there are several."""
         number = only_number(stdout, r"(\d+)(?:;[\w.-]+)?", r"Submitted batch job (\d+)(?: on cluster .*)?")
         if not number:
             raise CommandFault(f"sbatch answered {stdout[:200]!r}, which is no job's number")
         return number
 
     def number(self, job: str) -> str:
-        """An array's number stands before the index."""
+        """Return the part before the index."""
         return job.partition("_")[0]
 
     def elements(self, number: str, count: int) -> list[str]:
-        """``12_1``, ``12_2`` and so on."""
+        """Return ``12_1``, ``12_2`` and so on."""
         return [number] if count == 1 else [f"{number}_{at}" for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """All of the account, with those that ended a short time ago."""
+        """List all of the account's jobs, including recently ended ones."""
         columns = ",".join(f"{name}:{width}" for name, width in COLUMNS)
         return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Cut lines at the columns' widths; what waits of an array may be one record."""
+        """Cut lines at the columns' widths. One record may stand for all waiting jobs of an array."""
         found: dict[str, BatchJob] = {}
         for line in stdout.split("\n"):
             values, at = [], 0
@@ -188,9 +191,9 @@ class SlurmProfile(Profile):
         return found
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """The accounting; where there is none, the file of completed jobs, which knows no arrays."""
+        """Query the accounting. Without one, query the file of completed jobs, which knows no arrays."""
         columns = "--format=JobID,State,ExitCode,Partition,JobName"
-        # Without it the indexes of an array that are many end with dots.
+        # Otherwise a long list of array indexes ends with dots.
         whole = ("env", "SLURM_BITSTR_LEN=0", "sacct", "--noheader", "--parsable2")
         asked = (*whole, "--allocations", columns, f"--jobs={','.join(jobs)}")
         single = [job for job in jobs if "_" not in job]
@@ -198,7 +201,7 @@ class SlurmProfile(Profile):
         return (asked, completed) if single else (asked,)
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
-        """Rows of the accounting, or of the file of completed jobs, which have eight columns."""
+        """Parse rows of the accounting, or rows of the file of completed jobs, which have eight columns."""
         found: dict[str, BatchJob] = {}
         for line in stdout.split("\n"):
             values = line.split("|")
@@ -214,16 +217,19 @@ class SlurmProfile(Profile):
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Cancel these jobs; those that are over already are left alone."""
+        """Cancel these jobs. Jobs that have ended are left alone."""
         return ("scancel", "--quiet", *jobs)
 
     def capacity(self) -> tuple[str, ...]:
-        """Processors of the partition, by what becomes of them."""
+        """Print the partition's processors by state."""
         partition = [f"--partition={self._options.partition}"] if self._options.partition else []
         return ("sinfo", "--noheader", *partition, "--format=%P|%C")
 
     def slots(self, stdout: str) -> int | None:
-        """All but those out of order; of the default partition where the options name none."""
+        """Return all processors but those out of order.
+
+        Without a partition in the options, use the default one.
+        """
         total = None
         for line in stdout.splitlines():
             partition, _, counts = line.strip().partition("|")
@@ -235,7 +241,7 @@ class SlurmProfile(Profile):
 
 
 class Slurm(BatchElement):
-    """The computing element kind ``slurm``; its options are those of :class:`SlurmOptions`."""
+    """The computing element kind ``slurm``. Its options are those of :class:`SlurmOptions`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("slurm", SlurmOptions, options)
@@ -243,14 +249,15 @@ class Slurm(BatchElement):
         self._partitions = queue_names(parsed.partition)
 
     def resources(self, size: PilotSize) -> int | None:
-        """Count such pilots that the nodes of the partitions would run at once (P8)."""
+        """Return how many such pilots the partitions' nodes would run at once (P8)."""
         return fitting(self._system().ask(NODES), self._partitions, size)
 
 
 def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
-    """Count pilots of a size that nodes of :data:`NODES` hold, in these partitions or the default one.
+    """Return how many pilots of a size the nodes listed by :data:`NODES` hold, in these partitions or the
+    default.
 
-    A node is counted in the partition where it stands first: that it is in several makes it no larger.
+    A node counts only in the first of its partitions, because being in several makes it no larger.
     """
     held: dict[str, int] = {}
     for line in listed.splitlines():
@@ -268,13 +275,13 @@ def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
 
 
 def _literal(log: str, count: int) -> str:
-    """A path in which ``%`` has no meaning to Slurm, but for an array's index at its end."""
+    """Return a path in which ``%`` has no meaning to Slurm, except for an array's index at its end."""
     ending = ".%a.log" if count > 1 else ""
     return log.removesuffix(ending).replace("%", "%%") + ending
 
 
 def _expanded(job: str) -> Iterator[str]:
-    """The jobs of ``12``, ``12_3``, ``12_[3,5-7%2]`` or ``12_[1-9:4]``."""
+    """Yield the jobs of ``12``, ``12_3``, ``12_[3,5-7%2]`` or ``12_[1-9:4]``."""
     number, _, indexes = job.partition("_")
     if not indexes.startswith("["):
         yield job
@@ -286,14 +293,14 @@ def _expanded(job: str) -> Iterator[str]:
 
 
 def job_of(state: str, reason: str, code: int | None, partition: str, name: str) -> BatchJob:
-    """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides.
+    """Return a job from Slurm's words. In a state such as ``CANCELLED by 1000`` the first word decides.
 
-    A state that Slurm has learnt since is unknown, with its name as the reason.
+    A state of a newer Slurm is unknown; its name becomes the reason.
     """
     word = (state.split() or [""])[0]
     found = STATES.get(word.rstrip("+"))
     if found is None and word.endswith("+"):
-        # Cut to the width of a column.
+        # The state may be cut to the width of its column.
         found = next((STATES[name] for name in STATES if name.startswith(word[:-1])), None)
     found = found or "unknown"
     if found == "waiting" and _HELD.fullmatch(re.sub(r"[\s_]", "", reason.lower())):
@@ -305,12 +312,12 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
 
 
 def exit_code(text: str) -> int | None:
-    """Exit code of ``3:0`` or ``0:9``, negative for a signal, or of the status that wait(2) gives."""
+    """Return the exit code of ``3:0``, ``0:9`` (negative for a signal), or a status of wait(2)."""
     if match := re.fullmatch(r"(\d+):(\d+)", text):
         code, number = int(match[1]), int(match[2])
         return -number if number else code
     if text.isdecimal():
-        # The file of completed jobs has the status of wait(2) instead.
+        # The file of completed jobs holds the status of wait(2) instead.
         status = int(text)
         return -(status & 0x7F) if status & 0x7F else status >> 8
     return None

@@ -1,4 +1,4 @@
-"""Slurm by its REST service, where neither its commands nor a login node can be reached."""
+"""Slurm through its REST service, for sites where neither its commands nor a login node can be reached."""
 
 from .element import SlurmRest
 

@@ -1,4 +1,4 @@
-"""The computing element of kind ``slurmrest``: each pilot is a job, known by its name."""
+"""The computing element of kind ``slurmrest``: each pilot is a job, found by its name."""
 
 import json
 import math
@@ -24,27 +24,27 @@ from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatu
 from .slurmrestd import SlurmCredentials, SlurmService
 
 NodePath = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$", max_length=1000)]
-"""An absolute path of worker nodes; empty: none."""
+"""An absolute path on worker nodes; empty means none."""
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmRestOptions:
-    """Options of Slurm's REST service: its place, who calls it, and the needs of pilots at the site."""
+    """Options of Slurm's REST service: its address, the credentials, and what pilots need at the site."""
 
     endpoint: Word
     """The service's URL: ``https://host:6820``."""
     user: Word
-    """The user whose token it is."""
+    """The user who owns the token."""
     token_file: Annotated[LocalPath, Field(min_length=1)]
-    """A token of Slurm's, as ``scontrol token`` makes it."""
+    """A Slurm token, made by ``scontrol token``."""
     ca_path: LocalPath = ""
-    """Authorities that are trusted, a file or a folder with hashed names; empty: the system's."""
+    """Trusted authorities: a file, or a folder with hashed names; empty: the system's."""
     partition: Word | Literal[""] = ""
     """The partition, or several with commas; empty: Slurm's default."""
     account: Word | Literal[""] = ""
-    """The account that pays."""
+    """The account to charge."""
     qos: Word | Literal[""] = ""
     """The quality of service."""
     constraint: Word | Literal[""] = ""
@@ -54,13 +54,13 @@ class SlurmRestOptions:
     reservation: Word | Literal[""] = ""
     """The reservation to run in."""
     directory: NodePath = ""
-    """The directory of the worker node in which pilots work; empty: the node's own for such files."""
+    """The worker node's directory for pilots; empty: its own directory for temporary files."""
     logs: NodePath = ""
-    """A directory that all nodes have, for what pilots write before they reach the server; empty: nowhere."""
+    """A directory on all nodes for what pilots write before they reach the server; empty: nowhere."""
     python: Word = "python3"
-    """The Python, 3.9 or newer, of worker nodes."""
+    """The Python of worker nodes, 3.9 or newer."""
     environment: Mapping[str, str | int | float] = field(default_factory=dict)
-    """Variables that pilots are given."""
+    """Environment variables of pilots."""
 
 
 class SlurmRest:
@@ -75,33 +75,33 @@ class SlurmRest:
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Submit a job for each order that has none yet.
 
-        Raises TimeoutError where a submission was not answered: when the orders come again, those that were
-        taken are found by their names.
+        Raises TimeoutError if a submission got no answer. When the orders come again, names find the accepted
+        jobs.
         """
         if not orders:
             return []
-        # Orders come again after an answer was lost: what was taken then is there under its name.
+        # Orders come again after a lost answer: the accepted jobs exist under their names.
         there = {job.name: number for number, job in self._service.jobs(fresh=True).items()}
         return [self._submitted(order, there.get(order.name, "")) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell the status of pilots by one listing; what Slurm does not list any more is unknown."""
+        """Return the status of pilots from one listing. A job that Slurm no longer lists is unknown."""
         known = {text: found for text in references if (found := Reference.parse(text))}
         jobs = self._service.jobs() if known else {}
         return {text: _status(known.get(text), jobs) for text in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """End those pilots that are listed under their names."""
+        """End the pilots that are listed under their names."""
         known = [found for text in references if (found := Reference.parse(text))]
         jobs = self._service.jobs(fresh=True) if known else {}
         for found in known:
             job = jobs.get(found.job)
-            # Slurm counts its jobs anew one day: the number alone may be another's.
+            # Slurm may restart its numbering: the number alone may belong to another job.
             if job is not None and job.name == found.name and job.state != "ended":
                 self._service.cancel(found.job)
 
     def capacity(self) -> Capacity:
-        """Processors of the partitions, and the user's pilots there, whichever server submitted them."""
+        """Return the partitions' processors, and the user's pilots there, from whichever server."""
         wanted = self._partitions
         partitions = [
             entry
@@ -121,7 +121,7 @@ class SlurmRest:
         )
 
     def resources(self, size: PilotSize) -> int | None:
-        """Count such pilots that the nodes of the partitions would run at once (P8)."""
+        """Return how many such pilots the partitions' nodes would run at once (P8)."""
         partitions = {entry.get("name"): entry for entry in self._service.listing("partitions")}
         lines = [
             _node_line(partitions[name], node)
@@ -143,15 +143,15 @@ class SlurmRest:
         return Submitted(reference=str(Reference(number, order.name, order.name)))
 
     def _found(self, name: str) -> str:
-        """The number of a job whose submission was not answered; empty where it cannot be seen."""
+        """Return the number of a job whose submission got no answer; empty if it is not listed."""
         with suppress(OSError):
             return self._service.number(name)
         return ""
 
     def _document(self, order: PilotOrder) -> bytes:
-        """The job as the service takes it. Its script, with the token, is shown to its owner alone."""
+        """Return the job in the service's form. Slurm shows its script, with the token, only to its owner."""
         given = self._options
-        # Slurm reads % as the begin of a pattern of its own.
+        # Slurm reads % as the start of a pattern.
         log = f"{given.logs}/{order.name}.log".replace("%", "%%") if given.logs else "/dev/null"
         job = {
             "name": order.name,
@@ -171,7 +171,7 @@ class SlurmRest:
             "gres": given.gres,
             "reservation": given.reservation,
         }
-        # Left out, so that Slurm's own default holds.
+        # Leave it out, so that Slurm's default applies.
         asked = {name: value for name, value in job.items() if value}
         return json.dumps({"job": asked, "script": _script(order, given)}).encode()
 
@@ -198,7 +198,8 @@ def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotS
 
 
 def _node_line(partition: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    """A node in a partition, as ``sinfo`` tells of it in the format of :data:`slurm.NODES`."""
+    """Return a line about a node in a partition, as ``sinfo`` prints it in the format of
+    :data:`slurm.NODES`."""
     name = f"{partition.get('name')}{'*' if 'default' in partition.get('flags', ()) else ''}"
     minutes = partition.get("max_time_limit")
     limit = f"{minutes}:00" if isinstance(minutes, int) and minutes > 0 else "infinite"

@@ -1,4 +1,4 @@
-"""Calls of slurmrestd, and what their answers say. Version 0.0.38 of its interface."""
+"""Calls of slurmrestd, and how to read their answers. They use version 0.0.38 of its interface."""
 
 import threading
 import time
@@ -13,21 +13,21 @@ from pilotage.computing.web_service import GATEWAYS, AnswerLost, Credentials, We
 
 API = "slurm/v0.0.38"
 FRESH = 1.0
-"""Seconds for which a listing of jobs serves other questions, too."""
+"""Seconds for which other questions may reuse a listing of jobs."""
 
 EXPIRED = (
     "failed while looking for jobs",
     "renew token_file (`scontrol token`), correct user, or wait where Slurm's controller is down",
 )
-"""The complaint when slurmctld does not answer, in lower case, and who can mend it."""
+"""The error message when slurmctld does not answer, in lower case, and who can mend it."""
 
 ALREADY = ("invalid job id", "already completing or completed")
-"""Parts of complaints, in lower case, about the end of a job that is there no more."""
+"""Parts of messages, in lower case, about ending a job that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmCredentials(Credentials):
-    """A token of Slurm's own, as ``scontrol token`` makes it, and the user whose it is."""
+    """A Slurm token, made by ``scontrol token``, and its user."""
 
     user: str
 
@@ -37,7 +37,7 @@ class SlurmCredentials(Credentials):
 
 
 class SlurmService:
-    """A slurmrestd. Every call raises OSError where it refuses, or cannot be reached."""
+    """A slurmrestd. Every call raises OSError if the service refuses it or cannot be reached."""
 
     def __init__(self, url: str, credentials: SlurmCredentials) -> None:
         self._url = url.rstrip("/")
@@ -47,7 +47,7 @@ class SlurmService:
         self._listed: tuple[float, Mapping[str, BatchJob]] | None = None
 
     def submit(self, document: bytes) -> str:
-        """Submit one job; returns its number. Raises AnswerLost where nobody knows whether it was taken."""
+        """Submit one job. Return its number. Raises AnswerLost if nobody knows whether Slurm accepted it."""
         try:
             answer = self._call("POST", "job/submit", document)
         finally:
@@ -58,22 +58,22 @@ class SlurmService:
         return str(number)
 
     def number(self, name: str) -> str:
-        """The number of the user's job of this name as it is listed now; empty where there is none."""
+        """Return the number of the user's listed job with this name; empty if there is none."""
         numbers = [number for number, job in self.jobs(fresh=True).items() if job.name == name]
         return max(numbers, key=int, default="")
 
     def jobs(self, *, fresh: bool = False) -> Mapping[str, BatchJob]:
-        """The user's jobs by number, as they were a second ago at most, or are now."""
+        """Return the user's jobs by number, at most a second old, or current with ``fresh``."""
         wanted = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
             if self._listed is None or self._listed[0] < wanted:
-                # As of the question: what changes while it is answered may be missing.
+                # Take the time of the question: the answer may miss later changes.
                 asked, entries = time.monotonic(), self._call("GET", "jobs").get("jobs")
                 self._listed = asked, self._own(entries if isinstance(entries, list) else [])
             return self._listed[1]
 
     def cancel(self, number: str) -> None:
-        """End a job; one that has ended is left alone."""
+        """End a job. A job that has ended is left alone."""
         try:
             self._call("DELETE", f"job/{number}")
         except OSError as error:
@@ -82,12 +82,12 @@ class SlurmService:
         self._changed()
 
     def listing(self, what: str) -> list[Mapping[str, Any]]:
-        """All ``nodes`` or ``partitions``."""
+        """Return all ``nodes`` or ``partitions``."""
         entries = self._call("GET", what).get(what)
         return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
     def _changed(self) -> None:
-        """Have jobs listed anew."""
+        """Forget the listing of jobs."""
         with self._lock:
             self._listed = None
 
@@ -108,7 +108,7 @@ class SlurmService:
         document = _document(answer)
         if answer.status != 200 or document.get("errors"):
             complaint = _complaint(answer, document)
-            # A gateway gives up on what Slurm may do yet; a refusal of Slurm's own says so in its document.
+            # A gateway may give up while Slurm still acts. A refusal by Slurm itself says so in its document.
             lost = answer.status in GATEWAYS and not document.get("errors")
             if lost or any(words in complaint.lower() for words in DOUBTFUL):
                 raise AnswerLost(f"{self._url}: {complaint}")
@@ -117,7 +117,7 @@ class SlurmService:
 
 
 def _document(answer: WebAnswer) -> Mapping[str, Any]:
-    """The answer's object; empty where it is none, which is how refusals at the door look."""
+    """Return the answer's object; empty if it has none, as when the service refuses the token."""
     try:
         document = answer.json()
     except OSError:
@@ -140,7 +140,7 @@ def _complaint(answer: WebAnswer, document: Mapping[str, Any]) -> str:
 def _job(entry: Mapping[str, Any]) -> BatchJob:
     reason, state = str(entry.get("state_reason") or ""), entry.get("job_state")
     return job_of(
-        # Later versions tell a list: the state, and what becomes of it.
+        # Later versions return a list: the state and its flags.
         " ".join(map(str, state)) if isinstance(state, list) else str(state),
         "" if reason == "None" else reason,
         exit_code(str(entry.get("exit_code"))),

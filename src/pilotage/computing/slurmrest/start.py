@@ -1,6 +1,8 @@
-"""The program that Slurm starts on a node: it fetches the agent from the server, and stays until its end.
+"""The program that Slurm starts on a node. It fetches the agent from the server and stays until the agent's
+end.
 
-Its text is the batch script's, followed by a call of :func:`main`: Python 3.9 and the standard library alone.
+The batch script is its text, followed by a call of :func:`main`. It uses Python 3.9 and the standard library
+only.
 """
 
 from __future__ import annotations
@@ -17,14 +19,17 @@ from pathlib import Path
 from typing import Any
 
 PAUSES = (1, 4, 15, 60, 120, 0)
-"""Seconds after each failed attempt to fetch the agent."""
+"""Seconds to wait after each failed attempt to fetch the agent."""
 
 TIME_LIMIT = 60.0
-"""Seconds without a byte after which an attempt has failed."""
+"""Seconds without a byte after which an attempt counts as failed."""
 
 
 def main(told: dict[str, Any]) -> None:
-    """Become a pilot: ``told`` has its name, token, the agent's options, the server's URL and a directory."""
+    """Become a pilot.
+
+    ``told`` has its name, its token, the agent's options, the server's URL and a directory.
+    """
     os.umask(0o077)
     if told["directory"]:
         Path(told["directory"]).mkdir(parents=True, exist_ok=True)
@@ -41,7 +46,7 @@ def main(told: dict[str, Any]) -> None:
 
 
 def _fetch(url: str, token: str, path: Path) -> None:
-    """Write the agent's file. Exits where the server does not give it."""
+    """Write the agent's file. Exits if the server does not give it."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     error: object = None
     for pause in PAUSES:
@@ -49,7 +54,7 @@ def _fetch(url: str, token: str, path: Path) -> None:
             with urllib.request.urlopen(request, timeout=TIME_LIMIT) as answer, path.open("wb") as file:
                 shutil.copyfileobj(answer, file)
                 if answer.length:
-                    # Read in pieces, an answer that breaks off looks like its end.
+                    # For a piecewise read, a broken answer looks like its end.
                     raise OSError(f"{answer.length} bytes of it did not arrive")
             return
         except OSError as failure:
@@ -59,7 +64,7 @@ def _fetch(url: str, token: str, path: Path) -> None:
 
 
 def _run(command: list[str]) -> int:
-    """Run the agent, which hears the signals of this process. Returns its exit code."""
+    """Run the agent and pass this process's signals on to it. Return its exit code."""
     agent = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, lambda heard, _: agent.send_signal(heard))

@@ -1,4 +1,4 @@
-"""A plain machine reached by SSH: pilots are sessions of processes there, known by pid and start."""
+"""A plain machine behind SSH: pilots are sessions of processes there, identified by pid and start time."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -13,9 +13,9 @@ from pilotage.computing.batch.spool import spool_folder
 from pilotage.computing.options import parse
 
 START = "$(cut -d' ' -f22 /proc/$pid/stat 2>/dev/null)"
-"""The moment at which a process started: a shell's name has no blanks."""
+"""The start time of a process. The shell's name has no blanks, so the field is the 22nd."""
 
-# A folder of its name is made first: who comes again finds the pilot there.
+# First make a folder with the pilot's name: a repeated order finds the pilot there.
 LAUNCH = (
     'd="${2%/logs/*}/processes"; umask 077; mkdir -p "$d" && cat >"$d/$1.sh" && { '
     'find "$d" -name exit -mtime +14 | while read -r old; do rm -rf "${old%/exit}" "${old%/exit}.sh"; done; '
@@ -35,7 +35,7 @@ END = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshOptions(BatchOptions):
-    """Options of the machine and of the way to it."""
+    """Options of the machine and its connection."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class SshOptions(BatchOptions):
 
 
 class PlainProfile(Profile):
-    """Shell scripts in the place of a batch system's commands. Nothing waits, and nothing is limited here."""
+    """Shell scripts instead of a batch system's commands. No pilot waits, and nothing limits pilots here."""
 
     kind = "ssh"
     index = "PILOTAGE_INDEX"
@@ -56,29 +56,29 @@ class PlainProfile(Profile):
         self._processes = f"{spool_folder(options.spool)}/processes"
 
     def log_ending(self, count: int) -> str:  # noqa: ARG002
-        """There are no arrays."""
+        """Return the same ending for every job: there are no arrays."""
         return ".log"
 
     def submit(self, request: Request) -> tuple[str, ...]:
-        """A shell that starts the script on its standard input in a session of its own."""
+        """Return a shell that starts the script on its standard input in its own session."""
         return ("sh", "-c", LAUNCH, "pilot", request.name, request.log)
 
     def submitted(self, stdout: str) -> str:
-        """Pid and start."""
+        """Parse pid and start time."""
         if not re.fullmatch(r"\d+\.\d+", stdout.strip()):
             raise CommandFault(f"the pilot did not start: {stdout[:200]!r}")
         return stdout.strip()
 
     def number(self, job: str) -> str:
-        """There are no arrays."""
+        """Return the job itself: there are no arrays."""
         return job
 
     def elements(self, number: str, count: int) -> list[str]:  # noqa: ARG002
-        """There are no arrays."""
+        """Return the single job: there are no arrays."""
         return [number]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
-        """Every pilot that was started there in the last two weeks, and whether it lives."""
+        """List every pilot started there in the last two weeks, and whether it lives."""
         each = f'job=$(cat "$n/pid" 2>/dev/null) || continue; pid=${{job%%.*}}; start={START}'
         told = '[ "$start" = "${job#*.}" ] && s=R || s=E; echo "$job|$s|$(cat "$n/exit" 2>/dev/null)|$n"'
         return (
@@ -88,7 +88,7 @@ class PlainProfile(Profile):
         )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """A line for each."""
+        """Parse one line per pilot."""
         found = {}
         for line in stdout.splitlines():
             values = line.split("|", 3)
@@ -106,11 +106,11 @@ class PlainProfile(Profile):
         return ("sh", "-c", END, "end", *jobs)
 
     def capacity(self) -> tuple[str, ...]:
-        """Processors, of which others may use some."""
+        """Print the number of processors. Others may use some of them."""
         return ("nproc",)
 
     def slots(self, stdout: str) -> int | None:
-        """One number."""
+        """Parse one number."""
         return int(stdout) if stdout.strip().isdecimal() else None
 
 

@@ -46,7 +46,7 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
 
 
 def _is_shut(entrance: Mapping[str, Any]) -> bool:
-    """Tell whether an entrance takes no new jobs."""
+    """Return whether an entrance takes no new jobs."""
     statuses = {str(entrance.get(key) or "").lower() for key in ("ce_status", "ce_queue_status")}
     state = str(entrance.get("ce_state") or "ACTIVE").upper()
     return state != "ACTIVE" or not statuses.isdisjoint(("closed", "draining"))

@@ -119,7 +119,7 @@ class Entry:
 
     @property
     def refused(self) -> bool:
-        """Tell whether the entry was refused."""
+        """Return whether the entry was refused."""
         return any(note.action == "refused" for note in self.notes)
 
     def refuse(self, refused: RefusedEntry, line: int | None = None) -> None:
