@@ -1,4 +1,4 @@
-"""One API for each home: a second server there would start its tunnels and relays a second time."""
+"""One API per home: a second server would start the home's tunnels and relays again."""
 
 import errno
 import fcntl
@@ -9,21 +9,21 @@ from pathlib import Path
 
 NAME = "server.lock"
 _LOCKLESS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-"""Answers of file systems that know no locks."""
+"""Errors of file systems without locks."""
 
 
 class HomeTaken(Exception):
-    """Another process serves this home; the message says which, and where."""
+    """Another process serves this home. The message says which, and where."""
 
 
 @contextmanager
 def serving(home: Path, url: str) -> Iterator[None]:
-    """Be the one process that serves a home, until the block or the process ends. Raises HomeTaken."""
+    """Be the only process that serves a home, until the block or the process ends. Raises HomeTaken."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = os.open(home / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
-            # Of a process and not of a file: workers that it forks do not hold the lock after its end.
+            # The process owns the lock, not the file: forked workers do not hold it after the process's end.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in _LOCKLESS:
@@ -36,7 +36,7 @@ def serving(home: Path, url: str) -> Iterator[None]:
 
 
 def server_of(home: Path) -> str:
-    """Name the process that serves a home now; empty where none does."""
+    """Return the process that serves a home now; empty if none does."""
     try:
         file = os.open(home / NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

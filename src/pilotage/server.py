@@ -1,4 +1,4 @@
-"""One process: the API and the loops, or some of them. The only place that knows all the parts."""
+"""One process: the API and the loops, or some of them. This is the only module that knows all the parts."""
 
 import gc
 import logging
@@ -37,32 +37,32 @@ from pilotage.store import Store
 log = logging.getLogger(__name__)
 
 GRACE = 20.0
-"""Seconds after SIGTERM or SIGINT within which the process has ended."""
+"""Seconds within which the process ends after SIGTERM or SIGINT."""
 
 REQUEST_GRACE = 5
-"""Seconds of these that requests under way are given."""
+"""Seconds of these for running requests."""
 
 COLLECTED_AFTER = (50_000, 20, 100)
-"""How many more objects there must be before Python looks for cycles among the youngest, and so on."""
+"""Thresholds of garbage collection: how many new objects start a search of each generation."""
 
 PRIORITY_FILES = ("dtr.state.prio", "transfers.prio")
-"""Files in the server's home in which operators leave priorities of transfers: the published name, and ours
+"""Files in the server's home where operators leave priorities of transfers: the published name, and ours
 (D9)."""
 
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the socket at which the API will answer. Raises OSError."""
+    """Open the socket of the API. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Thousands of pilots may call in the same second.
+    # Thousands of pilots may call within the same second.
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
 def runtime_of(
     store: Store, steps: Sequence[Step] = STEPS, url: str = "", home: Path | None = None
 ) -> Runtime:
-    """A runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
+    """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
     priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
     movers = partial(InstalledMovers, processes=True)
@@ -79,10 +79,10 @@ def runtime_of(
 
 
 def collect_rarely() -> None:
-    """Have Python look for garbage in cycles less often than it does by itself, in this process.
+    """Make Python search for garbage in cycles less often in this process.
 
-    A pass makes hundreds of thousands of records that all stay until it ends: looking through them again and
-    again took a fifth of its time. What is in no cycle is freed at once all the same.
+    A pass makes hundreds of thousands of records that live until its end. Searching them again and again took
+    a fifth of its time. Objects outside cycles are still freed at once.
     """
     gc.collect()
     gc.freeze()
@@ -101,9 +101,9 @@ def run(
 ) -> None:
     """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all.
 
-    The ``federation`` is put in force where the file at this ``path`` has changed since it was loaded;
-    ``force`` does it also where work or files are lost by it, which otherwise raises WorkInTheWay. The API
-    answers at the ``listener``; without one there is none.
+    The server loads ``federation`` if the file at ``path`` has changed since its last load. ``force`` loads
+    it even if work or files get lost, which otherwise raises WorkInTheWay. The API answers at ``listener``;
+    without one there is no API.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     _keep_private(settings.store)
@@ -120,18 +120,18 @@ def run(
 
 
 def _upgrade_apart(url: str) -> None:
-    """Bring a store up to date in a process that ends with all that migrations import and leave in memory.
+    """Upgrade a store in a separate process, which takes the memory of migrations with it when it ends.
 
-    The server would keep that for as long as it runs: a tenth of what it takes when it is idle.
+    Otherwise the server would keep that memory, a tenth of its idle size.
     """
-    # Forked, as nothing runs yet: to import everything anew would take longer than the migration.
+    # Fork while nothing else runs: a fresh process would spend longer on imports than on the migration.
     apart = multiprocessing.get_context("fork").Process(target=_upgrade, args=(url,))
     apart.start()
     apart.join()
 
 
 def _upgrade(url: str) -> None:
-    # The server opens the store next: there the same fault is met again, and told.
+    # The server opens the store next. It meets the same fault there, and reports it.
     with suppress(Exception):
         Store.open(url).close()
 
@@ -145,7 +145,8 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     )
     ended = threading.Event()
 
-    # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
+    # Handle the signal with the API too: its server passes the signal on at its end, and we must survive
+    # that.
     def end(*_: object) -> None:
         if not ended.is_set():
             ended.set()
@@ -186,7 +187,7 @@ def _server(runtime: Runtime, signalled: Callable[[], None]) -> "_Server":
 
 
 class _Server(uvicorn.Server):
-    """Tells of the first signal: this server takes them all while it runs."""
+    """Reports the first signal. While it runs, this server receives all signals."""
 
     def __init__(self, config: uvicorn.Config, signalled: Callable[[], None]) -> None:
         super().__init__(config)
@@ -198,9 +199,9 @@ class _Server(uvicorn.Server):
 
 
 def _end_within_grace() -> None:
-    """End this process after :data:`GRACE`, whatever hangs by then: a storage, a request, a database.
+    """End this process after :data:`GRACE`, even if a storage, a request or a database hangs.
 
-    Nothing is lost: what is not committed was never done, and is done again after the next start.
+    Nothing gets lost: uncommitted work never happened, and the next start repeats it.
     """
 
     def end() -> None:
@@ -213,7 +214,7 @@ def _end_within_grace() -> None:
 
 
 def _keep_private(store: str) -> None:
-    """Let nobody else read a store that is a file; SQLite gives the files beside it the same mode."""
+    """Make a store file private. SQLite gives the files beside it the same mode."""
     kind, _, path = store.partition(":///")
     if kind.startswith("sqlite") and path:
         file = Path(path)
@@ -223,9 +224,9 @@ def _keep_private(store: str) -> None:
 
 
 def _first_token(store: Store, path: Path) -> None:
-    """Write the operator's token when a server first runs here, readable by its user alone.
+    """Write the operator's token at the first start of a server here, readable by its user alone.
 
-    Of several that start at once, or were killed while starting, one leaves a whole file.
+    If several start at once, or die while starting, one complete file remains.
     """
     if path.exists():
         return
@@ -234,7 +235,7 @@ def _first_token(store: Store, path: Path) -> None:
     draft.touch(mode=0o600)
     draft.write_text(token)
     try:
-        # A link and not a rename: where another server was faster its token stays.
+        # Link instead of renaming: if another server was faster, its token stays.
         os.link(draft, path)
     except FileExistsError:
         return

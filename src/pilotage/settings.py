@@ -17,7 +17,7 @@ def _store(known: dict[str, Any]) -> str:
 
 def _token(known: dict[str, Any]) -> str:
     try:
-        # What is no text is no token, and refused as such.
+        # Text that is not valid is no token, and is refused.
         return Path(known["home"], "token").read_text(errors="replace").strip()
     except FileNotFoundError:
         return ""
@@ -35,11 +35,11 @@ def _port(known: dict[str, Any]) -> int:
 class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     """Settings of this machine's server and commands.
 
-    Each is set by the variable of its name, where that is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE``
-    and so on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``.
-    ``url`` is where clients and pilots reach the server, ``host`` and ``port`` where it listens: the url's,
-    unless given. ``archive`` is a directory to which the server moves what ended ``archive_after`` days ago;
-    none: it keeps all.
+    The variable of the same name sets each, if it is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so
+    on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
+    the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
+    of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
+    ago; without it the server keeps all.
     """
 
     home: Path = Field(default_factory=lambda: Path.home() / ".pilotage")
@@ -54,7 +54,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     @model_validator(mode="before")
     @classmethod
     def _with_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
-        # By hand: pydantic-settings would take 3 MiB of every server.
+        # Read them by hand: pydantic-settings would cost every server 3 MiB.
         variables = {name: os.environ.get(f"PILOTAGE_{name.upper()}") for name in cls.model_fields}
         return {name: value for name, value in variables.items() if value and value.strip()} | given
 
@@ -66,16 +66,16 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     @field_validator("token")
     @classmethod
     def _is_sent(cls, token: str) -> str:
-        # A variable made of a file often ends with the file's line end.
+        # A variable filled from a file often ends with a line end.
         token = token.strip()
         if not all("!" <= character <= "~" for character in token):
-            # Never the token itself: this is read on screens and in logs of others.
+            # Never show the token itself: others may see this on screens and in logs.
             raise ValueError("the token has a blank, or a character that no token has")
         return token
 
     @property
     def token_file(self) -> Path | None:
-        """The file that the token was read from; None where it was given otherwise."""
+        """Return the file that supplied the token; None if it came from elsewhere."""
         return None if "token" in self.model_fields_set else self.home / "token"
 
     @field_validator("url")
@@ -86,7 +86,10 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
         return url.rstrip("/")
 
     def at(self, host: str | None, port: int | None) -> "Settings":
-        """The same, listening elsewhere; where no url was set, clients on this machine find it there."""
+        """Return the settings with another listening address.
+
+        Without a set url, local clients use that address.
+        """
         changes: dict[str, Any] = {"host": host or self.host, "port": self.port if port is None else port}
         if "url" not in self.model_fields_set:
             name = "127.0.0.1" if changes["host"] in ("0.0.0.0", "::") else changes["host"]

@@ -1,4 +1,4 @@
-"""Clusters added to a federation's file: looked at where they are, with a report of every guess."""
+"""Add a cluster to a federation's file: inspect it where it is, and report every guess."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pilotage.federation.importers.slurm import Cluster
 
 EMPTY = "name: federation\n"
-"""What a new file begins with."""
+"""The first line of a new file."""
 
 
 class ClusterKind(StrEnum):
-    """The batch systems that are looked at."""
+    """The batch systems that can be inspected."""
 
     SLURM = "slurm"
 
@@ -43,9 +43,9 @@ def add(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Look at a cluster, and write its site, storage and queues into a federation's file.
+    """Inspect a cluster, and write its site, storage and queues into a federation's file.
 
-    The rest of the file stays as it is, with its comments. What was guessed is told field by field.
+    The rest of the file stays as it is, with its comments. The command reports every guess, field by field.
     """
     given = {"ssh": ssh, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
     cluster = _look(site, {name: value for name, value in given.items() if value})
@@ -61,7 +61,7 @@ def add(
 
 
 def _look(site: str, options: dict[str, Any]) -> "Cluster":
-    """The records of the cluster that the options lead to."""
+    """Return the records of the cluster behind these options."""
     from pilotage.federation.importers import slurm
 
     try:
@@ -71,7 +71,7 @@ def _look(site: str, options: dict[str, Any]) -> "Cluster":
 
 
 def _write(file: Path, records: Mapping[str, Any]) -> None:
-    """Add records to the file, unless the federation would not be one any more."""
+    """Add records to the file, unless they would make the federation invalid."""
     from pilotage.federation import additions, documents
     from pilotage.federation.faults import BadDocument
     from pilotage.model.records.federation import Federation

@@ -1,4 +1,4 @@
-"""The commands together, and how each of them ends."""
+"""All commands together, and how each ends."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ MOST_FAULTS = 50
 
 
 class _Commands(TyperGroup):
-    """Turns what commands raise into a sentence and an exit code."""
+    """Turns the exceptions of commands into a sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         _open_what_is_closed()
@@ -60,7 +60,7 @@ class _Commands(TyperGroup):
             echo(str(failure), err=True)
             raise typer.Exit(failure.code) from None
         except BrokenPipeError:
-            # Whoever reads has had enough: that ends a command without a word.
+            # The reader closed the pipe: end without a message.
             raise
         except OSError as error:
             if os.environ.get("PILOTAGE_DEBUG"):
@@ -70,14 +70,14 @@ class _Commands(TyperGroup):
 
 
 def _open_what_is_closed() -> None:
-    """Let what is printed go nowhere where a shell closed the stream, as by ``>&-``."""
+    """Discard output to a stream that the shell closed, as with ``>&-``."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 -- for as long as the command runs
 
 
 def _reason(error: OSError) -> str:
-    """Return what the system says, and of which file where it tells that."""
+    """Return the system's message, with its file if there is one."""
     return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
 
 

@@ -1,4 +1,4 @@
-"""The token that goes with each request: that of the settings, or a newer one of its file."""
+"""The token for each request: the one in the settings, or a newer one from its file."""
 
 import time
 from collections.abc import Generator
@@ -8,20 +8,20 @@ import httpx
 from pilotage.settings import Settings
 
 PATIENCE = 10.0
-"""Seconds for which a command that was known to the server waits for a new token in the file."""
+"""Seconds that a command waits for a new token in the file, after the server knew its old one."""
 
 LOOK_EVERY = 0.2
 
 
 class TokenAuthorization(httpx.Auth):
-    """Sends the token. Where the server refuses it, the file is read again, so that long commands go on."""
+    """Sends the token. If the server refuses it, read the file again, so that long commands go on."""
 
     def __init__(self, settings: Settings) -> None:
         self._token, self._home, self._file = settings.token, settings.home, settings.token_file
         self._worked = False
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send a request, and a second time with a renewed token."""
+        """Send a request. Send it again with a renewed token if the server refuses the first."""
         self._sign(request)
         response = yield request
         if response.status_code != httpx.codes.UNAUTHORIZED:
@@ -35,7 +35,10 @@ class TokenAuthorization(httpx.Auth):
             request.headers["Authorization"] = f"Bearer {self._token}"
 
     def _renewed(self) -> bool:
-        """Take another token from the file; one that worked may be revoked before the next one is there."""
+        """Read another token from the file.
+
+        A token that worked may be revoked before its successor exists.
+        """
         if not self._file:
             return False
         until = time.monotonic() + (PATIENCE if self._worked else 0.0)
@@ -52,5 +55,5 @@ class TokenAuthorization(httpx.Auth):
         try:
             return Settings(home=self._home).token
         except (OSError, ValueError):
-            # Half a file, while it is written.
+            # The file is half written.
             return ""

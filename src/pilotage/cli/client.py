@@ -1,4 +1,4 @@
-"""A client of the server: plain documents in and out, each fault a :class:`CommandFailure`."""
+"""A client of the server. It sends and returns plain documents; each fault is a :class:`CommandFailure`."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/v1"
 PATIENCE = 60.0
-"""How long an answer may take, in s."""
+"""Time limit of an answer in s."""
 
 TRIES = 3
-"""How often a request with an idempotency key is sent where its answer is lost."""
+"""How often a request with an idempotency key is sent if its answer is lost."""
 
 
 class Client:
-    """The server of the settings, called with their token."""
+    """The server of the settings, called with its token."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or current()
@@ -37,7 +37,7 @@ class Client:
             timeout=httpx.Timeout(PATIENCE, connect=10),
             # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not self._settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
-            # Nothing is verified where no TLS is spoken, and reading the certificates takes 46 ms.
+            # Plain HTTP verifies nothing, and reading the certificates takes 46 ms.
             verify=urlsplit(self._settings.url).scheme != "http" and _authorities(),
         )
 
@@ -50,7 +50,7 @@ class Client:
         self._http.close()
 
     def get(self, path: str, **parameters: str | int | None) -> Any:
-        """The document there; parameters that are None are left out."""
+        """Return the document at a path. Parameters that are None are left out."""
         return self.send("GET", path, parameters={k: v for k, v in parameters.items() if v is not None})
 
     def send(
@@ -62,13 +62,13 @@ class Client:
         also: tuple[int, ...] = (),
         key: str = "",
     ) -> Any:
-        """Return the answer's document. A status of ``also`` is an answer too, not a failure.
+        """Return the answer's document. A status in ``also`` is an answer too, not a failure.
 
-        With an idempotency ``key`` a request whose answer was lost is sent again, a few times.
+        With an idempotency ``key``, send a request again a few times if its answer is lost.
         """
         headers = {"Idempotency-Key": key} if key else {}
         try:
-            # Without a key a second request might do its work a second time.
+            # Without a key, a second request might do its work twice.
             for left in reversed(range(TRIES if key else 1)):
                 try:
                     response = self._http.request(method, path, json=body, params=parameters, headers=headers)
@@ -86,12 +86,12 @@ class Client:
 
     @contextmanager
     def content(self, path: str, offset: int, **parameters: str) -> Iterator[Iterator[bytes]]:
-        """Read bytes there, from an offset on. Raises Unreachable also where the answer breaks off."""
+        """Yield the bytes at a path, from an offset on. Raises Unreachable, also if the answer breaks off."""
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
             with self._http.stream("GET", path, params=parameters, headers=headers) as response:
                 if not response.is_success:
-                    # The body of a stream is not read by itself, and holds what is wrong.
+                    # A stream's body is not read by itself, and it holds the error message.
                     response.read()
                     raise self._failure(response)
                 yield response.iter_bytes(1 << 20)
@@ -108,11 +108,11 @@ class Client:
             raise self._stranger() from error
 
     def _failure(self, response: httpx.Response) -> CommandFailure:
-        """The fault as the server tells it."""
+        """Return the fault that the server reports."""
         try:
             detail = response.json()["detail"]
         except (ValueError, KeyError, TypeError):
-            # Without our form it is no answer of ours; from 500 on it may be a proxy's, before a server that
+            # An answer that is not in our form is not ours. From 500 on it may come from a proxy whose server
             # is down.
             return self._stranger() if response.status_code < 500 else CommandFailure(self._broken(response))
         if isinstance(detail, list):
@@ -140,7 +140,8 @@ class Client:
 
 
 def _authorities() -> "SSLContext":
-    """Those that are trusted, of this machine's own addresses too: those of SSL_CERT_FILE where it is set."""
+    """Return the trusted authorities, also for this machine's own addresses: those of SSL_CERT_FILE if it
+    is set."""
     try:
         return httpx.create_ssl_context()
     except OSError as error:

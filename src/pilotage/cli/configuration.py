@@ -1,4 +1,4 @@
-"""The settings of this run, or what is wrong with them."""
+"""The settings of this run, or their faults."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def settings() -> "Settings":
-    """The settings by the environment. Raises :class:`BadInput` naming the variable that is wrong."""
+    """Return the settings of the environment. Raises :class:`BadInput` that names the wrong variable."""
     from pydantic import ValidationError
 
     from pilotage.settings import Settings
@@ -25,7 +25,7 @@ def settings() -> "Settings":
         faults = (
             f"{_place(str(fault['loc'][0]))}: {messages.of_setting(fault).text}"
             for fault in error.errors()
-            # A default made of a setting that is wrong itself: that one is told.
+            # Skip a default derived from a wrong setting: that setting has its own fault.
             if fault["type"] != "default_factory_not_called"
         )
         raise BadInput("; ".join(faults)) from error
@@ -34,7 +34,7 @@ def settings() -> "Settings":
 
 
 def _place(name: str) -> str:
-    """Where a setting stands: its variable, or the file of a token."""
+    """Return the place of a setting: its variable, or the token's file."""
     import os
 
     variable = f"PILOTAGE_{name.upper()}"
@@ -44,23 +44,23 @@ def _place(name: str) -> str:
 
 
 def store_name(url: str) -> str:
-    """The address of a store without its password. Raises :class:`BadInput` where it is none."""
+    """Return the address of a store without its password. Raises :class:`BadInput` if it is no address."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
     with suppress(ArgumentError):
         address = make_url(url)
         if address.get_backend_name() in ("sqlite", "postgresql"):
-            # Without the password: this goes to terminals and logs.
+            # Hide the password: this goes to terminals and logs.
             return address.render_as_string(hide_password=True)
     remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
     raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}")
 
 
 def has_store(url: str) -> bool:
-    """Return whether a store is within reach: a server's, or a file that is there.
+    """Return whether a store is available: a database server's, or an existing file.
 
-    Raises :class:`BadInput` where it is no address.
+    Raises :class:`BadInput` if it is no address.
     """
     from sqlalchemy import make_url
 
@@ -71,7 +71,7 @@ def has_store(url: str) -> bool:
 
 @contextmanager
 def using_store(url: str) -> Iterator[None]:
-    """Turn refusals of the store or its database into a :class:`CommandFailure` that names the store."""
+    """Turn errors of the store or its database into a :class:`CommandFailure` that names the store."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotage.store import StoreError

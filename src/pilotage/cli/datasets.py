@@ -56,9 +56,9 @@ def define(
     remove: Annotated[bool, typer.Option("--remove", help="Those of the current version but these.")] = False,
     json_output: Json = False,
 ) -> None:
-    """Make the next version of a dataset, of files in its scope that are registered.
+    """Make the next version of a dataset from registered files in its scope.
 
-    Older versions stay as they are. Where nothing would differ there is no new one.
+    Older versions stay as they are. If nothing would differ, there is no new version.
     """
     from .client import Client
 

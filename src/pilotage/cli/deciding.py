@@ -1,4 +1,4 @@
-"""Decide without touching anything: from a saved world, or for tasks before they are submitted."""
+"""Decide without changing anything: from a saved world, or for tasks before their submission."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +23,7 @@ app = typer.Typer()
 
 
 def step_names() -> list[str]:
-    """The names of all steps, from their files: importing them would make every command slow."""
+    """Return the names of all steps from their files: importing the steps would slow down every command."""
     package = find_spec("pilotage.flow.steps")
     places = package.submodule_search_locations if package else None
     return sorted(module.name for module in iter_modules(places))
@@ -62,10 +62,10 @@ def plan(
         bool, typer.Option("--debug", envvar="PILOTAGE_DEBUG", help="Show where a step fails, if it does.")
     ] = False,
 ) -> None:
-    """Decide without touching anything, from a saved world, or for tasks that are not submitted yet.
+    """Decide without changing anything, from a saved world, or for tasks that are not submitted yet.
 
-    The same world gives the same decision, byte for byte. One that was changed by hand is checked first, and
-    every fault told with its line.
+    The same world gives the same decision, byte for byte. A world edited by hand is checked first, and every
+    fault has its line.
     """
     if task is not None:
         if step != BROKER:
@@ -94,7 +94,7 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
 
 
 def _world(path: Path) -> "World":
-    """Read a saved world; a federation stands for a world in which nothing is submitted yet."""
+    """Read a saved world. A federation stands for a world without any task."""
     import time
 
     from pilotage.federation import text
@@ -103,7 +103,7 @@ def _world(path: Path) -> "World":
     from pilotage.model.records.federation import Federation
 
     source = SourceFile.of(path)
-    # What does not parse is read below as a world, which tells its faults.
+    # Invalid text is read below as a world, which reports its faults.
     with suppress(ValueError):
         document = text.parse(source.content)
         if isinstance(document, dict) and "sites" in document and "federation" not in document:
@@ -114,7 +114,7 @@ def _world(path: Path) -> "World":
 
 @contextmanager
 def _told(step: str, world: Path, debug: bool) -> Iterator[None]:
-    """Turn what goes wrong in a step into one sentence."""
+    """Turn the errors of a step into one sentence."""
     try:
         yield
     except Exception as error:
@@ -143,18 +143,19 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
 def references(
     specs: Sequence["TaskSpec"], ask: Callable[[Sequence["TaskSpec"]], Any] | None = None
 ) -> list[tuple[int, str, str]]:
-    """Find what contradicts a federation, the server's unless another is asked; nothing without an answer."""
+    """Return contradictions to the server's federation, or to the one that ``ask`` knows; none without an
+    answer."""
     from pilotage.federation.faults import BadFile
 
     try:
         return faults_of((ask or _asked_of_server)(specs)) if specs else []
     except (CommandFailure, BadFile):
-        # The faults of the file itself are told: what stands behind this shows once they are mended.
+        # Report the faults of the file itself first. Further faults show after those are mended.
         return []
 
 
 def faults_of(answer: Any) -> list[tuple[int, str, str]]:
-    """The faults of tasks that were refused: index of the task, field, message."""
+    """Return the faults of refused tasks: index of the task, field, message."""
     return [
         (task["index"], fault["field"], fault["message"])
         for task in answer["refused"]
@@ -176,7 +177,7 @@ def _asked_of_server(specs: Any) -> Any:
 
 
 def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
-    """The same from a saved world, where tasks may be of any VO."""
+    """Return the same from a saved world, where tasks may belong to any VO."""
     from pilotage.explain.plans import PlannedTask
     from pilotage.flow.calls import preview, submit
     from pilotage.flow.calls.inputs import Lookup

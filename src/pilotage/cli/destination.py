@@ -1,4 +1,4 @@
-"""The folder that a command puts files into: no name leads out of it, and no link in it is followed."""
+"""The target folder of a command. No name leads out of it, and no link in it is followed."""
 
 import os
 import stat
@@ -15,9 +15,9 @@ REMEDY = "remove it, or name another folder with --to"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A place below a folder of the user's choice. ``name`` may come from a stranger.
+    """A place below a folder that the user chose. ``name`` may come from a stranger.
 
-    The folder itself may be a link: the user named it. What lies in it may have been put there by anybody.
+    The folder itself may be a link, because the user named it. But anybody may have put files into it.
     """
 
     root: Path
@@ -25,12 +25,15 @@ class Destination:
 
     @property
     def path(self) -> Path:
-        """The place as people read it."""
+        """Return the place as people write it."""
         return self.root / self.name
 
     @contextmanager
     def folder(self) -> Iterator["OpenFolder"]:
-        """Make and open the folder of the place, part by part. Raises CommandFailure at a link, OSError."""
+        """Make and open the folder of the place, part by part.
+
+        Raises OSError, and CommandFailure at a link.
+        """
         *parts, _ = self.name.split("/")
         self.root.mkdir(parents=True, exist_ok=True)
         path, found = self.root, os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -66,18 +69,18 @@ def _refuse_link(folder: int, name: str, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenFolder:
-    """An open folder: its files are reached by its descriptor, so nobody can put a link on the way."""
+    """An open folder. Its files are reached through its descriptor, so nobody can put a link on the way."""
 
     descriptor: int
     path: Path
 
     def open(self, name: str, flags: int) -> BinaryIO | None:
-        """Open a regular file; None where there is none and ``flags`` make none.
+        """Open a regular file. Return None if it does not exist and ``flags`` do not create it.
 
-        Raises CommandFailure where something else has its name, OSError.
+        Raises OSError, and CommandFailure if the name belongs to something else.
         """
         path = self.path / name
-        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        # Without O_NONBLOCK, opening a pipe in place of a file would block.
         safe = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             found = os.open(name, safe, 0o666, dir_fd=self.descriptor)
@@ -86,21 +89,21 @@ class OpenFolder:
         except OSError as error:
             _refuse_link(self.descriptor, name, path)
             raise OSError(error.errno, error.strerror, str(path)) from error
-        # A second name of a file may stand for one that lies elsewhere.
+        # A hard link may be a second name of a file elsewhere.
         if stat.S_ISREG((told := os.fstat(found)).st_mode) and told.st_nlink == 1:
             return os.fdopen(found, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
         os.close(found)
         raise CommandFailure(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
 
     def has(self, name: str) -> bool:
-        """Return whether something has the name."""
+        """Return whether the name exists."""
         with suppress(FileNotFoundError):
             os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
             return True
         return False
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file another name here; what has it already is replaced, and never written into."""
+        """Rename a file here. An existing target is replaced, never written into."""
         os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def remove(self, name: str) -> None:

@@ -1,4 +1,5 @@
-"""Files of a directory on a storage, as they are registered: found below its root, their checksums read."""
+"""List a directory's files on a storage for registration: find them below its root and read their
+checksums."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,12 +16,12 @@ from pilotage.movers.checksums import CHUNK, Checksum
 from .errors import BadInput
 
 WORKERS = 4
-"""Files that are read at the same time: a disk gives no more with more."""
+"""Files read at the same time. More would not speed up a disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class LyingFile:
-    """A file by its name at a storage, with its size in bytes, and where it is read."""
+    """A file by its name at a storage, its size in bytes, and its local path."""
 
     name: str
     size: int
@@ -29,7 +30,7 @@ class LyingFile:
 
 @dataclass(slots=True)
 class DirectoryListing:
-    """Files below a directory of a storage, and by path why others were left out."""
+    """Files below a directory of a storage, and why other paths were left out."""
 
     storage: str
     files: list[LyingFile] = field(default_factory=list)
@@ -37,13 +38,13 @@ class DirectoryListing:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(file.size for file in self.files)
 
     def read(self, files: Sequence[LyingFile], advanced: Callable[[int], object]) -> list[dict[str, Any]]:
-        """Describe files with their checksums; those that cannot be read, or change meanwhile, are left out.
+        """Describe files with their checksums. Leave out files that cannot be read or that change meanwhile.
 
-        ``advanced`` is told of bytes that were read.
+        ``advanced`` is called with the number of bytes read.
         """
 
         def described(file: LyingFile) -> dict[str, Any] | None:
@@ -61,17 +62,17 @@ class DirectoryListing:
         return [_described(file, self.storage, "") for file in files]
 
     def batches(self, most: int) -> Iterator[list[LyingFile]]:
-        """Return the files, so many at a time."""
+        """Yield the files in batches of at most ``most``."""
         left = iter(self.files)
         while batch := list(islice(left, most)):
             yield batch
 
 
 def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryListing:
-    """List the files below a directory, by name; links, hidden files and outputs of tasks are none of them.
+    """List the files below a directory by name, without links, hidden files and outputs of tasks.
 
-    ``storages`` are those of the federation. Without ``storage`` it is the one whose root is nearest. Raises
-    BadInput where the directory lies on none, or not on this one.
+    ``storages`` are the federation's. Without ``storage``, use the one with the nearest root. Raises BadInput
+    if the directory lies on no storage, or not on this one.
     """
     place = directory.resolve()
     roots = {
@@ -99,7 +100,7 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
 
 
 def _walk(place: Path, failed: dict[str, str]) -> Iterator[tuple[Path, int]]:
-    """Find plain files and their sizes; what cannot be looked into is told in ``failed``."""
+    """Yield plain files and their sizes. Paths that cannot be read go into ``failed``."""
 
     def tell(error: OSError) -> None:
         failed[str(error.filename)] = error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""Files read from the server into this machine: checked, resumed, and under their names only when whole."""
+"""Download files from the server: check them, resume them, and give them their names only when complete."""
 
 import hashlib
 import os
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .client import Client
 
 TRIES = 5
-"""How often a file is asked for where the answer breaks off; each goes on where the last one ended."""
+"""How often a file is requested if the answer breaks off. Each try continues the last."""
 
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file of the catalogue, and where it is to lie here."""
+    """A file of the catalogue, and its target here."""
 
     file: str
     size: int
@@ -30,7 +30,7 @@ class WantedFile:
 
     @classmethod
     def of(cls, view: Any, place: Destination) -> "WantedFile":
-        """Take a file as the server describes it. Raises BadInput where that is no description."""
+        """Return the file of a server's description. Raises BadInput if it is no description."""
         file, size, checksum = (view.get(name) for name in ("file", "size", "checksum"))
         if not (isinstance(file, str) and isinstance(checksum, str) and type(size) is int and size >= 0):
             raise BadInput(f"the server describes the file {file!r} without name, size or checksum")
@@ -38,28 +38,28 @@ class WantedFile:
 
     @property
     def name(self) -> str:
-        """Name of the file in its folder."""
+        """The file's name in its folder."""
         return self.place.path.name
 
     @property
     def part(self) -> str:
-        """Name of the file until it is whole."""
+        """The file's name until it is complete."""
         return f".{self.name}.part"
 
 
 class Digest:
-    """A checksum under way, of the kind of a given one: adler32, md5 or sha256."""
+    """A running checksum of the same kind as a given one: adler32, md5 or sha256."""
 
     def __init__(self, like: str) -> None:
         self._name = like.partition(":")[0] or "adler32"
         if self._name not in ("adler32", "md5", "sha256"):
             raise CommandFailure(f"the checksum {like!r} is of a kind that is not known here")
-        # adler32 of nothing is 1.
+        # adler32 of no bytes is 1.
         self._value = 1
         self._hash = None if self._name == "adler32" else hashlib.new(self._name, usedforsecurity=False)
 
     def add(self, chunk: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         if self._hash:
             self._hash.update(chunk)
         else:
@@ -70,10 +70,11 @@ class Digest:
 
 
 def download(client: "Client", wanted: WantedFile, advanced: Callable[[int], object]) -> None:
-    """Bring one file here; ``advanced`` is told of bytes that are here. Raises CommandFailure.
+    """Download one file. ``advanced`` is called with the number of bytes that are here. Raises
+    CommandFailure.
 
-    A file that is here and right is left as it is. A part of it that is here is gone on with; where the whole
-    turns out to be wrong, it is read anew once, for the part may have been that of another file.
+    An existing correct file stays. A partial file is continued. If the result is wrong, read it once more
+    from the start, because the part may belong to another file.
     """
     with wanted.place.folder() as folder:
         if _is_right(wanted, folder):
@@ -83,7 +84,7 @@ def download(client: "Client", wanted: WantedFile, advanced: Callable[[int], obj
         try:
             _complete(client, wanted, folder, advanced)
         except WrongChecksum:
-            # Without an older part nothing can be better the second time: the file itself is wrong.
+            # Without an older part, a second try would give the same: the file itself is wrong.
             if not began:
                 raise
             _complete(client, wanted, folder, lambda _: None)
@@ -91,11 +92,11 @@ def download(client: "Client", wanted: WantedFile, advanced: Callable[[int], obj
 
 
 class WrongChecksum(CommandFailure):
-    """A file came whole, and is not what it should be; its part is deleted."""
+    """A file arrived complete, but is wrong. Its part is deleted."""
 
 
 def _is_right(wanted: WantedFile, folder: OpenFolder) -> bool:
-    # Opened also where it cannot be compared: a link in its place is refused before anything is read.
+    # Open it even if it cannot be compared: refuse a link in its place before reading anything.
     file = folder.open(wanted.name, os.O_RDONLY)
     if file is None:
         return False
@@ -127,11 +128,10 @@ def _complete(
             except Unreachable:
                 if not left:
                     raise
-                # The bytes that came before the break are written and counted: the next try goes on after
-                # them.
+                # The bytes before the break are written and counted, and the next try continues after them.
                 size = part.tell()
         part.flush()
-        # A file under its own name is believed whole the next time, also after a power cut.
+        # The next run trusts a file under its own name, even after a power cut.
         os.fsync(part.fileno())
     if size != wanted.size or wanted.checksum not in ("", str(digest)):
         folder.remove(wanted.part)
@@ -147,7 +147,7 @@ def _read(
     digest: Digest,
     advanced: Callable[[int], object],
 ) -> int:
-    """Read what is missing; returns its bytes. What came before an answer breaks off is in the part."""
+    """Read the missing bytes. Return their number. Bytes before a broken answer stay in the part."""
     if offset == wanted.size:
         return 0
     came = 0

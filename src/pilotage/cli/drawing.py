@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 MOST_QUEUES = 500
-"""Queues that are drawn at most: each two of their sites have a link."""
+"""Most queues in a drawn scenario: each pair of their sites has a link."""
 
 
 @app.command(
@@ -30,10 +30,11 @@ def draw_scenario(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Draws others where it differs.")] = 1,
     json_output: Json = False,
 ) -> None:
-    """Draw a scenario from a federation: queues of it, in weather that nobody tuned.
+    """Draw a scenario from a federation: some of its queues, with random conditions that nobody tuned.
 
-    Numbers of slots, batch waits, busy spells, links, file sizes and replicas are drawn; all else is as the
-    file says. The same file, number and seed give the same scenario. The two files are written over.
+    The command draws numbers of slots, batch waits, busy periods, links, file sizes and replicas. Everything
+    else comes from the file. The same file, number and seed give the same scenario. Existing target files are
+    overwritten.
     """
     from pilotage.federation.documents import read
     from pilotage.model.records.federation import Federation

@@ -1,14 +1,14 @@
-"""Ends of commands: 0 well, otherwise one of these and one sentence on standard error."""
+"""How commands end: 0 after success, otherwise one of these codes and one sentence on standard error."""
 
 
 class CommandFailure(Exception):
-    """Something asked for is not there, or failed."""
+    """A requested object does not exist, or an action failed."""
 
     code = 1
 
 
 class BadInput(CommandFailure):
-    """Something typed or written cannot be taken."""
+    """Typed or written input cannot be accepted."""
 
     code = 2
 

@@ -1,4 +1,4 @@
-"""Print why jobs wait or went where they went, as the server tells it."""
+"""Print the server's reasons why jobs wait or where they went."""
 
 from typing import Annotated
 
@@ -33,7 +33,7 @@ def explain(
     what_if: WhatIfs = None,
     json_output: Json = False,
 ) -> None:
-    """Say why jobs wait or went where they went, newest decision first; or where they would go."""
+    """Say why jobs wait or where they went, newest decision first; or where they would go."""
     from .client import Client
 
     path, parameters = _path(task, job, queue), {"width": width()}

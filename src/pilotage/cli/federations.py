@@ -1,4 +1,4 @@
-"""The federation: checked, loaded into the server, shown."""
+"""Check a federation, load it into the server, show it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,10 +26,10 @@ File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 
 @app.command(epilog="Example: pilotage federation check federation.yaml")
 def check(file: File, json_output: Json = False) -> None:
-    """Check a file without a server: every fault with its line.
+    """Check a file without a server, and print every fault with its line.
 
-    What is not installed on this machine, and what would keep jobs waiting, is said on standard error, and is
-    no fault.
+    Adapters that this machine lacks, and causes that would keep jobs waiting, go to standard error. They are
+    no faults.
     """
     from dataclasses import asdict
 
@@ -68,9 +68,9 @@ def load(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Replace the server's federation, constants and all; no restart is needed.
+    """Replace the server's federation, including constants, without a restart.
 
-    What would lose running jobs, or files that are known, is refused, with what would work instead.
+    The server refuses changes that would lose running jobs or known files, and says what would work instead.
     """
     from pilotage.federation import documents
     from pilotage.model.documents.serialization import to_document

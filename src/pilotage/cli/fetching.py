@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 MOST_TOLD = 10
-"""Files whose failure is told; of more, their number."""
+"""Most failed files that are listed; of others only the number."""
 
 
 @app.command(epilog="Example: pilotage fetch 12 --merged --to results")
@@ -31,9 +31,9 @@ def fetch(
     match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
     json_output: Json = False,
 ) -> None:
-    """Bring a task's outputs here: those of a job to JOB/NAME, those of its merge job to NAME, with folders.
+    """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
 
-    Size and checksum are checked. What is here already is not read again, and what broke off goes on.
+    Size and checksum are checked. Existing files are not read again, and partial files continue.
     """
     from .client import Client
 
@@ -74,7 +74,7 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
 
 
 def _place(file: Any) -> str:
-    """Return where an output is put: several jobs give theirs the same name."""
+    """Return the target path of an output. Several jobs may use the same name."""
     if file["kind"] == "merge":
         return _path(file)
     if type(file["job"]) is not int:
@@ -88,14 +88,14 @@ def _path(file: Any) -> str:
     """Return the path of an output in its job's directory."""
     from pilotage.model.values.paths import is_file_name, path_in_job
 
-    # A server may be anybody's: the name of an output must be one that outputs can have.
+    # The server may be anybody's: accept only names that outputs can have.
     if not (isinstance(file["name"], str) and is_file_name(file["name"])):
         raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
     return path_in_job(file["name"])
 
 
 def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[str]:
-    """Fetch files one after the other; returns what failed."""
+    """Download files in turn. Return the failures."""
     from functools import partial
 
     from .download import download
@@ -116,7 +116,7 @@ def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[st
 
 @contextmanager
 def bar(size: int, quiet: bool) -> Iterator["Progress"]:
-    """Show the progress of so many bytes on a terminal: how many came, how fast, and the time left."""
+    """Show the progress of a download on a terminal: bytes so far, speed, and time left."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.progress import TransferSpeedColumn as Speed
 

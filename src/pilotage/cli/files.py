@@ -1,4 +1,4 @@
-"""The catalogue: files by scope and name, datasets of them, and where they lie."""
+"""The catalogue: files by scope and name, datasets, and their storages."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,7 +39,7 @@ def list_files(
     after: Annotated[str, typer.Option(help="Only those behind this one, SCOPE:NAME.")] = "",
     json_output: Json = False,
 ) -> None:
-    """List files by name, or those of a version of a dataset as they were when it was made."""
+    """List files by name, or the files of a dataset version at the time when it was made."""
     from .client import Client
 
     if dataset:
@@ -88,9 +88,9 @@ def forget(
     dry_run: DryRun = False,
     json_output: Json = False,
 ) -> None:
-    """Forget a file. Copies that Pilotage made are removed; originals stay where they lie.
+    """Forget a file. Copies that Pilotage made are removed. Originals stay where they lie.
 
-    A file that a task still reads is not forgotten.
+    A file that a task still reads cannot be forgotten.
     """
     from .client import Client
 
@@ -109,7 +109,7 @@ def forget(
 
 @app.command(epilog="Example: pilotage files verify atlas:runs/7/events.root")
 def verify(file: FileName, json_output: Json = False) -> None:
-    """Read every replica of a file, and compare size and checksum with what is known."""
+    """Read every replica of a file, and compare size and checksum with the catalogue."""
     from .client import Client
 
     with Client() as client:
@@ -140,7 +140,7 @@ def _show_replicas(found: Any) -> None:
 
 
 def _outcome(client: "Client", found: Any, storage: str) -> str:
-    """Compare the bytes at a storage with what is known of the file."""
+    """Compare the bytes at a storage with the catalogue."""
     from .download import Digest
 
     digest, size = Digest(found["checksum"]), 0
@@ -154,7 +154,7 @@ def _outcome(client: "Client", found: Any, storage: str) -> str:
     except CommandFailure as failure:
         return f"cannot be read: {failure}"
     if size != found["size"] or found["checksum"] not in ("", str(digest)):
-        # No more than one byte too many is sent.
+        # The server sends at most one byte too many.
         lies = f"more than {found['size']} bytes" if size > found["size"] else f"{size} bytes, {digest}"
         return f"wrong: {lies}; should be {found['size']} bytes, {found['checksum'] or 'checksum unknown'}"
     return "right" if found["checksum"] else f"right in size; its checksum is {digest}"

@@ -1,4 +1,4 @@
-"""Tasks as they go on: waiting for their end, with a live view on terminals and lines elsewhere."""
+"""Follow tasks to their end, with a live view on terminals and plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from .client import Client
 
 PERIOD = 1.0
-"""Between two looks at the server, in s."""
+"""Seconds between two requests to the server."""
 
 PATIENCE = 600.0
-"""How long a server that was there may be away, such as for a restart, in s."""
+"""Seconds for which a server that answered once may be away, for example during a restart."""
 
 
 def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, Any]]:
-    """Wait until all tasks have ended; return their views in the order given."""
+    """Wait until all tasks have ended. Return their views in the given order."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     out = console()
@@ -42,7 +42,7 @@ def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, An
         while True:
             for task in tasks:
                 if not seen.ended(task):
-                    # Patient only once it has answered: a wrong address is told at once.
+                    # Be patient only after a first answer: a wrong address must fail at once.
                     seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
             if all(map(seen.ended, tasks)):
                 return [seen.views[task] for task in tasks]
@@ -63,7 +63,7 @@ def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
 
 
 class _Seen:
-    """The last state of each task, and how it is shown."""
+    """The last state of each task, and its display."""
 
     def __init__(self, progress: "Progress", in_lines: bool) -> None:
         self.views: dict[int, dict[str, Any]] = {}
@@ -84,7 +84,7 @@ class _Seen:
             before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
         ):
             echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}")
-        # A bar without a total pulses: how many jobs there will be is not known yet.
+        # A bar without a total pulses, because the number of jobs is not known yet.
         if task not in self._bars:
             self._bars[task] = self._progress.add_task("", total=None, jobs="")
         self._progress.update(
@@ -97,7 +97,7 @@ class _Seen:
 
 
 def waiting(view: dict[str, Any]) -> list[str]:
-    """Say for what a task waits, with the command that tells why; nothing where it does not wait."""
+    """Return what a task waits for, with the command that explains it; nothing if it does not wait."""
     jobs: dict[str, int] = view["jobs"]
     started = any(jobs.get(state) for state in AT_A_PILOT)
     ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
@@ -120,7 +120,10 @@ def _wait(jobs: int) -> str:
 def keep_showing(
     look: Callable[[], Any], rows: Callable[[Any], list[tuple[object, ...]]], columns: Sequence[Column]
 ) -> None:
-    """Tasks kept up to date until the user interrupts: a table, a line for each change without a terminal."""
+    """Keep a table of tasks up to date until the user interrupts.
+
+    Without a terminal, print a line for each change.
+    """
     from rich.live import Live
     from rich.progress import Progress
 
@@ -128,7 +131,7 @@ def keep_showing(
     if not out.is_terminal:
         seen = _Seen(Progress(console=out, disable=True), in_lines=True)
         while True:
-            # The server tells the newest first; lines go on downwards.
+            # The server sends the newest first, but lines go downwards.
             for view in reversed(look()["tasks"]):
                 seen.update(view)
             time.sleep(PERIOD)
@@ -139,7 +142,7 @@ def keep_showing(
 
 
 def fail_unless_finished(views: list[dict[str, Any]]) -> None:
-    """Raises :class:`CommandFailure` naming the tasks that ended otherwise."""
+    """Raises :class:`CommandFailure` that names the tasks that did not finish."""
     others = [
         f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
         for view in views

@@ -1,4 +1,4 @@
-"""Commands that archive ended records to files and delete them from the store."""
+"""Archive ended records to files, and delete them from the store."""
 
 import time
 from collections import Counter
@@ -25,16 +25,17 @@ def archive(
     to: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where the file of this run goes.")],
     json_output: Json = False,
 ) -> None:
-    """Write what ended long ago to a file of JSON lines, and delete it from the store.
+    """Write records that ended long ago to a file of JSON lines, and delete them from the store.
 
-    Runs on a machine that reaches the store itself, also while a server runs. Outputs stay where they are.
+    It runs on a machine that can reach the store itself, even while a server runs. Outputs stay where they
+    are.
     """
     from pilotage.flow.loops import archiving
     from pilotage.store import Store
 
     known = settings()
     if not has_store(known.store):
-        # To open one would make it: an empty one, of which nothing is archived.
+        # Opening a missing store would create it, empty.
         raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
     now = time.time()
     moved: Counter[str] = Counter()
@@ -44,7 +45,7 @@ def archive(
             for found in archiving.archive(store, now - older_than * 86400, file.write):
                 moved[found.what] += len(found.ids)
         except OSError as error:
-            # Each batch is deleted from the store when it is in the file, so those before stay archived.
+            # Each batch is deleted from the store once it is in the file, so earlier batches stay archived.
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""
             raise CommandFailure(f"{error.filename or file.path or to}: {error.strerror}{done}") from error
     if json_output:

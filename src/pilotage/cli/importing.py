@@ -1,4 +1,4 @@
-"""Federations made of other systems' documents, with a report of what was guessed, changed and left out."""
+"""Make federations from other systems' documents, and report what was guessed, changed and left out."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ MOST_REFUSALS = 50
 
 
 class ImporterKind(StrEnum):
-    """The systems whose documents are read."""
+    """The systems whose documents can be read."""
 
     GFACTORY = "gfactory"
     CRIC = "cric"
@@ -33,10 +33,10 @@ def import_federation(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Make a federation's YAML of another system's documents, and tell what was guessed or dropped.
+    """Convert another system's documents to a federation in YAML, and report guesses and losses.
 
-    Entries that cannot be taken are refused one by one, with their line and what would be right; where none
-    remains, the exit code is 2. --json has every note, and the federation where no --output is given.
+    Entries that cannot be accepted are refused one by one, with their line and what would be right. If none
+    remains, the exit code is 2. --json prints every note, and the federation if there is no --output.
     """
     from pilotage.federation.documents import read_text, write
     from pilotage.federation.importers import IMPORTERS, ImportSource
@@ -75,7 +75,7 @@ def _document(imported: "Imported", output: Path | None) -> dict[str, object]:
 
 
 def _show(imported: "Imported", output: Path | None) -> None:
-    """The refusals one by one, and the other notes by action and field: on standard error."""
+    """Print the refusals one by one, and the other notes by action and field, on standard error."""
     refusals = imported.refusals
     for refusal in refusals[:MOST_REFUSALS]:
         echo(f"refused: {refusal}", err=True)

@@ -1,4 +1,4 @@
-"""Lay out tables as plain text: all columns where they fit, the others below their row where they do not."""
+"""Lay out tables as plain text. Columns that do not fit move below their row."""
 
 import re
 import textwrap
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 GAP = 2
-"""Columns of the screen between two cells."""
+"""Blank columns between two cells."""
 
 INDENT = "    "
-"""Before what stands below a row."""
+"""Indentation of lines below a row."""
 
 _STYLES = {
     "green": "finished done online",
@@ -26,7 +26,7 @@ _STYLE_OF = {word: style for style, words in _STYLES.items() for word in words.s
 
 
 class Column(NamedTuple):
-    """A column of a table; one that is not ``essential`` stands below its row on narrow terminals."""
+    """A column of a table. If it is not ``essential``, it moves below its row on narrow terminals."""
 
     title: str
     essential: bool = True
@@ -34,13 +34,13 @@ class Column(NamedTuple):
 
 
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that terminals obey instead of showing them, and those that turn the direction of writing."""
+"""Characters that control terminals, and those that change the direction of writing."""
 
 
 def visible(text: str) -> str:
-    """Show control characters as escapes, all but line ends and tabs.
+    """Return text with control characters escaped, except line ends and tabs.
 
-    Names and errors come from others, whose control characters could rewrite what stands on the screen.
+    Names and errors come from others, whose control characters could rewrite the screen.
     """
     return HIDDEN.sub(lambda found: _escaped(found[0]), text)
 
@@ -53,10 +53,10 @@ def _escaped(character: str) -> str:
 def lay_out(
     columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int, title: str = ""
 ) -> "list[Text]":
-    """Return the lines of a table for a screen of ``width`` columns, 0 for one without limit.
+    """Return the lines of a table for a screen of ``width`` columns; 0 means no limit.
 
-    Where a row does not fit, the columns that are not essential stand below it with their titles. Cells
-    break between words only; a longer word passes the edge.
+    If a row does not fit, its non-essential columns stand below it with their titles. Cells break only
+    between words. A longer word crosses the edge.
     """
     from rich.text import Text
 
@@ -89,11 +89,11 @@ def _natural(columns: Sequence[Column], cells: Sequence[Sequence[str]], at: int)
 def _widths(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int], width: int
 ) -> dict[int, int]:
-    """Widths of the columns shown; the widest one gives way where they do not fit."""
+    """Return the widths of the columns shown. The widest shrinks if they do not fit."""
     widths = {at: _natural(columns, cells, at) for at in shown}
     excess = sum(widths.values()) + GAP * (len(shown) - 1) - width
     if width and excess > 0:
-        # A number that breaks over two lines is read as two numbers: text gives way first.
+        # A number broken over two lines reads as two numbers, so text shrinks first.
         widest = max(shown, key=lambda at: (not columns[at].number, widths[at]))
         widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
     return widths

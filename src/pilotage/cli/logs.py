@@ -1,4 +1,4 @@
-"""Logs of attempts and pilots on the terminal."""
+"""Show logs of attempts and pilots on the terminal."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ from .output import Json, show_json
 
 app = typer.Typer()
 FOLLOW_EVERY = 2.0
-"""Seconds between two looks at a log that is followed."""
+"""Seconds between two requests for a followed log."""
 
 
 @app.command(epilog="Example: pilotage logs job:345 --follow, or of a pilot's agent: pilotage logs pilot:12")
@@ -26,10 +26,10 @@ def logs(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Show what a payload, or a pilot's agent, wrote: beginning and end of long logs.
+    """Show the output of a payload, or of a pilot's agent: beginning and end of long logs.
 
-    What a payload that runs has written comes at its pilot's next report, then every few seconds while
-    somebody reads. Characters that terminals would obey are shown as escapes.
+    A running payload's output arrives with its pilot's next report, then every few seconds while somebody
+    reads. Characters that would control the terminal appear as escapes.
     """
     from .client import Client
 
@@ -62,7 +62,7 @@ def _path(subject: str, attempt: int | None) -> str:
 
 
 class _Printer:
-    """Prints what was not printed yet; ``seen`` are the bytes of each stream that were, as the API asks."""
+    """Prints the new parts of logs. ``seen`` counts the printed bytes of each stream for the API."""
 
     def __init__(self, subject: str) -> None:
         self.seen: dict[str, int] = {}
@@ -71,7 +71,7 @@ class _Printer:
         self._last = "\n"
 
     def show(self, document: Any) -> None:
-        """Print the parts of each stream, under its name where that is another than the last one's."""
+        """Print the parts of each stream, under its name if that differs from the last one."""
         for log in document["logs"]:
             name = f"{log['stream']}_seen"
             for part in log["parts"]:
@@ -91,7 +91,7 @@ class _Printer:
         self._line(f"== {log['stream']} of {of}: {log['size']:,} bytes ==")
 
     def _line(self, text: str) -> None:
-        """Write a line of our own, which begins where lines begin."""
+        """Print a line of our own, starting on a new line."""
         self._write(("" if self._last == "\n" else "\n") + text + "\n")
 
     def _write(self, text: str) -> None:
@@ -99,7 +99,7 @@ class _Printer:
         self._last = text[-1:] or self._last
 
     def end(self) -> None:
-        """Leave the cursor where lines begin."""
+        """End the current line."""
         self._write("" if self._last == "\n" else "\n")
 
 

@@ -1,4 +1,4 @@
-"""Manifests: files that lie at a storage, a line each, of which those that cannot be read are told."""
+"""Manifests: lists of files at a storage, one per line. Unreadable lines are reported."""
 
 import json
 from collections.abc import Iterator
@@ -16,21 +16,21 @@ from .errors import BadInput
 from .output import one_line
 
 LONGEST_LINE = 4096
-"""Bytes of a line; a longer one is no file's."""
+"""Most bytes of a line."""
 
 MOST_FAULTY = 10_000
-"""Lines that may be faulty: a file that has more is no manifest."""
+"""Most faulty lines: a file with more is no manifest."""
 
 EXAMPLE = "runs/7/events.root,1048576,adler32:0a1b2c3d"
 HEADER = "name,size"
-"""The beginning of a first line that names the columns."""
+"""The beginning of a first line with column names."""
 
 
 def entries(manifest: Path, storage: str, left_out: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read descriptions of files, each with where it stands; what is none is told in ``left_out``.
+    """Yield descriptions of files with their lines. Faulty lines go into ``left_out``.
 
-    Lines are ``NAME,SIZE,CHECKSUM``, the checksum may be left out, or the same as JSON objects. Raises
-    BadInput where the manifest cannot be read. Past :data:`MOST_FAULTY` faults nothing more is.
+    A line is ``NAME,SIZE,CHECKSUM``, where the checksum is optional, or a JSON object with the same content.
+    Raises BadInput if the manifest cannot be read. After :data:`MOST_FAULTY` faults the reading stops.
     """
     try:
         with manifest.open("rb") as stream:
@@ -54,7 +54,7 @@ def entries(manifest: Path, storage: str, left_out: dict[str, str]) -> Iterator[
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Read lines with their numbers; of one that is too long its beginning."""
+    """Yield lines with their numbers, and only the beginning of a line that is too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
@@ -65,7 +65,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _entry(line: str, length: int) -> dict[str, Any]:
-    """Read one line. Raises ValueError, which says what would be right."""
+    """Parse one line. Raises ValueError that says what would be right."""
     if length > LONGEST_LINE:
         raise ValueError(f"longer than {LONGEST_LINE} bytes")
     wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")
@@ -82,7 +82,7 @@ def _entry(line: str, length: int) -> dict[str, Any]:
 
 
 def _check(entry: dict[str, Any]) -> None:
-    """Raise ValueError, which says what is wrong of a name, size or checksum."""
+    """Raise ValueError that says what is wrong with a name, size or checksum."""
     if not isinstance(entry["name"], str) or not is_file_name(entry["name"]):
         raise ValueError(FILE_NAMES)
     try:

@@ -20,16 +20,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 
 
 def console(stderr: bool = False) -> "Console":
-    """Return the console that people read; what is piped has no colour."""
+    """Return the console for people. Piped output has no colour."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    # Markup off: a name with brackets would be taken for a style.
+    # No markup: a name in brackets would count as a style.
     return Console(file=stream, stderr=stderr, highlight=False, markup=False, soft_wrap=True)
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], stderr: bool = False) -> "Text":
-    """Return a table as wide as the terminal; what is piped has no width."""
+    """Return a table as wide as the terminal. Piped output has no limit."""
     from rich.text import Text
 
     return Text("\n").join(lay_out(columns, rows, width(stderr)))
@@ -38,14 +38,14 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], stderr: b
 def show(
     columns: Sequence[Column], rows: Iterable[Sequence[object]], nothing: str, stderr: bool = False
 ) -> None:
-    """Print a table, or a sentence where it would be empty."""
+    """Print a table, or a sentence if it is empty."""
     found = list(rows)
     out = console(stderr)
     out.print(table(columns, found, stderr) if found else nothing)
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print a sentence, folded between words on a terminal; control characters in it are made visible."""
+    """Print a sentence, folded between words on a terminal. Control characters become visible."""
     from pilotage.explain.layout import folded
 
     for line in folded(visible(text).split("\n"), width(err)):
@@ -53,14 +53,14 @@ def echo(text: str, err: bool = False) -> None:
 
 
 def width(stderr: bool = False) -> int:
-    """Return the columns of the terminal; 0 where the output is none."""
+    """Return the columns of the terminal; 0 if the output is none."""
     stream = sys.stderr if stderr else sys.stdout
-    # A program that reads a pipe wants lines as they are, whatever COLUMNS says.
+    # A program that reads a pipe wants unfolded lines, whatever COLUMNS says.
     return console(stderr).width if stream.isatty() else 0
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Print lines of text, folded already or to be left as they are."""
+    """Print lines of text without folding them."""
     for line in lines:
         typer.echo(visible(line))
 
@@ -68,28 +68,28 @@ def show_lines(lines: Iterable[str]) -> None:
 def show_json(document: object) -> None:
     """Print a document for programs."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    # JSON escapes some control characters only; this form is the same document to any reader.
+    # JSON escapes only some control characters. This form means the same document to any reader.
     typer.echo(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 queue``, ``2 queues``."""
+    """Return ``1 queue``, ``2 queues``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def one_line(text: str, most: int = 80) -> str:
-    """Return the first line of a text, cut short, for a cell of a table."""
+    """Return the first line of a text, cut to fit a cell of a table."""
     first = text.partition("\n")[0].strip()
     return first if first == text and len(first) <= most else f"{first[: most - 3]}..."
 
 
 def counts(by_state: Mapping[str, int]) -> str:
-    """``3 running, 5 finished``; states without records are left out."""
+    """Return ``3 running, 5 finished``. States without records are left out."""
     return ", ".join(f"{count} {state}" for state, count in by_state.items() if count)
 
 
 def ago(point: float | None) -> str:
-    """Return the time since a point in time, in the largest unit that fits."""
+    """Return the time since a moment, in the largest fitting unit."""
     if point is None:
         return ""
     passed = max(0.0, time.time() - point)
@@ -100,12 +100,12 @@ def ago(point: float | None) -> str:
 
 
 def limit_of(value: float, unit: str) -> str:
-    """Return a limit of a queue with its unit; 0 is none."""
+    """Return a limit of a queue with its unit; 0 means none."""
     return f"{value:g} {unit}" if value else "no limit"
 
 
 def document_text(value: Any) -> str:
-    """A document as YAML."""
+    """Return a document as YAML."""
     from pilotage.federation.text import render
 
     return render(value)

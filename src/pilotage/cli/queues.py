@@ -1,4 +1,4 @@
-"""Queues and global shares, with what is at them now."""
+"""Queues and global shares, with their current load."""
 
 import typer
 

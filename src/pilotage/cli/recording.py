@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 PAGE = 1000
-"""Tasks that are asked for at once, and the most jobs of a task by which its work is told."""
+"""Most tasks in one request, and most jobs of a task that describe its work."""
 
 
 @app.command(
@@ -36,9 +36,9 @@ def record(
     ] = Path("federation.yaml"),
     json_output: Json = False,
 ) -> None:
-    """Write the tasks of the last hours as a scenario: when they came, and the work that their jobs were.
+    """Write the tasks of the last hours as a scenario: when they came, and how much work their jobs did.
 
-    Commands, environments and payload files are not written. Tasks without a job that ended well are left
+    The scenario holds no commands, environments or payload files. Tasks without a successful job are left
     out.
     """
     from pilotage.model.documents.serialization import from_document
@@ -70,7 +70,7 @@ def record(
 
 
 def _write(document: dict[str, Any], file: Path) -> None:
-    """Write a document, JSON where the file's name ends so. Raises :class:`BadInput`."""
+    """Write a document, as JSON if the file's name ends so. Raises :class:`BadInput`."""
     as_json = file.suffix == ".json"
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else document_text(document)
     try:
@@ -80,7 +80,7 @@ def _write(document: dict[str, Any], file: Path) -> None:
 
 
 def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":
-    """Tasks that were submitted since, newest first, with the first of their jobs that ended well."""
+    """Yield recent tasks, newest first, with their first successful jobs."""
     from pilotage.model.documents.serialization import from_document
     from pilotage.model.records.work import TaskSpec
     from pilotage.simulation.recording import EndedJob, RecordedTask
@@ -96,7 +96,7 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
             jobs=[
                 EndedJob(queue=job["queue"], wall_seconds=job["wall_seconds"])
                 for job in jobs
-                # What gathers outputs is none of the work that is done again.
+                # A merge job gathers outputs and is not part of the recorded work.
                 if job["wall_seconds"] and job["kind"] != "merge"
             ],
         )

@@ -1,4 +1,4 @@
-"""Register files that lie at a storage: of a directory, a manifest, or a listing by the server."""
+"""Register files at a storage: from a directory, a manifest, or the server's own listing."""
 
 import re
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from .directories import DirectoryListing
 
 BATCH = 10_000
-"""Files that are registered in one request."""
+"""Files registered per request."""
 
 MOST_NAMED = 10
-"""Faults that are told, and files of each; of more, their number."""
+"""Most faults that are listed, and most files for each; of others only the number."""
 
 Batches = Iterator[list[tuple[str, dict[str, Any]]]]
-"""Descriptions of files, each with where it was found."""
+"""Descriptions of files, each with its origin."""
 
 
 def register(
@@ -50,9 +50,9 @@ def register(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Register files that lie at a storage: of a directory here, of a manifest, or of a listing.
+    """Register files at a storage: from a directory here, a manifest, or the server's listing.
 
-    Nothing is read of files that a manifest describes. May be repeated: what is known already stays.
+    Files that a manifest describes are not read. You may repeat it: known files stay as they are.
     """
     from .client import Client
 
@@ -72,7 +72,10 @@ def register(
 
 
 def _check(source: Path | None, storage: str, match: str) -> None:
-    """Check that one source of files is named, and what it needs. Raises :class:`BadInput`."""
+    """Check that exactly one source of files is given, with the options that it needs.
+
+    Raises :class:`BadInput`.
+    """
     if bool(source) == bool(match) or not (storage or (source and not source.is_file())):
         raise BadInput("give a DIRECTORY; or --storage, and either a manifest or --match PATTERN")
     if source and not source.exists():
@@ -80,7 +83,7 @@ def _check(source: Path | None, storage: str, match: str) -> None:
 
 
 def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_output: bool) -> None:
-    """Show what was registered. Raises :class:`CommandFailure` with what was left out, if anything was."""
+    """Print what was registered. Raises :class:`CommandFailure` that lists the files left out, if any."""
     if json_output:
         show_json({**answer, "left_out": left_out})
     else:
@@ -93,7 +96,7 @@ def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_
 def _scanned(
     client: "Client", storage: str, match: str, scope: str, dry_run: bool, left_out: dict[str, str]
 ) -> dict[str, int]:
-    """Let the server list a storage; those that it refuses are told in ``left_out``."""
+    """Let the server list a storage. Files that it refuses go into ``left_out``."""
     body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
     answer = client.send("POST", "/files/scan", body)
     left_out |= {one["name"]: one["reason"] for one in answer["refused"]}
@@ -107,7 +110,7 @@ def _listed(client: "Client", directory: Path, storage: str) -> "DirectoryListin
 
 
 def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batches:
-    """Read the descriptions of a manifest in batches; lines that are none are told in ``left_out``."""
+    """Yield the descriptions of a manifest in batches. Invalid lines go into ``left_out``."""
     from .manifests import entries
 
     lines = entries(manifest, storage, left_out)
@@ -115,7 +118,7 @@ def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batche
 
 
 def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> Batches:
-    """Describe the files of a directory in batches, with their checksums where they are ``read``."""
+    """Yield the descriptions of a directory's files in batches. With ``read`` they have checksums."""
     advanced = partial(progress.advance, progress.task_ids[0])
     for batch in found.batches(BATCH):
         described = found.read(batch, advanced) if read else found.unread(batch)
@@ -123,7 +126,7 @@ def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> B
 
 
 def _told(left_out: dict[str, str]) -> str:
-    """Tell which files were left out, and why; those with one reason together."""
+    """Return which files were left out, and why, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for path in sorted(left_out, key=_natural):
         reasons.setdefault(left_out[path], []).append(path.replace("\n", "\\n"))
@@ -144,9 +147,9 @@ def _natural(path: str) -> list[tuple[int, str]]:
 def _sent(
     client: "Client", batches: Batches, scope: str, dry_run: bool, left_out: dict[str, str]
 ) -> dict[str, int]:
-    """Send files to be registered, batch by batch; returns how many there were, and how many were new.
+    """Register files batch by batch. Return how many there were, and how many were new.
 
-    Those that the server refuses are told in ``left_out``.
+    Files that the server refuses go into ``left_out``.
     """
     answer = {"files": 0, "new": 0}
     for batch in batches:

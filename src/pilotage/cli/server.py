@@ -39,15 +39,15 @@ def up(
 ) -> None:
     """Start the server: the API and the loops, until it is interrupted.
 
-    The file is put in force where it has changed since it was last loaded. Otherwise what is in force stays,
-    with all changes that were made since, and the server says so.
+    The server loads the file if it has changed since its last load. Otherwise the current federation stays in
+    force, with all later changes, and the server says so.
 
     The first start makes an operator's token and writes it to the file token in the home.
     """
     import gc
 
-    # What is loaded stays: to look through it for garbage again and again took a quarter of the start. The
-    # server collects once it runs.
+    # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
+    # collects once it runs.
     gc.disable()
     loops, known = _loops(only), settings().at(host, port)
     if not no_api:
@@ -68,7 +68,7 @@ def _run(
     _log_to_terminal()
     name = store_name(known.store)
     with ExitStack() as held:
-        # Listened first: a port in use is told before the store is touched.
+        # Open the port first, so that a port in use fails before the store is touched.
         listener = held.enter_context(_listener(known)) if with_api else None
         if with_api:
             held.enter_context(serving.home_of(known))
@@ -85,13 +85,13 @@ def _run(
 def _log_to_terminal() -> None:
     import logging
 
-    # Libraries tell too much of what goes well: asyncssh a dozen lines for each call by a tunnel.
+    # Libraries log too much about success: asyncssh writes a dozen lines per call through a tunnel.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("pilotage").setLevel(logging.INFO)
 
 
 def _loops(only: str | None) -> tuple[str, ...]:
-    """The loops that are named, none for all of them. Raises :class:`BadInput` for a name of no loop."""
+    """Return the named loops; none means all. Raises :class:`BadInput` for an unknown loop."""
     from pilotage import server
 
     loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
@@ -102,7 +102,7 @@ def _loops(only: str | None) -> tuple[str, ...]:
 
 
 def _listener(known: "Settings") -> "socket":
-    """Open the API's socket. Raises :class:`CommandFailure` where something else listens already."""
+    """Open the API's socket. Raises :class:`CommandFailure` if something else already listens."""
     import os
 
     from pilotage import server
@@ -112,7 +112,7 @@ def _listener(known: "Settings") -> "socket":
     except OSError as error:
         remedy = "give another with --port and in PILOTAGE_URL, or end what listens there"
         where = f"port {known.port} of {known.host}"
-        # Of a host without address the number is no errno.
+        # If the host has no address, this number is no errno.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else error.strerror
         raise CommandFailure(f"{where} cannot be listened on: {reason}; {remedy}") from error

@@ -1,4 +1,4 @@
-"""Where a server is to be found, and that there is one for each home."""
+"""The server's address, and the check that each home has one server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def port_of(url: str) -> int:
-    """The port that a URL leads to."""
+    """Return the port of a URL."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def reachable(known: "Settings") -> "Settings":
-    """Check that clients on this machine find the server where it listens. Raises :class:`BadInput`."""
+    """Check that clients on this machine can reach the server at its address. Raises :class:`BadInput`."""
     parts = urlsplit(known.url)
     direct = parts.scheme == "http" and parts.hostname in LOOPBACK
     if direct and port_of(known.url) != known.port:
@@ -32,14 +32,14 @@ def reachable(known: "Settings") -> "Settings":
 
 
 def place(known: "Settings") -> str:
-    """Say where the server is reached, and where it listens if a proxy stands between."""
+    """Return where the server can be reached, and where it listens if a proxy stands between."""
     if port_of(known.url) == known.port:
         return f"at {known.url}"
     return f"at {known.url}, listening on port {known.port} of {known.host}"
 
 
 def beside(known: "Settings") -> str:
-    """Say of loops without an API which server of the home they join."""
+    """For loops without an API: return which server of the home they join."""
     from pilotage.home_lock import server_of
 
     served = server_of(known.home)
@@ -48,7 +48,7 @@ def beside(known: "Settings") -> str:
 
 @contextmanager
 def home_of(known: "Settings") -> Iterator[None]:
-    """Be the server of the home. Raises :class:`CommandFailure` where there is one."""
+    """Become the server of the home. Raises :class:`CommandFailure` if there is one already."""
     from pilotage.home_lock import HomeTaken, serving
 
     try:

@@ -53,7 +53,7 @@ def simulate(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Simulate work over a federation: the real steps in virtual time, nothing of the outside is touched.
+    """Simulate work on a federation: the real steps in virtual time, without touching anything outside.
 
     The same scenario, policy and seed give the same run.
     """
@@ -72,7 +72,7 @@ def simulate(
 def _found(
     scenario: Path, policies: Sequence[str], seeds: int, workers: int | None, pictures: Path | None
 ) -> "list[Trial]":
-    """Run a scenario in as many processes as asked for, no more than cores, and draw what was found."""
+    """Run a scenario in the requested number of processes, at most one per core, and draw the results."""
     if pictures is not None:
         _make(pictures)
     cores = len(os.sched_getaffinity(0))
@@ -117,7 +117,7 @@ def _bar(runs: int) -> "Iterator[Progress]":
 
 
 def _make(folder: Path) -> None:
-    """Make the folder of pictures before the runs, which may take hours."""
+    """Make the folder for pictures before the runs, which may take hours."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,7 +157,7 @@ def _replay(path: Path, scenario: Path | None, names: Sequence[str], json_output
 
 
 def _replayable(scenario: Path | None, names: Sequence[str]) -> "dict[str, Policy]":
-    """The policies of these names, those of a scenario among them, under which a world can be brokered."""
+    """Return the named policies, including a scenario's own, that can broker a saved world."""
     from pilotage.simulation.policies import KNOWN, UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
 
@@ -185,7 +185,7 @@ def _show_replays(found: "Mapping[str, Replay]") -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Log nothing: faults of virtual sites are what is simulated, and nobody has to mend them."""
+    """Log nothing: the faults of virtual sites are part of the simulation, and nobody has to mend them."""
     logger = logging.getLogger("pilotage")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -226,7 +226,8 @@ def _rows(names: Iterable[str], estimates: "Mapping[str, Mapping[str, Estimate]]
 
 
 def _cell(estimate: "Estimate") -> str:
-    """A mean, and its ratio to the first policy: ``5200 ×0.81 (0.75–0.88)``; ``–`` without any value."""
+    """Return a mean, and its ratio to the first policy: ``5200 ×0.81 (0.75–0.88)``; ``–`` without any
+    value."""
     if estimate.mean is None:
         return "–"
     from pilotage.simulation.metrics import number

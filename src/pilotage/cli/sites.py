@@ -1,4 +1,4 @@
-"""Sites: what they advertise, and which of them a task matches."""
+"""Sites: their advertisements, and which of them match a task."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ MATCHES = (Column("site"), Column("queue"), Column("rank", number=True), Column(
 
 @app.callback(epilog="Example: pilotage sites")
 def sites(context: typer.Context, json_output: Json = False) -> None:
-    """Show sites with the counts that they advertised, their limits, and what was matched to them since."""
+    """Show sites with their advertised counts, their limits, and the jobs matched to them since."""
     if context.invoked_subcommand:
         return
     from .client import Client
@@ -67,7 +67,7 @@ def ad(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Print the ClassAd of a site as it is matched, or advertise it."""
+    """Print the ClassAd of a site as matching sees it, or advertise it."""
     from .client import Client
 
     if send is not None and forget:
@@ -101,7 +101,7 @@ def match(
     task: Annotated[int, typer.Argument(min=1, help="The task.")],
     json_output: Json = False,
 ) -> None:
-    """Show which sites a task's jobs match by the ads of both, and what is not true at the others."""
+    """Show which sites match a task's jobs by the ads of both, and what fails at the others."""
     from .client import Client
 
     with Client() as client:

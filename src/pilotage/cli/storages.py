@@ -1,4 +1,4 @@
-"""Storages: their free space (B18), and which of them rest because deliveries fail there (F4)."""
+"""Storages: their free space (B18), and which of them are paused because deliveries fail there (F4)."""
 
 from typing import Annotated, Any
 
@@ -27,9 +27,10 @@ def storages(
     ] = "",
     json_output: Json = False,
 ) -> None:
-    """Show storages, their free space, and which rest because deliveries fail there, until when and why.
+    """Show storages, their free space, and which are paused because deliveries fail there, until when and
+    why.
 
-    Free space is measured, as the storage told it at the time shown, or declared, as the federation says.
+    Free space is measured (the storage reported it at the time shown) or declared (the federation states it).
     """
     from urllib.parse import quote
 
@@ -59,7 +60,7 @@ def _rows(storage: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _free(space: dict[str, Any]) -> tuple[str, str]:
-    """The number with where it comes from, and when it was measured or why it is not."""
+    """Return the number with its origin, and when it was measured or why it was not."""
     from pilotage.explain.words import moment, number
 
     if space["free"] is None:

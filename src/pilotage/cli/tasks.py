@@ -1,4 +1,4 @@
-"""Tasks: submit, look at, wait for, cancel."""
+"""Tasks: submit them, look at them, wait for them, cancel them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,8 +45,8 @@ def submit(
 ) -> None:
     """Submit tasks and print their ids.
 
-    A file with faults is refused as a whole, and nothing of it submitted. Every fault is told with its line,
-    the server's as well. A file has at most 1000 tasks.
+    A file with faults is refused as a whole: no task of it is submitted. Every fault has its line, including
+    faults that the server finds. A file holds at most 1000 tasks.
     """
     from pilotage.federation import documents
 
@@ -74,15 +74,14 @@ def submit(
 
 
 def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
-    """The server's answer to all tasks in one request: it takes all of them or none."""
+    """Return the server's answer to all tasks in one request. It accepts all of them or none."""
     from pilotage.federation.documents import MOST_TASKS
     from pilotage.model.documents.serialization import to_document
 
     if len(specs) > MOST_TASKS:
         raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")
     body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
-    # A key of its own for each submission: an answer that was lost is asked for again, and nothing runs
-    # twice.
+    # Each submission has its own key: after a lost answer the request is repeated, and nothing runs twice.
     answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=uuid4().hex)
     if "tasks" not in answer:
         raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
@@ -122,7 +121,7 @@ def _tasks(client: "Client", state: str | None, limit: int) -> Any:
 
 
 def rows(document: Any) -> list[tuple[object, ...]]:
-    """The rows of :data:`TASKS`."""
+    """Return the rows of :data:`TASKS`."""
     return [
         (
             view["id"],
@@ -143,7 +142,7 @@ def outputs(
     task: Annotated[int, typer.Argument(help="A task.")],
     json_output: Json = False,
 ) -> None:
-    """List the files that a task's jobs made, and where they lie."""
+    """List the files that a task's jobs made, and their storages."""
     from .client import Client
 
     with Client() as client:
@@ -189,7 +188,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
 
 
 def _measured(found: Any) -> str:
-    """The needs of the scouts, in one line."""
+    """Return the needs that the scouts measured, in one line."""
     units = {
         "memory": "MB",
         "cpu_time": "HS23 s/event",
@@ -202,7 +201,7 @@ def _measured(found: Any) -> str:
 
 
 def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | None:
-    """Jobs counted by queue and state; None where there are more than one answer of the server holds."""
+    """Return the number of jobs by queue and state; None if one answer of the server cannot hold them."""
     if sum(view["jobs"].values()) > 10_000:
         return None
     found: dict[str, dict[str, int]] = {}
@@ -217,7 +216,7 @@ def publish(
     task: Annotated[int, typer.Argument(help="A task.")],
     json_output: Json = False,
 ) -> None:
-    """Register outputs in the task's dataset that could not be, after what was in the way is mended."""
+    """Register outputs that could not enter the task's dataset, after you removed the obstacle."""
     from .client import Client
 
     with Client() as client:
@@ -235,7 +234,7 @@ def cancel(
     tasks: Annotated[list[int], typer.Argument(help="Tasks by id.", metavar="TASK...")],
     json_output: Json = False,
 ) -> None:
-    """Cancel tasks, with their jobs and transfers. One that has ended stays as it is."""
+    """Cancel tasks, with their jobs and transfers. A task that has ended stays as it is."""
     from .client import Client
 
     views, failures = [], []
@@ -244,7 +243,7 @@ def cancel(
             try:
                 views.append(client.send("POST", f"/tasks/{task}/cancel"))
             except CommandFailure as failure:
-                # An unknown task leaves the others to cancel; a server that is away fails them all.
+                # After an unknown task, cancel the others. If the server is away, all of them fail.
                 if failure.code != CommandFailure.code:
                     raise
                 failures.append(str(failure))

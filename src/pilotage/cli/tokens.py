@@ -47,9 +47,10 @@ def create(
     ] = 365.0,
     json_output: Json = False,
 ) -> None:
-    """Make a token and print it; it is not shown again.
+    """Make a token and print it. It is not shown again.
 
-    Made in the store where this machine has it, else by the server, which wants an operator's token.
+    This machine's store makes it if there is one. Otherwise the server does, and requires an operator's
+    token.
     """
     if not name.strip():
         raise BadInput("--name is empty; say who bears the token")
@@ -72,7 +73,7 @@ def create(
 
 @app.command("list", epilog="Example: pilotage token list")
 def list_(json_output: Json = False) -> None:
-    """List the tokens of people that have not expired; the tokens themselves are kept nowhere."""
+    """List the unexpired tokens of people. The secrets themselves are not stored."""
     from .client import Client
 
     with Client() as client:
@@ -88,7 +89,7 @@ def list_(json_output: Json = False) -> None:
 
 
 def _left(expires: float | None) -> str:
-    # ago() tells how long something lies back: this point lies as far back as the end lies ahead.
+    # ago() expects a moment in the past: mirror this one, which lies ahead.
     return "never" if expires is None else ago(2 * time.time() - expires)
 
 
@@ -97,7 +98,7 @@ def revoke(
     tokens: Annotated[list[str], typer.Argument(help="Tokens, as the list names them.", metavar="TOKEN...")],
     json_output: Json = False,
 ) -> None:
-    """Revoke tokens of people: requests that bear one are refused after 5 s at the latest."""
+    """Revoke tokens of people. Within 5 s the server refuses requests that use them."""
     from .client import Client
 
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Transfers as they are delivered: how fast, and how long they still take, from two looks at the server."""
+"""Running transfers: their speed and remaining time, computed from two requests to the server."""
 
 import time
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from .client import Client
 
 PERIOD = 2.0
-"""Between two looks at the server, in s."""
+"""Seconds between two requests to the server."""
 
 BYTES_OVER, ENDS_OVER = 10.0, 60.0
-"""Seconds over which bytes that move, and transfers that end, make a rate: slow ones end seldom."""
+"""Seconds over which a rate averages moved bytes, and ended transfers. Slow transfers end seldom."""
 
 MOVING = (
     Column("transfer", number=True),
@@ -40,27 +40,27 @@ SHARES = (
 )
 WAITING = (TransferState.QUEUED, *TRANSFERS_AHEAD)
 SHARE = 3
-"""The place of the share in a row of :data:`MOVING`."""
+"""The index of the share in a row of :data:`MOVING`."""
 
 ROOM = 3
-"""Lines of a screen for the titles of a table, for what is left out, and for the cursor."""
+"""Screen lines for the table's titles, a note about omitted rows, and the cursor."""
 
 
 class Rate:
-    """A rate from one look to the next, a mean over the last seconds: what is shown does not jump."""
+    """A rate between requests, averaged over the last seconds so that the display does not jump."""
 
     def __init__(self, over: float) -> None:
         self._over, self._seen = over, 0.0
         self.mean = 0.0
 
     def add(self, amount: float, passed: float) -> None:
-        """Take account of what came in the seconds that passed since the last look."""
+        """Add the amount of the seconds since the last request."""
         self._seen = min(self._over, self._seen + passed)
         self.mean += (amount / passed - self.mean) * min(1.0, passed / self._seen)
 
 
 class TransferRates:
-    """Rates of transfers, in bytes a second, and of those that are done, from one look to the next."""
+    """Rates of transfers in bytes per second, and of finished transfers, between requests."""
 
     def __init__(self) -> None:
         self._last: Mapping[str, Any] = {}
@@ -68,13 +68,13 @@ class TransferRates:
         self._done: dict[str, Rate] = {}
 
     def update(self, seen: Mapping[str, Any]) -> None:
-        """Take account of another look, a document of ``/transfers/progress``."""
+        """Add another document of ``/transfers/progress``."""
         passed = seen["time"] - self._last.get("time", seen["time"])
         if passed > 0:
             self._update_bytes(seen, passed)
             for share, counts in seen["shares"].items():
                 before = self._last["shares"].get(share, {}).get("done", 0)
-                # What ended long ago is archived, and is counted no more.
+                # Archived transfers are no longer counted, so the number may fall.
                 ended = max(0, counts.get("done", 0) - before)
                 self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, passed)
         self._last = seen
@@ -89,7 +89,7 @@ class TransferRates:
                 self._rates[key].add(one["moved"] - (before[key] or 0), passed)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """Return what is delivered now, one row each."""
+        """Return the running transfers, one row each."""
         return [self._row(one) for one in self._last["delivering"]]
 
     def _row(self, one: Mapping[str, Any]) -> tuple[object, ...]:
@@ -102,7 +102,7 @@ class TransferRates:
         return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
 
     def shares(self) -> list[tuple[object, ...]]:
-        """Return the shares with something under way: what moves, how fast, what waits and for how long."""
+        """Return the shares with active transfers: what moves and how fast, what waits and for how long."""
         rows: list[tuple[object, ...]] = []
         for share, counts in sorted(self._last["shares"].items()):
             waiting, done = _waiting(counts), self._done.get(share)
@@ -115,7 +115,8 @@ class TransferRates:
         return rows
 
     def summary(self) -> str:
-        """Say in one line what is under way, how fast, and how long what waits is likely to take."""
+        """Return one line: what is under way, how fast, and how long the waiting transfers will probably
+        take."""
         moving = len(self._last["delivering"])
         waiting = _waiting(self._last["counts"])
         rate = sum(one.mean for one in self._rates.values())
@@ -128,7 +129,7 @@ class TransferRates:
         return told
 
     def screen(self, width: int, height: int) -> "list[Text]":
-        """Return all of it as lines, as many of the transfers as a screen has room for."""
+        """Return everything as lines, with as many transfers as fit the screen."""
         from rich.text import Text
 
         lines = [Text(line) for line in folded([self.summary()], width)]
@@ -138,7 +139,7 @@ class TransferRates:
         shown = rows[: max(1, height - len(lines) - ROOM)]
         at = list(range(len(MOVING)))
         if len(lay_out(MOVING, shown, width)) > len(shown) + 1:
-            # One line each: the shares stand above, and the transfer tells where it goes.
+            # One line each: the shares stand above, and each transfer names its destination.
             at = [place for place in at if MOVING[place].essential]
         if rows:
             lines += lay_out(
@@ -150,7 +151,7 @@ class TransferRates:
 
 
 def keep_showing(client: "Client") -> NoReturn:
-    """Show what is delivered until the user interrupts; without a terminal a line for each change."""
+    """Show running transfers until the user interrupts. Without a terminal, print a line for each change."""
     from rich.live import Live
     from rich.text import Text
 

@@ -41,7 +41,7 @@ def transfers(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Show transfers, newest first, or give some another priority."""
+    """Show transfers, newest first, or change the priority of some."""
     from .client import Client
 
     wanted = [_priority(text) for text in prioritise or []]

@@ -1,4 +1,4 @@
-"""Changes that are only thought of, typed as words."""
+"""Hypothetical changes, typed as words."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ WhatIfs = Annotated[
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:
-    """The document of changes, ``{"task": {field: value}, "queues": {queue: {field: value}}}``."""
+    """Return the document of changes, ``{"task": {field: value}, "queues": {queue: {field: value}}}``."""
     changes: dict[str, Any] = {"task": {}, "queues": {}}
     for word in words:
         name, equals, text = word.partition("=")
@@ -35,7 +35,7 @@ def parsed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(name: str, field: str, text: str, of_queue: bool) -> Any:
-    """Text where the field holds text, and otherwise what YAML makes of it."""
+    """Return text if the field holds text, and otherwise the YAML value of it."""
     from pilotage.federation import text as yaml
     from pilotage.federation.faults import BadDocument
     from pilotage.model.documents.serialization import json_schema
@@ -43,7 +43,7 @@ def _value(name: str, field: str, text: str, of_queue: bool) -> Any:
     from pilotage.model.records.work import TaskSpec
 
     fields = json_schema(Queue if of_queue else TaskSpec)["properties"]
-    # YAML would make a number of 1e3 and a truth of true, where a name is meant.
+    # YAML would turn the name 1e3 into a number and true into a truth.
     if fields.get(field, {}).get("type") == "string":
         return text
     try:

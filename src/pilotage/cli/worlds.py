@@ -29,7 +29,7 @@ def world(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Save the world: all that decisions read, as YAML."""
+    """Save the world: everything that decisions read, as YAML."""
     import json
 
     from .client import Client
@@ -56,7 +56,7 @@ def schema(
     document: Annotated[SchemaName, typer.Argument(help="Whose schema.")],
     json_output: Json = False,  # noqa: ARG001 -- a schema is JSON with it and without
 ) -> None:
-    """Print the JSON Schema of a document, which editors can check files with."""
+    """Print the JSON Schema of a document, which editors can use to check files."""
     from pilotage.model.documents.decision import Decision
     from pilotage.model.documents.serialization import schema_text
     from pilotage.model.documents.world import World

@@ -1,4 +1,4 @@
-"""Return whether what the federation made equals what one process computes directly from the same files."""
+"""Compare what the federation made with a direct computation in one process from the same files."""
 
 import csv
 import multiprocessing
@@ -14,7 +14,7 @@ Row = list[str]
 
 
 def directly(files: Sequence[tuple[str, Path]], processes: int) -> list[Row]:
-    """The rows of the merged table, computed here, without sites, pilots or transfers."""
+    """Return the rows of the merged table, computed here without sites, pilots or transfers."""
     context = multiprocessing.get_context("spawn")
     ignore = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(processes, context, initializer=signal.signal, initargs=ignore) as pool:
@@ -28,13 +28,13 @@ def _statistics(file: tuple[str, Path]) -> tuple[object, ...]:
 
 
 def table(path: Path) -> list[Row]:
-    """The rows of a CSV file, its header included."""
+    """Return the rows of a CSV file, including its header."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
 
 def differences(found: Sequence[Row], expected: Sequence[Row], most: int = 5) -> list[str]:
-    """The first rows that differ, in words; nothing where the tables are equal."""
+    """Return the first differing rows in words; nothing if the tables are equal."""
     told: list[str] = []
     for number, (one, other) in enumerate(zip_longest(found, expected), start=1):
         if one != other and len(told) < most:

@@ -1,4 +1,4 @@
-"""The demonstration's last words: to people, and as one document."""
+"""The demonstration's final report: for people, and as one document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
-    """The server's account of the ended task, and where its results were copied to."""
+    """The server's data about the ended task, and the folder with its copied results."""
 
     task: Mapping[str, Any]
     queues: Sequence[QueueSummary]
@@ -29,12 +29,12 @@ class DemoOutcome:
 
 
 def choice_of(document: Mapping[str, Any]) -> Choice:
-    """A choice as the API shows it."""
+    """Return a choice in the API's form."""
     return from_document(Choice, {name: value for name, value in document.items() if name != "time"})
 
 
 def show(console: Console, outcome: DemoOutcome, differences: Sequence[str], modules: int) -> None:
-    """The end of the demonstration for people."""
+    """Print the end of the demonstration for people."""
     task = outcome.task
 
     def say(text: str = "", style: str = "") -> None:
@@ -66,13 +66,13 @@ def show(console: Console, outcome: DemoOutcome, differences: Sequence[str], mod
 
 
 def largest_placement(choices: Sequence[Choice]) -> Choice | None:
-    """The choice that placed the most jobs, the earliest of equal ones; None where none placed any."""
+    """Return the choice that placed the most jobs, the earliest of equal ones; None if none placed any."""
     placed = [choice for choice in reversed(choices) if choice.placed]
     return max(placed, key=lambda choice: sum(choice.placed.values()), default=None)
 
 
 def refusal_lines(refusal: Refusal) -> list[str]:
-    """A line for each queue that a check refuses, with what was needed and what it has."""
+    """Return a line for each queue that a check refuses, with the need and what the queue has."""
     needs = refusal.need if isinstance(refusal.need, tuple) else (refusal.need,) * len(refusal.queues)
     unit = f" {refusal.unit}" if refusal.unit else ""
     return [
@@ -86,7 +86,7 @@ def _text(value: Value) -> str:
 
 
 def document(outcome: DemoOutcome, differences: Sequence[str]) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the final report for programs."""
     placement = largest_placement(outcome.choices)
     return {
         "task": {name: outcome.task[name] for name in ("id", "name", "state", "jobs")},

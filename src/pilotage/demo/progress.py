@@ -1,4 +1,7 @@
-"""The live display: jobs by state, transfers, pilots, each queue; plain lines where there is no terminal."""
+"""The live display: jobs by state, transfers, pilots, each queue.
+
+Without a terminal it prints plain lines.
+"""
 
 import time
 from collections import Counter
@@ -16,12 +19,12 @@ from pilotage.model.records.states import ENDED, LIVE_PILOTS, JobState
 
 DONE = (JobState.MERGING, *ENDED["job"])
 PLAIN_PERIOD = 2.0
-"""Between two plain lines, in s."""
+"""Seconds between two plain lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The server's account of one moment: counts by state, and the queues as the API lists them."""
+    """The server's state at one moment: counts by state, and the queues in the API's form."""
 
     task: str
     jobs: Mapping[str, int]
@@ -30,22 +33,22 @@ class Moment:
 
     @property
     def done(self) -> int:
-        """Jobs that need nothing more before the task can end."""
+        """Return the jobs that need nothing more before the task can end."""
         return sum(self.jobs.get(state, 0) for state in DONE)
 
     @property
     def total(self) -> int:
-        """Jobs that were made so far."""
+        """Return the number of jobs made so far."""
         return sum(self.jobs.values())
 
     @property
     def pilots(self) -> int:
-        """Pilots that wait or run."""
+        """Return the pilots that wait or run."""
         return sum(queue["pilots"].get(state, 0) for queue in self.queues for state in LIVE_PILOTS)
 
 
 class Display:
-    """Shows one moment after the other."""
+    """Shows moments in turn."""
 
     def __init__(self, console: Console, live: Live | None) -> None:
         self._console = console
@@ -62,7 +65,7 @@ class Display:
         self._task = self._bar.add_task("starting", total=None)
 
     def show(self, moment: Moment) -> None:
-        """Replace what is shown, or print a line if something changed and the last one is old enough."""
+        """Replace the display, or print a line if something changed and the last line is old enough."""
         if self._live is not None:
             self._bar.update(
                 self._task, description=moment.task, total=moment.total or None, completed=moment.done
@@ -78,7 +81,7 @@ class Display:
 
 @contextmanager
 def display(console: Console) -> Iterator[Display]:
-    """A live display on a terminal, plain lines elsewhere."""
+    """Return a live display on a terminal, plain lines elsewhere."""
     if not console.is_terminal:
         yield Display(console, None)
         return
@@ -87,7 +90,7 @@ def display(console: Console) -> Iterator[Display]:
 
 
 def line(moment: Moment) -> str:
-    """Jobs, transfers and pilots in one line."""
+    """Return jobs, transfers and pilots in one line."""
     jobs = ", ".join(f"{moment.jobs[state]} {state}" for state in JobState if moment.jobs.get(state))
     transfers = ", ".join(f"{number} {state}" for state, number in moment.transfers.items() if number)
     return f"jobs: {jobs or 'none'} | transfers: {transfers or 'none'} | pilots: {moment.pilots}"

@@ -27,24 +27,24 @@ from .service import DemoServer, ServerError
 
 HERE = Path(__file__).parent
 HOLDERS = ("borealis", "cirrus")
-"""The sites whose storages hold the input: half of it each."""
+"""The sites whose storages hold the input, half each."""
 
 PERIOD = 0.25
-"""Between two looks at the server, in s."""
+"""Seconds between two requests to the server."""
 
 RESULTS = ("statistics.csv", "statistics.png")
 
 
 class DemonstrationError(Exception):
-    """The task did not end as it should have."""
+    """The task did not end as expected."""
 
 
 def run(directory: Path | None, keep: bool, json_output: bool, port: int | None) -> int:
-    """Run the demonstration; returns 0 where the result equals the direct computation, else 1.
+    """Run the demonstration. Return 0 if the result equals the direct computation, else 1.
 
-    The results are left in ``directory``, ``./pilotage-demo`` where none is given. ``keep`` leaves the sites
-    with their storages and the server's home behind too. ``json_output`` prints one document at the end, and
-    what happens meanwhile on standard error.
+    The results go to ``directory``, by default ``./pilotage-demo``. ``keep`` also keeps the sites with their
+    storages and the server's home. ``json_output`` prints one document at the end, and progress on standard
+    error.
     """
     console = Console(stderr=json_output)
     work = Path(tempfile.mkdtemp(prefix="pilotage-demo-"))
@@ -89,7 +89,7 @@ def _run(work: Path, directory: Path, console: Console, json_output: bool, port:
 
 
 def prepare(work: Path, files: Sequence[tuple[str, Path]]) -> Path:
-    """Makes the sites' directories with the input where it belongs; returns the federation file."""
+    """Make the sites' directories with their input. Return the federation file."""
     sites = work / "sites"
     standard_library.spread(files, [sites / name / "storage" for name in HOLDERS])
     template = Template((HERE / "federation.yaml").read_text(encoding="utf-8"))
@@ -101,7 +101,7 @@ def prepare(work: Path, files: Sequence[tuple[str, Path]]) -> Path:
 
 
 def _work(server: DemoServer, work: Path, directory: Path, console: Console) -> DemoOutcome:
-    """Submits the task, shows it until it ends, and gathers what came out."""
+    """Submit the task, show it until it ends, and gather its results."""
     begun = time.monotonic()
     specs = read_tasks(HERE / "task.yaml")
     submitted = server.post("/tasks", {"tasks": [to_document(spec) for spec in specs]})
@@ -129,7 +129,7 @@ def _work(server: DemoServer, work: Path, directory: Path, console: Console) -> 
 
 
 def moment(server: DemoServer, task: dict[str, Any]) -> Moment:
-    """The table to show now."""
+    """Return the current state for display."""
     transfers: Counter[str] = Counter()
     for share in server.get("/shares")["shares"]:
         transfers.update(share["transfers"])
@@ -140,7 +140,10 @@ def moment(server: DemoServer, task: dict[str, Any]) -> Moment:
 
 
 def fetch(files: Sequence[dict[str, Any]], directory: Path) -> list[Path]:
-    """Copies what the merge job made from the nucleus. Raises :class:`DemonstrationError` where it is not."""
+    """Copy the merge job's outputs from the nucleus.
+
+    Raises :class:`DemonstrationError` if they are missing.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     merged = {file["name"].rpartition("/")[2]: file for file in files if file["kind"] == "merge"}
     copied: list[Path] = []
@@ -159,7 +162,7 @@ def _failures(server: DemoServer, task: int) -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C or SIGTERM ends the demonstration, and nothing interrupts the stopping of what it started."""
+    """Let Ctrl-C or SIGTERM end the demonstration, but let nothing interrupt the cleanup."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def interrupt(_: int, __: FrameType | None) -> None:

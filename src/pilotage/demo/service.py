@@ -1,4 +1,4 @@
-"""A real server of its own: started as a process, waited for, and stopped with every pilot it started."""
+"""A real server in its own process: start it, wait for it, and stop it with every pilot that it started."""
 
 import contextlib
 import ctypes
@@ -18,23 +18,23 @@ import psutil
 
 LOG = "server.log"
 PATIENCE = 180.0
-"""How long the server may take until it answers, in s, also on a busy machine."""
+"""Seconds within which the server must answer, even on a busy machine."""
 
 PORTS = range(10_000, 20_000)
-"""Ports that Linux gives to no outgoing connection."""
+"""Ports that Linux uses for no outgoing connection."""
 
 GRACE = 5.0
-"""How long what is told to end may take, in s, before it is made to."""
+"""Seconds for processes to end by themselves before they are killed."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class ServerError(Exception):
-    """The server did not start, or ended early; what it said last follows."""
+    """The server did not start, or ended early. The end of its log follows."""
 
 
 class DemoServer:
-    """A running server, spoken to as its operator."""
+    """A running server, called with its operator's token."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, home: Path) -> None:
         self._process = process
@@ -48,7 +48,7 @@ class DemoServer:
         return self._send(self._client.build_request("GET", path, params=parameters))
 
     def post(self, path: str, document: object) -> Any:
-        """The same for a document that is sent."""
+        """Send a document to the API."""
         return self._send(self._client.build_request("POST", path, json=document))
 
     def _send(self, request: httpx.Request) -> Any:
@@ -63,7 +63,7 @@ class DemoServer:
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The server's process id."""
         return self._process.pid
 
     @property
@@ -72,7 +72,7 @@ class DemoServer:
         return self._token.read_text().strip()
 
     def answers(self) -> bool:
-        """Return whether it answers yet. Raises :class:`ServerError` where it never will."""
+        """Return whether the server answers yet. Raises :class:`ServerError` if it never will."""
         self.check()
         if not self._token.exists():
             return False
@@ -84,16 +84,16 @@ class DemoServer:
         return True
 
     def close(self) -> None:
-        """Let go of its connections."""
+        """Close its connections."""
         self._client.close()
 
     def check(self) -> None:
-        """Raises :class:`ServerError` where the process has ended."""
+        """Raises :class:`ServerError` if the process has ended."""
         if self._process.poll() is not None:
             raise ServerError(f"the server ended with {self._process.returncode}:\n{self.last_words()}")
 
     def last_words(self) -> str:
-        """The end of the server's log."""
+        """Return the end of the server's log."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-30:])
 
 
@@ -101,10 +101,10 @@ class DemoServer:
 def running(
     federation: Path | None, home: Path, port: int | None, store: str | None = None, *options: str
 ) -> Iterator[DemoServer]:
-    """A server with its own home, until the block is left, however it is.
+    """Run a server with its own home until the block ends, in whatever way.
 
-    ``federation`` is put in force first, ``store`` is the address of its store; without, it has its own in
-    its home. ``options`` are more of ``pilotage up``.
+    It loads ``federation`` first. ``store`` is the address of its store; by default one in its home.
+    ``options`` are further options of ``pilotage up``.
     """
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
@@ -134,8 +134,8 @@ def running(
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now. Raises :class:`ServerError`."""
-    # Not the one that the kernel offers: until the server takes it, any outgoing connection may be given it.
+    """Return a port of the loopback interface where nobody listens now. Raises :class:`ServerError`."""
+    # Do not use the kernel's choice: before the server takes it, an outgoing connection might get it.
     for port in random.sample(PORTS, len(PORTS)):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
@@ -144,9 +144,9 @@ def free_port() -> int:
 
 
 def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Process]]) -> None:
-    """End a server and all that it ``started``: politely, and after :data:`GRACE` by force.
+    """End a server and everything it ``started``: politely, and after :data:`GRACE` by force.
 
-    Its pilots go first, while there is still somebody to tell; then the server; then whoever came meanwhile.
+    Its pilots go first, while the server can still hear them; then the server; then late processes.
     """
     pilots = started()
     _send(pilots, signal.SIGTERM)
@@ -162,9 +162,9 @@ def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Proc
 
 @contextlib.contextmanager
 def _adopted() -> Iterator[Callable[[], set[psutil.Process]]]:
-    """The processes started within the block that still run, however deep, orphans included.
+    """Return the processes started within the block that still run, at any depth, including orphans.
 
-    A pilot outlives its server; this process becomes the parent of those whose own parent has ended.
+    A pilot outlives its server. This process becomes the parent of orphans.
     """
     myself = psutil.Process()
     before = set(myself.children(recursive=True))
@@ -182,7 +182,7 @@ def _set_subreaper(on: bool) -> None:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Return whether it does; one of ours that has ended is taken leave of."""
+    """Return whether a process still runs. Collect it if it is an ended child of ours."""
     try:
         if process.status() != psutil.STATUS_ZOMBIE:
             return True
@@ -194,7 +194,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _send(processes: set[psutil.Process], number: int) -> int:
-    """Sends a signal to each; returns how many there were."""
+    """Send a signal to each process. Return their number."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)

@@ -28,11 +28,12 @@ _FILE_NAME: TypeAdapter[str] = TypeAdapter(FileName)
 
 
 def sources(root: Path | None = None) -> list[tuple[str, Path]]:
-    """Logical names, ``python/json/decoder.py``, and paths of the library's modules, sorted by name."""
+    """Return logical names such as ``python/json/decoder.py`` with paths of the library's modules, sorted
+    by name."""
     library = root or Path(sysconfig.get_path("stdlib"))
     found: list[tuple[str, Path]] = []
     for directory, below, files in os.walk(library):
-        # In place: what is left out is not looked through, and holds more files than the library.
+        # Change it in place, so that walk skips the excluded folders, which hold more files than the library.
         below[:] = [name for name in below if name not in _LEFT_OUT]
         for file in files:
             path = Path(directory, file)
@@ -43,7 +44,7 @@ def sources(root: Path | None = None) -> list[tuple[str, Path]]:
 
 
 def spread(files: Sequence[tuple[str, Path]], storages: Sequence[Path]) -> None:
-    """Copies each file to one of the storages, in turn, under its logical name."""
+    """Copy each file to one of the storages in turn, under its logical name."""
     for index, (name, path) in enumerate(files):
         target = storages[index % len(storages)] / name
         target.parent.mkdir(parents=True, exist_ok=True)

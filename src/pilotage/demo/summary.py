@@ -1,4 +1,4 @@
-"""Results queue by queue: jobs, files moved, and how long jobs waited and ran."""
+"""Results per queue: jobs, moved files, and how long jobs waited and ran."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """One queue: jobs that ran there, files moved to and from its storage, mean times in s."""
+    """One queue: its jobs, the files moved to and from its storage, and mean times in s."""
 
     queue: str
     jobs: int
@@ -28,7 +28,7 @@ class QueueSummary:
 def by_queue(
     queues: Sequence[Queue], jobs: Iterable[Document], transfers: Iterable[Document]
 ) -> list[QueueSummary]:
-    """A row for each queue. Where queues share a storage its transfers are counted at the first with jobs."""
+    """Return a row per queue. If queues share a storage, its transfers count at the first queue with jobs."""
     at: dict[str, list[Document]] = defaultdict(list)
     for job in jobs:
         at[job["queue"]].append(job)
@@ -63,7 +63,7 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def table(rows: Sequence[QueueSummary]) -> Table:
-    """The same for the terminal."""
+    """Return the rows as a table for the terminal."""
     shown = Table(box=None, pad_edge=False)
     shown.add_column("queue")
     for name in ("jobs", "files in", "files out", "mean waiting", "mean running"):

@@ -1,1 +1,1 @@
-"""Reading and checking what people write: federations, tasks and saved worlds, each fault with its line."""
+"""Read and check what people write: federations, tasks and saved worlds. Each fault has its line."""

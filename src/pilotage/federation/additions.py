@@ -1,4 +1,4 @@
-"""Records added to a federation's file as text: comments, order and layout of the rest stay as they are."""
+"""Add records to a federation's file as text, so that comments, order and layout of the rest stay."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from .text import render
 
 
 def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The text with records at the ends of lists, by the lists' names.
+    """Return the text with records appended to lists, given by the lists' names.
 
-    Raises BadDocument where a list is not written with a dash for each record.
+    Raises BadDocument if a list is not written with one dash per record.
     """
     for part, new in records.items():
         text = _with(text, part, new)
@@ -21,7 +21,7 @@ def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def _with(text: str, part: str, new: Sequence[Mapping[str, Any]]) -> str:
     lines = text.splitlines()
-    # Composed for the lines of its nodes alone: written anew, the file would lose its comments.
+    # Use only the line numbers of its nodes: rewriting the file would lose its comments.
     root = yaml.compose(text, Loader=yaml.SafeLoader) if text.strip() else None
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
         raise BadDocument([Fault((), "is not a YAML mapping of a line for each key", "write it as one")])
@@ -41,12 +41,12 @@ def _items(new: Sequence[Mapping[str, Any]], indent: int) -> list[str]:
 
 
 def _end(node: yaml.Node) -> int:
-    """The line, from 0, on which the last value of a node ends: what follows may be comments."""
+    """Return the line, from 0, on which a node's last value ends. Comments may follow."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
     mark = node.end_mark
     assert mark is not None
     at: int = mark.line
-    # A block of text ends where the next line begins.
+    # A block of text ends at the start of the next line.
     return at - 1 if mark.column == 0 and at > node.start_mark.line else at

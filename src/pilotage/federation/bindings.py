@@ -1,4 +1,4 @@
-"""Checks of what tasks ask of the binding of their jobs (E1)."""
+"""Check what tasks ask about the binding of their jobs (E1)."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ MATCHMAKING = "matchmaking"
 
 
 def binding_faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
-    """Bindings that a brokerage does not have: match-making draws a site, and binds jobs to it."""
+    """Yield bindings that a brokerage does not offer: match-making draws a site, and binds jobs to it."""
     plugin = spec.brokerage or (federation.plugins.get(owner.vo, "") if owner else "")
     if plugin == MATCHMAKING and spec.binding not in ("", "early"):
         message = f"is {spec.binding!r}, and the brokerage {plugin} binds jobs to the site that it draws"

@@ -1,4 +1,4 @@
-"""Checks that span several fields: references that must exist, limits that must agree, unique names."""
+"""Checks across fields: references must exist, limits must agree, names must be unique."""
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from .task_checks import task_faults
 def check_task(
     spec: TaskSpec, federation: Federation, owner: Identity | None = None
 ) -> list[tuple[Path, str]]:
-    """List why a task cannot run in a federation: the place in the task, and what is wrong there.
+    """Return why a task cannot run in a federation: each place in the task, and its fault.
 
-    With an ``owner``, their VO must be that of the share.
+    With an ``owner``, their VO must own the share.
     """
     found = chain(
         task_faults(spec),
@@ -42,7 +42,7 @@ def check_task(
 
 
 def federation_faults(federation: Federation) -> list[Fault]:
-    """Every contradiction in a federation: its place, what is wrong there, and what mends it."""
+    """Return every contradiction in a federation: its place, the fault and the remedy."""
     found = chain(
         _names(federation),
         _catalogues(federation),
@@ -61,9 +61,9 @@ def federation_faults(federation: Federation) -> list[Fault]:
 def file_faults(
     files: Sequence[InputFile], federation: Federation, owner: Identity | None = None
 ) -> Iterator[tuple[int, str]]:
-    """Yield the faults of files that are to be registered, by place: each lies at storages of the federation.
+    """Yield the faults of files to register, by place. Each must lie at a storage of the federation.
 
-    With an ``owner``, where their VO may name files.
+    With an ``owner``, their VO must be allowed to name files there.
     """
     storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(files):
@@ -123,16 +123,16 @@ def _catalogues(federation: Federation) -> Iterator[Fault]:
 
 
 class KnownNames(NamedTuple):
-    """The names of one kind that a reference may have; so many are told where none is near."""
+    """The names that a reference of one kind may have. Without a near match, a fault lists some of them."""
 
     kind: str
     names: Collection[str]
     told: int = 10
 
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
-        """Yield the fault of a name that is none of these, with the nearest that is."""
+        """Yield the fault of an unknown name, with the nearest known one."""
         if name not in self.names:
-            # It compares with every name: above some thousands that takes seconds for each fault.
+            # This compares with every name. With thousands of names each fault would take seconds.
             near = difflib.get_close_matches(name, self.names, n=1) if len(self.names) <= 1000 else []
             known = ", ".join(sorted(self.names)[: self.told])
             known += ", ..." if len(self.names) > self.told else ""
@@ -141,7 +141,7 @@ class KnownNames(NamedTuple):
 
 
 def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Fault]:
-    """Parents that do not exist, and circles of parents, each told once."""
+    """Yield parents that do not exist and circles of parents, each once."""
     parents = {record.name: record.parent for record in records}
     places = {record.name: at for at, record in enumerate(records)}
     known = KnownNames(kind.removesuffix("s"), parents.keys())
@@ -159,7 +159,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
             yield Fault(path, f"{loop} is a circle", "give no parent to the topmost")
         elif name and name not in parents:
             yield from known.lacks((kind, places[next(reversed(above))], "parent"), name)
-        # Each name is walked once, so that a circle is told once and a long chain costs no square.
+        # Walk each name once: a circle is reported once, and a long chain takes linear time.
         settled.update(above)
 
 
@@ -193,7 +193,7 @@ def _constants(federation: Federation) -> Iterator[Fault]:
 
 
 def _pilots(federation: Federation) -> Iterator[Fault]:
-    """Submit pools that do not exist, servers that share a name, ranks that are no arithmetic (P5, P6)."""
+    """Yield unknown submit pools, servers that share a name, and ranks that are no arithmetic (P5, P6)."""
     director = federation.director
     pools = KnownNames("submit pool", director.submit_pools.keys())
     for at, name in enumerate(director.default_submit_pools):
@@ -232,7 +232,7 @@ def _plugins(federation: Federation) -> Iterator[Fault]:
 
 
 def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
-    """Make a plugin with its options and yield its faults; an error may have the ``path`` to the option."""
+    """Make a plugin with its options and yield its faults. An error may carry the option's ``path``."""
     for point in entry_points(group=BROKERAGES, name=name):
         try:
             point.load()(dict(options))
@@ -243,7 +243,7 @@ def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
 
 @cache
 def brokerages() -> frozenset[str]:
-    """The names of the brokerage plugins that are installed."""
+    """Return the names of the installed brokerage plugins."""
     return frozenset(point.name for point in entry_points(group=BROKERAGES))
 
 

@@ -1,4 +1,4 @@
-"""Checks of ClassAd expressions and of what operators add to their sites' advertisements (M2, M3, M4)."""
+"""Check ClassAd expressions, and what operators add to their sites' advertisements (M2, M3, M4)."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ _REMEDY = "see the how-to of matchmaking"
 
 
 def task_faults(spec: TaskSpec) -> Iterator[Fault]:
-    """Expressions of a task that cannot be read, or that might take for ever."""
+    """Yield a task's expressions that cannot be parsed, or that might never end."""
     for name in ("site_requirements", "site_rank"):
         if text := getattr(spec, name):
             yield from _unreadable((name,), text, of_site=False)
 
 
 def federation_faults(federation: Federation) -> Iterator[Fault]:
-    """The same of sites, and attributes that no advertisement can have."""
+    """Yield the same faults of sites, and attributes that no advertisement can have."""
     for at, site in enumerate(federation.sites):
         if site.requirements:
             yield from _unreadable(("sites", at, "requirements"), site.requirements, of_site=True)

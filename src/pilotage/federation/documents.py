@@ -1,4 +1,4 @@
-"""Documents checked as a whole, and files of them, with the line of every fault."""
+"""Check whole documents and files, and give every fault its line."""
 
 import json
 import re
@@ -25,17 +25,18 @@ T = TypeVar("T")
 
 MAX_BYTES = 1 << 30
 MOST_TASKS = 1000
-"""Tasks of one submission."""
+"""Most tasks of one submission."""
 
 
 def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
-    """The record that a document of plain values describes, its types taken strictly.
+    """Return the record that a document of plain values describes. Types are strict.
 
-    Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. References within a
-    federation or a world are checked too, and what is checked ``also``, all in one round.
+    Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. One round also checks
+    references within a federation or a world, and everything that ``also`` finds.
     """
     try:
-        # Through JSON: there, strict takes lists for tuples and words for enums, and still no "5" for 5.
+        # Convert through JSON: there, strict mode accepts lists for tuples and words for enums, but still no
+        # "5" for 5.
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
         found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
@@ -51,7 +52,7 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
 
 
 def _contradictions(value: object) -> list[Fault]:
-    """Faults of references and limits, which no single field shows."""
+    """Return faults of references and limits, which no single field shows."""
     if isinstance(value, Federation):
         return checks.federation_faults(value)
     return worlds.check_world(value) if isinstance(value, World) else []
@@ -59,18 +60,19 @@ def _contradictions(value: object) -> list[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that was read: once, for it may be a stream, whatever is found wrong with it later."""
+    """The content of a file. It is read once, because it may be a stream and later faults need its lines."""
 
     path: str | FilePath
     content: str
 
     @classmethod
     def of(cls, path: "str | FilePath | SourceFile") -> "SourceFile":
-        """The file at a path. Raises :class:`BadFile` where there is none."""
+        """Read the file at a path. Raises :class:`BadFile` if there is none."""
         return path if isinstance(path, SourceFile) else cls(path, read_text(path))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
-        """Locate faults that somebody else found, given as (index of the task, field, message)."""
+        """Return the error for faults that somebody else found, given as (index of the task, field,
+        message)."""
         places = [place for place, _ in _tasks(text.parse(self.content))]
         found = []
         for index, field, message in faults:
@@ -81,7 +83,7 @@ class SourceFile:
 def read(
     kind: type[T], path: str | FilePath | SourceFile, also: Callable[[T], Iterable[Fault]] = lambda _: ()
 ) -> T:
-    """The federation or world in a file of YAML or JSON, sound by what is checked ``also``.
+    """Return the federation or world in a file of YAML or JSON, checked, and passed by ``also``.
 
     Raises :class:`BadFile` with every fault, up to ``MOST_FAULTS``.
     """
@@ -96,17 +98,17 @@ def read(
 
 
 References = Callable[[Sequence[TaskSpec]], Iterable[tuple[int, str, str]]]
-"""Finds what contradicts a federation: index of the task, field, message."""
+"""Finds contradictions to a federation: index of the task, field, message."""
 
 
 def read_tasks(
     path: str | FilePath | SourceFile, references: References | None = None
 ) -> tuple[TaskSpec, ...]:
-    """The tasks in a file: one or a list, bare or below ``task:`` or ``tasks:``.
+    """Return the tasks in a file: one or a list, bare or under ``task:`` or ``tasks:``.
 
-    A payload file is given as a path relative to the file, or as its text where that has a line break.
-    Raises :class:`BadFile` with every fault of every task. Where there are any, ``references`` is asked
-    about the tasks without the fields that have some, so that all is told in one round.
+    A payload file is given as a path relative to the file, or as its text if that has a line break. Raises
+    :class:`BadFile` with every fault of every task. If there are faults, ``references`` checks the tasks
+    without the faulty fields, so that users see all faults at once.
     """
     source = SourceFile.of(path)
     specs: list[TaskSpec] = []
@@ -136,7 +138,7 @@ def read_tasks(
 def _further(
     references: References, rest: Sequence[tuple[Path, Remainder[TaskSpec]]], known: Sequence[Fault]
 ) -> Iterator[Fault]:
-    """Ask about tasks without the fields that have faults; yields faults of others."""
+    """Check tasks without their faulty fields. Yield the faults of other fields."""
     for index, field, message in references([sound.value for _, sound in rest]):
         place, sound = rest[index]
         mine = [
@@ -149,17 +151,17 @@ def _further(
 
 
 def _parts(field: str) -> Path:
-    """The path of a field by its name: ``inputs[0].name``."""
+    """Return the path of a field by its name: ``inputs[0].name``."""
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part)
 
 
 def write(value: object) -> str:
-    """A record as YAML text, which :func:`read` reads back as an equal one."""
+    """Return a record as YAML text, which :func:`read` turns back into an equal one."""
     return text.render(to_document(value))
 
 
 def _tasks(document: Any) -> Iterator[tuple[Path, Any]]:
-    """Each task's document with its place in the file."""
+    """Yield each task's document with its place in the file."""
     place: Path = ()
     for key in ("task", "tasks"):
         if isinstance(document, dict) and key in document:
@@ -177,7 +179,7 @@ def _tasks(document: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Fault]:
-    """Puts the text of payload files in the place of their paths."""
+    """Replace the paths of payload files by their text."""
     files = document.get("payload_files") if isinstance(document, dict) else None
     if not isinstance(files, dict):
         return
@@ -194,7 +196,7 @@ def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Faul
 
 
 def _read_plain(path: FilePath) -> str:
-    """The text of a payload file: no pipe or device, of which one never knows whether it ends."""
+    """Return the text of a payload file. Refuse pipes and devices, which may never end."""
     try:
         plain = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
     except OSError:
@@ -205,7 +207,7 @@ def _read_plain(path: FilePath) -> str:
 
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
-    """The text of a file of at most so many bytes. Raises :class:`BadFile` where there is none."""
+    """Return the text of a file with at most ``most`` bytes. Raises :class:`BadFile` if there is none."""
     data = read_bytes(path, most)
     try:
         return data.decode()
@@ -218,14 +220,14 @@ def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
 
 
 def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
-    """The bytes of a file, at most so many. Raises :class:`BadFile` where there is none."""
+    """Return the bytes of a file, at most ``most`` of them. Raises :class:`BadFile` if there is none."""
 
     def bad(message: str, remedy: str) -> BadFile:
         return BadFile([FileFault(str(path), None, "", message, remedy)])
 
     try:
         with FilePath(path).open("rb") as file:
-            # One byte more tells a file that is too large, also one of which stat knows no size.
+            # One more byte reveals a file that is too large, even if stat knows no size.
             data = file.read(most + 1)
     except FileNotFoundError:
         raise bad("there is no such file", "check the path") from None
@@ -241,7 +243,7 @@ def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
 
 
 def _located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadFile:
-    """The same faults with file and line; a field that is not there has the line of what should hold it."""
+    """Return the same faults with file and line. A missing field has the line of its parent."""
     faults = list(faults)
     known: dict[Path, int] = {}
     if any(fault.line is None for fault in faults):

@@ -1,4 +1,4 @@
-"""Faults of documents: the place, the problem and the remedy."""
+"""Faults of documents: place, problem and remedy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from pilotage.model.values.urls import hidden
 Path = tuple[str | int, ...]
 
 MOST_FAULTS = 1000
-"""Faults of one document that are told at most."""
+"""Most faults reported for one document."""
 
 
 def field_name(path: Path) -> str:
-    """A path as people write it: ``queues[2].max_memory``."""
+    """Return a path as people write it: ``queues[2].max_memory``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{_printable(part)}"
@@ -20,16 +20,16 @@ def field_name(path: Path) -> str:
 
 
 def _printable(word: str) -> str:
-    """A key that a stranger chose, safe to show on one line of a terminal."""
+    """Return a stranger's key, safe to show on one line of a terminal."""
     word = word if len(word) <= 100 else f"{word[:97]}..."
     return word if word.isprintable() else repr(word)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a document, without a file. ``line`` is known where the text itself is at fault.
+    """One fault of a document, without a file. ``line`` is known if the text itself is at fault.
 
-    No user or password of a URL stands in its words, whoever wrote them.
+    Its words hide the user and password of any URL, whoever wrote them.
     """
 
     path: Path
@@ -42,13 +42,13 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """The problem and the remedy."""
+        """Return the problem and the remedy."""
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
 
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """One fault of a file; ``line`` counts from 1, None where the file as a whole is at fault."""
+    """One fault of a file. ``line`` counts from 1; None means the file as a whole."""
 
     file: str
     line: int | None
@@ -63,7 +63,7 @@ class FileFault:
 
 
 class BadDocument(Exception):
-    """A document cannot be taken as it is. ``faults`` holds every fault that was found."""
+    """A document cannot be accepted. ``faults`` holds every fault found."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -71,7 +71,7 @@ class BadDocument(Exception):
 
 
 class BadFile(Exception):
-    """A file cannot be taken as it is. ``faults`` holds every fault that was found, in order of line."""
+    """A file cannot be accepted. ``faults`` holds every fault found, in order of line."""
 
     def __init__(self, faults: Iterable[FileFault]) -> None:
         self.faults = tuple(faults)
@@ -79,7 +79,7 @@ class BadFile(Exception):
 
 
 def repeated(path: Path, names: Sequence[str]) -> Iterator[Fault]:
-    """Yield a fault for each name of a list that stands before it already."""
+    """Yield a fault for each name that occurs earlier in the list."""
     seen: set[str] = set()
     for at, name in enumerate(names):
         if name in seen:

@@ -1,4 +1,4 @@
-"""A validation error in plain words: what is wrong with which field, and what would be right."""
+"""Validation errors in plain words: which field is wrong, why, and what would be right."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
@@ -73,11 +73,11 @@ _KINDS = {
 
 
 def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
-    """Every fault of a document that was refused as a ``kind``, each once."""
+    """Yield every fault of a document that was refused as a ``kind``, each once."""
     seen: set[tuple[Path, str]] = set()
     for details in error.errors(include_url=False, include_context=True):
         path, tags = _place(details["loc"], document)
-        # pydantic tells the faults against every member of a union: those against the other one only confuse.
+        # pydantic reports faults against every member of a union. Those against other members only confuse.
         if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
             continue
         if details["type"] == "literal_error" and details["ctx"]["expected"] == "''":
@@ -89,7 +89,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
 
 
 def of_request(details: Any) -> Fault:
-    """A fault of a request's parameters or body, without the part of the request in which it is."""
+    """Return a fault of a request's parameters or body, without naming the part of the request."""
     path = tuple(details["loc"][1:])
     if details["type"] == "extra_forbidden":
         return Fault(path, "there is no such field", "leave it out")
@@ -97,7 +97,7 @@ def of_request(details: Any) -> Fault:
 
 
 def of_setting(details: Any) -> Fault:
-    """A fault of a setting, which stands by its name alone."""
+    """Return a fault of a setting, under the setting's plain name."""
     if details["type"] == "value_error":
         return Fault(details["loc"], str(details["ctx"]["error"]))
     return _fault(None, details, details["loc"], None)
@@ -107,13 +107,13 @@ OLD_WORLD = (
     "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
     "pilot; save the world anew with pilotage world"
 )
-"""What would be right in the place of a world's ``reports``, or ``held``."""
+"""The advice for a world that has ``reports`` or ``held`` in the old place."""
 
 
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
-    """A field that a record does not have, with the nearest that it has."""
+    """Return the fault of an unknown field, with the nearest known one."""
     names = sorted(known)
-    # Cut: comparing takes time by the square of the length, and strangers choose it.
+    # Cut it: strangers choose its length, and comparing takes quadratic time.
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
     if path in (("reports",), ("held",)) and "heartbeats" in names:
         remedy = OLD_WORLD
@@ -127,20 +127,20 @@ def unknown_field(path: Path, known: Iterable[str]) -> Fault:
 
 
 def show(value: object) -> str:
-    """A value as people wrote it, cut short."""
+    """Return a value as people wrote it, cut short."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
         return "a list"
     words = {None: "nothing", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
-    # Hidden before it is cut: what is left of a password is no URL's part any more.
+    # Hide passwords before cutting: the rest of a cut URL is not recognised as one.
     text = hidden(text)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[str]]:
-    """The path in the document, and the names of union members that pydantic put in between."""
+    """Return the path in the document, and the union members that pydantic inserted in it."""
     path: list[int | str] = []
     tags: list[str] = []
     here = document
@@ -151,7 +151,7 @@ def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[s
             tags.append(str(part))
             continue
         elif part == "[key]" or not isinstance(here, dict | list):
-            # Nothing lies below a plain value: it is the member of a union.
+            # Nothing lies below a plain value, so this part names a union member.
             continue
         path.append(part)
     return tuple(path), tags
@@ -164,13 +164,14 @@ def _has(value: Any, part: int | str) -> bool:
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
-    """Return whether a list is too short only because its items have faults, reported by themselves."""
+    """Return whether a list is too short only because of faulty items, which are reported by themselves."""
     given = details["input"]
     return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
 
 
 def _meant(document: Any, path: Path) -> str:
-    """The kind of input that the user means: one with a ``glob`` is a pattern, with a ``dataset`` one."""
+    """Return the kind of input that the user means: a pattern if it has ``glob``, a dataset if it has
+    ``dataset``."""
     here = document
     for part in path[: path.index("inputs") + 2]:
         here = here[part]
@@ -219,7 +220,7 @@ def _choice(details: ErrorDetails, path: Path) -> Fault:
 def _pattern(details: ErrorDetails, path: Path) -> Fault:
     pattern = str(details["ctx"]["pattern"])
     remedy = _PATTERNS.get(pattern, f"give text that matches {pattern}")
-    # What was meant for a URL may hold a password anywhere.
+    # A broken URL may have a password anywhere.
     secret = str(path[-1]).endswith("url") and "@" in str(details["input"])
     shown = "this" if secret else show(details["input"])
     return Fault(path, f"{shown} is not allowed here", remedy)
@@ -260,7 +261,7 @@ def _number(bound: Any) -> str:
 
 
 def _fields_at(kind: Any, path: Path, document: Any) -> set[str]:
-    """The fields that a record at this place may have, by the published schema."""
+    """Return the fields that a record may have at this place, by the published schema."""
     schema = _schema(kind)
     nodes = _members(schema, schema)
     for part in path:
@@ -282,7 +283,7 @@ def _inside(node: dict[str, Any], part: int | str) -> Any:
 
 
 def _members(node: Any, schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schemas that a schema stands for: what it refers to, and each of a union's."""
+    """Return the schemas behind a schema: the one it refers to, and each member of a union."""
     if not isinstance(node, dict):
         return []
     if "$ref" in node:

@@ -1,4 +1,4 @@
-"""Checks of the dataset that a task's outputs are to be gathered in."""
+"""Check the dataset that gathers a task's outputs."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _PATH: Path = ("output_dataset",)
 
 
 def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
-    """Yield what keeps a task's outputs out of the dataset that it names."""
+    """Yield what keeps a task's outputs out of their dataset."""
     if not spec.output_dataset:
         return
     if not (spec.outputs or spec.merge):

@@ -1,4 +1,4 @@
-"""What is left of a document without the parts that have faults: so further faults are told in one round."""
+"""Remove the faulty parts of a document, so that the rest can be checked in the same round."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,23 +14,23 @@ from .faults import Fault, Path
 T = TypeVar("T")
 
 ROUNDS = 10
-"""How often records are taken away before the rest is given up."""
+"""Most rounds of removing records before the check gives up."""
 
 STAND_IN = "without-a-name"
-"""The name of a document that has none."""
+"""A stand-in for a missing name."""
 
 
 @dataclass(slots=True)
 class Remainder(Generic[T]):
-    """The rest as a record, and where the items of its lists stand in the document."""
+    """The rest as a record, and the original places of its lists' items."""
 
     value: T
     places: dict[Path, list[int]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    """Words of records that were left out, their names among them; empty for one that has none."""
+    """Words of removed records, including their names; empty for one without a name."""
 
     def further(self, found: Iterable[Fault], known: Sequence[Fault]) -> Iterator[Fault]:
-        """Yield faults of the rest at fields without a known fault, each at its place in the document."""
+        """Yield faults of the rest at fields without a known fault, with their places in the document."""
         paths = [fault.path for fault in known]
         for fault in found:
             place = self._place(fault.path)
@@ -40,7 +40,7 @@ class Remainder(Generic[T]):
                 yield Fault(place, fault.message, fault.remedy, fault.line)
 
     def _is_ours(self, fault: Fault) -> bool:
-        """Return whether a fault may be there only because records were left out."""
+        """Return whether a fault may exist only because records were removed."""
         missing = fault.message.startswith("there is no ") and not fault.remedy.startswith("did you mean")
         return any(repr(name) in fault.message if name else missing for name in self.names)
 
@@ -53,16 +53,16 @@ class Remainder(Generic[T]):
 
 
 def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remainder[T] | None:
-    """Take away the fields that have faults, then the records that need them; None where nothing is left."""
+    """Remove the faulty fields, then the records that need them. Return None if nothing is left."""
     try:
-        # A deep copy, of which parts are taken away.
+        # A deep copy, to remove parts from.
         rest = json.loads(json.dumps(document, allow_nan=False))
     except (ValueError, RecursionError):
         return None
     places: dict[Path, list[int]] = {}
     names: set[str] = set()
     for fault in faults:
-        # A record's name may be what stands under a misspelt field.
+        # The record's name may stand under a misspelt field.
         names.update(word for word in [_at(rest, fault.path)] if isinstance(word, str))
         _leave_out(rest, fault.path)
     for _ in range(ROUNDS):
@@ -72,7 +72,7 @@ def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remai
             return Remainder(from_json(kind, json.dumps(rest), strict=True), places, names)
         except ValidationError as error:
             taken = {_record(rest, detail["loc"]) for detail in error.errors(include_url=False)}
-            # From the end: what is taken away of a list moves what stands behind it.
+            # Go backwards: removing an item of a list moves the items after it.
             for path in sorted(taken, key=_order, reverse=True):
                 _take(rest, path, places, names)
         except (ValueError, RecursionError):
@@ -101,7 +101,7 @@ def _at(document: Any, path: Path) -> Any:
 
 
 def _record(document: Any, location: Sequence[int | str]) -> Path:
-    """The path of what must go for a fault at a place: the item or mapping that holds it."""
+    """Return the path of the item or mapping to remove for a fault at a place."""
     path: list[int | str] = []
     here = document
     for part in location:
@@ -110,7 +110,7 @@ def _record(document: Any, location: Sequence[int | str]) -> Path:
             break
         path.append(part)
         here = inner
-    # A bad item goes by itself; a field that is missing, or wrong, takes its record along.
+    # Remove a bad item alone. For a missing or wrong field, remove its record.
     while path and not isinstance(_at(document, tuple(path)), dict) and not isinstance(path[-1], int):
         path.pop()
     return tuple(path)
@@ -127,6 +127,6 @@ def _take(document: Any, path: Path, places: dict[Path, list[int]], names: set[s
     if isinstance(holder, dict):
         holder.pop(path[-1], None)
     elif isinstance(holder, list) and isinstance(path[-1], int) and path[-1] < len(holder):
-        # Lists within lists that lost items are met by no kind: the path of the list is that of the document.
+        # No kind has lists within lists that lose items, so the list's path equals the document's.
         places.setdefault(path[:-1], list(range(len(holder))))
         del holder[path[-1]], places[path[:-1]][path[-1]]

@@ -1,4 +1,4 @@
-"""Faults of a task in any federation: fields that contradict each other, words that no system takes."""
+"""Faults of a task in any federation: contradicting fields, and words that no system accepts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,23 +12,23 @@ from . import classads
 from .faults import MOST_FAULTS, Fault, Path, repeated
 
 MAX_PAYLOAD = 1 << 20
-"""Bytes that the payload files of a task may have together, or the words of a command."""
+"""Most bytes of a task's payload files together, or of a command's words."""
 
 MAX_WORD = 100_000
-"""Bytes of one word of a command, or of all variables: more, no operating system hands to a process."""
+"""Most bytes of one word of a command, or of all variables. No operating system passes more to a process."""
 
 MOST_WORK = 1e15
-"""HS23 seconds of one job: a million cores for years."""
+"""Most HS23 seconds of one job: a million cores for years."""
 
 MOST_MEGABYTES = 1e12
-"""MB of memory, or of files, of one job."""
+"""Most MB of memory, or of files, of one job."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
-    """The faults of a task that are faults in any federation."""
+    """Return the faults that a task has in any federation."""
     parts = (_payload, _words, _files, _resources, _products, classads.task_faults)
     return list(islice(chain.from_iterable(part(spec) for part in parts), MOST_FAULTS))
 
@@ -54,7 +54,7 @@ def _reserved(path: Path, name: str) -> Fault:
 
 
 def _words(spec: TaskSpec) -> Iterator[Fault]:
-    """Variables and commands that no operating system takes."""
+    """Yield variables and commands that no operating system accepts."""
     size = sum(len(f"{name}={value}".encode()) for name, value in spec.environment.items())
     if size > MAX_WORD:
         message = f"has {size} bytes, above {MAX_WORD}"
@@ -108,7 +108,7 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
 
 
 def _products(spec: TaskSpec) -> Iterator[Fault]:
-    """Fields that are sound by themselves, and together ask for more than there is anywhere."""
+    """Yield fields that are valid alone, but together ask for more than exists anywhere."""
     work = spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
     if work > MOST_WORK:
         message = f"with events_per_job and cpu_efficiency makes {work:.3g} HS23 seconds, above {MOST_WORK:g}"

@@ -1,8 +1,8 @@
 """YAML and JSON text to plain values and back, for files written by strangers.
 
-Scalars follow YAML 1.2: ``yes`` and ``no`` are words, ``1e9`` is a number, ``12:30`` is text. Aliases, tags,
-duplicate keys, a second document, numbers beyond 64 bits or not finite, and deep nesting are refused. The
-text is read event by event, so that neither its depth nor an alias can cost more than its own length.
+Scalars follow YAML 1.2: ``yes`` and ``no`` are words, ``1e9`` is a number, ``12:30`` is text. The parser
+refuses aliases, tags, duplicate keys, a second document, numbers beyond 64 bits or not finite, and deep
+nesting. It works event by event, so neither depth nor an alias can cost more than the text's own length.
 """
 
 import json
@@ -26,7 +26,7 @@ _STRING_TAGS = (None, "!", "tag:yaml.org,2002:str")
 
 
 def parse(text: str) -> Any:
-    """The value of a document. Raises :class:`BadDocument` with the line of the first fault."""
+    """Return the value of a document. Raises :class:`BadDocument` with the line of the first fault."""
     if text.lstrip()[:1] in ("{", "["):
         try:
             return _parse_json(text)
@@ -36,21 +36,21 @@ def parse(text: str) -> Any:
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line, from 1, of every value of a document that :func:`parse` accepts as YAML."""
+    """Return the line, from 1, of every value in a document that :func:`parse` accepts as YAML."""
     builder = _DocumentBuilder()
     builder.value(text)
     return builder.lines
 
 
 def render(document: object) -> str:
-    """YAML text that :func:`parse` reads back as the same document."""
+    """Return YAML text that :func:`parse` turns back into the same document."""
     return yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
     )
 
 
 class _DocumentBuilder:
-    """Builds one document from the parser's events; ``lines`` holds where each value begins."""
+    """Builds one document from the parser's events. ``lines`` holds the line of each value."""
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}
@@ -205,12 +205,12 @@ def _refuse(text: str) -> Any:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that this module, or an older reader, would take for something else."""
+    """Quotes every text that this module, or an older reader, would mistake for something else."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True
 
 
-# PyYAML's own patterns are of YAML 1.1, in which 1e9 is text: unquoted, it would come back as a number.
+# PyYAML's own patterns follow YAML 1.1, where 1e9 is text. Unquoted, it would come back as a number.
 for _tag, _pattern in (("float", _FLOAT), ("int", _INTEGER)):
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list("-+.0123456789"))

@@ -1,4 +1,4 @@
-"""URLs of a federation that lead nowhere, or that hold a password: of everything that names a server."""
+"""Find URLs of a federation that lead nowhere or hold a password, wherever a server is named."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from pilotage.model.values.urls import url_fault
 from .faults import Fault, Path
 
 _NAMES = ("url", "endpoint", "server", "host", "proxy")
-"""How the names of options end that hold addresses of servers."""
+"""Endings of option names that hold servers' addresses."""
 
 _SCHEMES = ("http://", "https://", "ssh://", "sftp://", "s3://", "root://", "roots://", "dav://", "davs://")
 
 
 def url_faults(federation: Federation) -> Iterator[Fault]:
-    """Yield each URL that is impossible, as far as that shows without asking anybody."""
+    """Yield each impossible URL, as far as that shows without a network call."""
     for at, site in enumerate(federation.sites):
         if site.monitoring_url:
             yield from _faults(("sites", at, "monitoring_url"), site.monitoring_url)
@@ -42,7 +42,7 @@ def _faults(path: Path, url: str) -> Iterator[Fault]:
 
 
 def _of_options(path: Path, options: Mapping[str, Any]) -> Iterator[Fault]:
-    """Check the options that hold an address; what else they may hold their adapter checks."""
+    """Check the options that hold an address. Their adapter checks the others."""
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _of_options((*path, name), value)

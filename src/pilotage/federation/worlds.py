@@ -1,4 +1,4 @@
-"""Checks of a world's consistency, before anything is decided from it."""
+"""Check a world's consistency before anything is decided from it."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import asdict
@@ -31,7 +31,7 @@ _LARGEST = 10**15
 
 
 def check_world(world: World) -> list[Fault]:
-    """Every contradiction in a world that somebody may have changed by hand, its federation's included."""
+    """Return every contradiction in a world that somebody may have edited, and in its federation."""
     federation = (
         Fault(("federation", *fault.path), fault.message, fault.remedy)
         for fault in federation_faults(world.federation)
@@ -74,7 +74,7 @@ def _references(world: World) -> Iterator[Fault]:
 
 
 def _requirements(world: World) -> Iterator[Fault]:
-    # A million jobs have few different requirements: each text is parsed once.
+    # A million jobs share few different requirements: parse each text once.
     sound: dict[str, bool] = {"": False}
     for kind in ("jobs", "task_queues", "pilots"):
         for at, record in enumerate(getattr(world, kind)):
@@ -97,7 +97,7 @@ def _sound(text: str) -> bool:
 
 
 def _specs(world: World) -> Iterator[Fault]:
-    """Tasks that no brokerage could read."""
+    """Yield tasks that no brokerage could read."""
     known = brokerages()
     for at, task in enumerate(world.tasks):
         name = task.spec.brokerage

@@ -1,1 +1,1 @@
-"""Payloads of the demonstration: scripts of their own that know nothing of Pilotage."""
+"""Payloads of the demonstration: independent scripts that know nothing of Pilotage."""

@@ -1,4 +1,5 @@
-"""Makes one table and one picture of the tables under ``inputs/``: ``statistics.csv``, ``statistics.png``."""
+"""Makes one table and one picture from the tables under ``inputs/``: ``statistics.csv``,
+``statistics.png``."""
 
 import csv
 import sys
@@ -16,7 +17,10 @@ Table = list[dict[str, str]]
 
 
 def read(directory: Path) -> tuple[list[str], Table]:
-    """The columns and all rows, sorted by module. Raises ``ValueError`` where tables do not fit together."""
+    """Return the columns and all rows, sorted by module.
+
+    Raises ``ValueError`` if the tables do not fit together.
+    """
     columns: list[str] = []
     rows: Table = []
     for path in sorted(directory.rglob("*.csv")):
@@ -33,7 +37,7 @@ def read(directory: Path) -> tuple[list[str], Table]:
 
 
 def write(columns: Sequence[str], rows: Table, path: Path) -> None:
-    """The merged table."""
+    """Write the merged table."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
@@ -41,13 +45,13 @@ def write(columns: Sequence[str], rows: Table, path: Path) -> None:
 
 
 def package_of(module: str) -> str:
-    """The package that a module such as ``python/json/decoder.py`` belongs to, or nothing."""
+    """Return the package of a module such as ``python/json/decoder.py``; empty if it has none."""
     parts = module.split("/")
     return parts[1] if len(parts) > 2 else ""
 
 
 def largest_packages(rows: Table, number: int = 14) -> list[tuple[str, int, int]]:
-    """Name, tokens and modules of the largest packages, largest first."""
+    """Return name, tokens and modules of the largest packages, largest first."""
     tokens: Counter[str] = Counter()
     modules: Counter[str] = Counter()
     for row in rows:
@@ -59,7 +63,7 @@ def largest_packages(rows: Table, number: int = 14) -> list[tuple[str, int, int]
 
 
 def draw(rows: Table, path: Path) -> None:
-    """Complexity against tokens, a point a module, beside the largest packages."""
+    """Draw complexity against tokens, one point per module, beside the largest packages."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -97,7 +101,7 @@ def draw(rows: Table, path: Path) -> None:
 
 
 def draw_modules(axes: "Axes", rows: Table) -> None:
-    """A point a module, coloured by how deep its blocks stand; the most complex are named."""
+    """Draw a point per module, coloured by its nesting depth. Name the most complex ones."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.ticker import NullLocator
 
@@ -133,7 +137,7 @@ def draw_modules(axes: "Axes", rows: Table) -> None:
 
 
 def most_complex(rows: Table, number: int = 3) -> Table:
-    """The modules that lead by far, each a fifth below the one before it: their names do not touch."""
+    """Return the leading modules, each a fifth below the one before, so that their names do not touch."""
     chosen: Table = []
     for row in sorted(rows, key=lambda row: (-int(row["complexity"]), row["module"])):
         if not chosen or int(row["complexity"]) < 0.8 * int(chosen[-1]["complexity"]):
@@ -142,7 +146,7 @@ def most_complex(rows: Table, number: int = 3) -> Table:
 
 
 def draw_packages(axes: "Axes", rows: Table) -> None:
-    """The largest packages by tokens, with the number of their modules."""
+    """Draw the largest packages by tokens, with their number of modules."""
     packages = largest_packages(rows)[::-1]
     bars = axes.barh(
         [name for name, _, _ in packages], [tokens for _, tokens, _ in packages], color=SHALLOW_TO_DEEP[1]

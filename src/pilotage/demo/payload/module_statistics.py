@@ -1,7 +1,7 @@
 """Statistics of Python modules: size, structure and cyclomatic complexity, by tokenising and parsing each.
 
-Run as a payload it reads every module under ``inputs/`` and writes ``statistics.csv``. A module that does
-not tokenise or parse is recorded as such, with what could be counted.
+As a payload it reads every module under ``inputs/`` and writes ``statistics.csv``. A module that cannot be
+tokenised or parsed is marked, with everything that could be counted.
 """
 
 import ast
@@ -53,7 +53,7 @@ Row = tuple[str, int, int, int, int, int, int, int]
 
 
 def statistics_of(name: str, source: bytes) -> Row:
-    """One row of :data:`COLUMNS`; ``parsed`` is 1 or 0."""
+    """Return one row of :data:`COLUMNS`. ``parsed`` is 1 or 0."""
     lines = len(source.splitlines())
     try:
         tokens = count_tokens(source)
@@ -69,12 +69,12 @@ def statistics_of(name: str, source: bytes) -> Row:
 
 
 def count_tokens(source: bytes) -> int:
-    """Tokens that carry meaning: no comments, line ends or indentation."""
+    """Return the number of meaningful tokens: no comments, line ends or indentation."""
     return sum(token.type not in _LAYOUT for token in tokenize.tokenize(io.BytesIO(source).readline))
 
 
 def complexity(nodes: Iterable[ast.AST]) -> int:
-    """McCabe's number of the whole module: one more than its decisions."""
+    """Return McCabe's number of the whole module: its decisions plus one."""
     decisions = 0
     for node in nodes:
         if isinstance(node, _BRANCHES):
@@ -87,7 +87,7 @@ def complexity(nodes: Iterable[ast.AST]) -> int:
 
 
 def nesting(tree: ast.AST) -> int:
-    """The depth of blocks within blocks. An ``elif`` is as deep as its ``if``."""
+    """Return the depth of nested blocks. An ``elif`` is as deep as its ``if``."""
     deepest, stack = 0, [(tree, 0)]
     while stack:
         node, depth = stack.pop()
@@ -99,13 +99,13 @@ def nesting(tree: ast.AST) -> int:
 
 
 def statistics_under(directory: Path) -> list[Row]:
-    """A row for each module under ``directory``, named by its path there, sorted."""
+    """Return a row for each module under ``directory``, named by its path there, sorted."""
     paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*.py")}
     return [statistics_of(name, paths[name].read_bytes()) for name in sorted(paths)]
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Rows as CSV under a header of :data:`COLUMNS`."""
+    """Write rows as CSV under a header of :data:`COLUMNS`."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

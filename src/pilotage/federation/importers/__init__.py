@@ -1,4 +1,4 @@
-"""Federations from other systems' documents: a module for each kind, pure functions from text."""
+"""Federations from other systems' documents: one module per kind, with pure functions on text."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,6 +8,6 @@ from .import_result import Imported, ImportSource, Note, Summary
 Importer = Callable[[Sequence[ImportSource], str], Imported]
 
 IMPORTERS: Mapping[str, Importer] = {"gfactory": gfactory.read, "cric": cric.read}
-"""By kind: from documents, and a name for the federation, to the federation with a report."""
+"""Importers by kind. Each takes documents and a name, and returns the federation with a report."""
 
 __all__ = ["IMPORTERS", "ImportSource", "Imported", "Importer", "Note", "Summary"]

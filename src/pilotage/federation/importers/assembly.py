@@ -1,4 +1,4 @@
-"""A federation of imported records: what it still lacks is guessed, what contradicts the rest is refused."""
+"""Assemble a federation from imported records: guess what is missing, refuse what contradicts."""
 
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -13,12 +13,12 @@ from .values import Names
 
 Record = TypeVar("Record", Site, Storage, Queue, Link)
 PLACEHOLDER = "file:///srv/pilotage/{name}"
-"""The place of a storage's files where no document tells it."""
+"""The URL of a storage if no document gives it."""
 
 
 @dataclass
 class Draft:
-    """Records as they are found, each with the entry it comes from; ``entries`` has those refused too."""
+    """The records found so far, each with its entry. ``entries`` includes refused ones."""
 
     sites: dict[str, tuple[Site, Entry]] = field(default_factory=dict)
     storages: dict[str, tuple[Storage, Entry]] = field(default_factory=dict)
@@ -31,18 +31,18 @@ class Draft:
     queue_names: Names = field(default_factory=Names)
 
     def entry(self, file: str, line: int | None, name: str) -> Entry:
-        """A new entry, to be read."""
+        """Return a new entry, to be filled while reading."""
         entry = Entry(file, line, name)
         self.entries.append(entry)
         return entry
 
     def need_site(self, name: str, entry: Entry) -> None:
-        """A site by its legal name: it is there from now on, also where no document describes it."""
+        """Add a site by its legal name, even if no document describes it."""
         if name not in self.sites:
             self.sites[name] = (record(Site, {"name": name}), entry)
 
     def need_storage(self, site: str, entry: Entry, name: str = "") -> str:
-        """The storage of this name, or the one of a site; guessed where no document describes it."""
+        """Return the storage of this name, or of a site. Guess it if no document describes it."""
         guess = Entry(entry.file, entry.line, entry.name)
         storage = name or self.storage_names.take(f"{site}-storage", guess, "storage", "storage")
         if storage not in self.storages:
@@ -57,7 +57,7 @@ class Draft:
         return storage
 
     def federation(self, name: str) -> Imported:
-        """The federation of all that was found and agrees. ``name`` is made legal."""
+        """Return the federation of all records that agree. ``name`` becomes a legal name."""
         named = Entry("", None, name)
         legal = Names().take(name, named, "name", "imported")
         house = self._settled(legal)
@@ -67,8 +67,8 @@ class Draft:
         return Imported(federation=house, entries=len(self.entries), notes=notes)
 
     def _settled(self, name: str) -> Federation | None:
-        """Refuse every record that contradicts the others, with its whole entry; return what remains."""
-        # Removing one record may leave others without what they refer to: until nothing contradicts.
+        """Refuse every record that contradicts the others, with its whole entry. Return the rest."""
+        # Removing a record may break references of others, so repeat until nothing contradicts.
         while self.queues:
             house = Federation(
                 name=name,
@@ -101,7 +101,10 @@ _PARTS = ("sites", "storages", "queues", "links")
 
 
 def record(kind: type[Record], document: dict[str, Any]) -> Record:
-    """A record of checked fields. Raises :class:`RefusedEntry` at the first field that does not fit."""
+    """Return a record of checked fields.
+
+    Raises :class:`RefusedEntry` at the first field that does not fit.
+    """
     try:
         return checked(kind, document)
     except BadDocument as bad:

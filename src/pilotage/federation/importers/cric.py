@@ -1,6 +1,6 @@
-"""Documents of the CRIC kind: queues, sites, storages with their status and space, software, and closeness.
+"""Documents of the CRIC kind: queues, sites, storages with status and space, software, and closeness.
 
-Each file holds one of them, or several by name; together they make one federation, in any order.
+Each file holds one document, or several by name. Together, in any order, they make one federation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _WHY = {"tier_level": "what makes a nucleus is its data policy"}
 
 
 def read(sources: Sequence[ImportSource], name: str) -> Imported:
-    """The federation of all documents."""
+    """Return the federation in all documents."""
     draft = Draft()
     found: list[Document] = []
     for source in sources:
@@ -78,7 +78,8 @@ def _read_links(document: Document, draft: Draft) -> None:
 
 
 def _cells(content: Any) -> Iterator[tuple[tuple[str, ...], tuple[Any, Any, Any]]]:
-    """Source, destination and closeness with their place: of a list, a matrix, or ``source:destination``."""
+    """Yield source, destination and closeness with their place, from a list, a matrix, or
+    ``source:destination``."""
     rows = content if isinstance(content, list) else [content]
     for name, row in content.items() if isinstance(content, dict) else (("", row) for row in rows):
         place = (name,) if name else ()
@@ -130,7 +131,7 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
 
 
 def _container_sources(found: Sequence[Document]) -> dict[str, tuple[str, ...]]:
-    """The paths of container images by name, from the ``ALL`` entry of the documents of software (B14)."""
+    """Return the paths of container images by name, from the ``ALL`` entry of software documents (B14)."""
     sources: dict[str, tuple[str, ...]] = {}
     for document in found:
         content = document.content if document.kind == "software" else None

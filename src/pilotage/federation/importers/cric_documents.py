@@ -1,4 +1,5 @@
-"""Documents of the CRIC kind: JSON text to records by name, with the line of each, and of which kind."""
+"""Documents of the CRIC kind: turn JSON text into records by name, with lines, and find each document's
+kind."""
 
 import json
 import re
@@ -37,7 +38,7 @@ _MARKS: dict[CricKind, set[str]] = {
     "software": {"cmtconfigs", "containers", "cvmfs", "architectures", "tags"},
     "closeness": {"src", "dst", "closeness"},
 }
-"""Fields of a record by which its document is known."""
+"""Fields that identify the kind of a document."""
 
 _WORDS: dict[CricKind, str] = {
     "queues": "queues queue pandaqueues pandaqueue panda_queues",
@@ -49,7 +50,7 @@ _WORDS: dict[CricKind, str] = {
     "closeness": "closeness sitematrix site_matrix matrix links",
 }
 _SECTIONS: dict[str, CricKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
-"""Names of documents within a file that holds several."""
+"""Names of documents in a file with several."""
 
 MAX_DEPTH = 50
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?', re.DOTALL)
@@ -57,13 +58,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Mapped(dict[str, Any]):
-    """A mapping of JSON; ``again`` has the keys that were given more than once, of which the first counts."""
+    """A JSON mapping. ``again`` lists repeated keys; their first value counts."""
 
     again: tuple[str, ...] = ()
 
 
 class Document(NamedTuple):
-    """Records of one kind: by name, or pairs of a place and a record where they have no names."""
+    """Records of one kind: by name, or pairs of a place and a record if they have no names."""
 
     kind: CricKind
     source: ImportSource
@@ -72,7 +73,7 @@ class Document(NamedTuple):
 
 
 class Unreadable(RefusedEntry):
-    """A file, or a part of it, that no records can be taken from."""
+    """A file, or a part of it, without any record."""
 
     def __init__(self, line: int | None, field: str, message: str, remedy: str) -> None:
         super().__init__(field, "", message, remedy)
@@ -80,14 +81,14 @@ class Unreadable(RefusedEntry):
 
 
 def documents(source: ImportSource) -> Iterator[Document]:
-    """The documents of a file: one, or several by name. Raises :class:`Unreadable`."""
+    """Yield the documents of a file: one, or several by name. Raises :class:`Unreadable`."""
     content = _parsed(source.text.removeprefix("\ufeff"))
     lines = KeyLines(source.text)
     if isinstance(content, Mapped) and content and _SECTIONS.keys() >= {key.lower() for key in content}:
         for name, part in content.items():
             yield Document(_SECTIONS[name.lower()], source, part, _below(lines, name))
     elif name := _own_name(content):
-        # One record, that is not below its name but says it.
+        # A single record that contains its name instead of standing under it.
         alone = Mapped({name: content})
         yield Document(_kind(alone), source, alone, lambda *path: lines.of(*path[1:]))
     else:
@@ -95,7 +96,7 @@ def documents(source: ImportSource) -> Iterator[Document]:
 
 
 def _own_name(content: Any) -> str:
-    """The name that a single record gives itself; empty where the content is none."""
+    """Return the name inside a single record; empty if the content is no record."""
     if not isinstance(content, Mapped) or not any(marks & set(content) for marks in _MARKS.values()):
         return ""
     names = (content.get(key) for key in ("name", "nickname", "panda_queue"))
@@ -121,7 +122,7 @@ def _parsed(text: str) -> Any:
 
 
 def _is_deep(content: Any) -> bool:
-    # Level by level: recursion would end at Python's own limit.
+    # Go level by level: recursion would hit Python's limit.
     level = [content]
     for _ in range(MAX_DEPTH):
         level = [
@@ -147,19 +148,19 @@ def _mapped(pairs: list[tuple[str, Any]]) -> Mapped:
 
 
 def _clean(value: Any) -> Any:
-    """The same without halves of characters, which no file could hold."""
+    """Return the value without unpaired surrogates, which no file could hold."""
     if isinstance(value, list):
         return [_clean(item) for item in value]
     return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _integer(text: str) -> int | str:
-    # int() of a very long number takes time by its square, and Python refuses beyond 4300 digits.
+    # int() takes quadratic time for long numbers, and Python refuses more than 4300 digits.
     return int(text) if len(text) <= 20 else text
 
 
 def _kind(content: Any) -> CricKind:
-    """Guess a document's kind from the fields of its records: the kind with the most of its own."""
+    """Guess a document's kind: the one that owns most of its records' fields."""
     items = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     fields = {str(name).lower() for item in items if isinstance(item, dict) for name in item}
     found = max(_MARKS, key=lambda kind: len(fields & _MARKS[kind]))
@@ -178,7 +179,7 @@ def _is_matrix(content: Any) -> bool:
 
 
 class KeyLines:
-    """The lines of keys in JSON text: near enough for people, without a parser of its own."""
+    """Line numbers of keys in JSON text: good enough for people, without a parser of its own."""
 
     def __init__(self, text: str) -> None:
         self._breaks = [match.start() for match in re.finditer("\n", text)]
@@ -188,7 +189,8 @@ class KeyLines:
                 self._keys.setdefault(match[1], []).append(match.start())
 
     def of(self, *path: str) -> int | None:
-        """The line, from 1, of the key at the end of a path; of what holds it where it is not found."""
+        """Return the line, from 1, of the key at the end of a path, or of its parent if the key is not
+        found."""
         at = -1
         for key in path:
             places = self._keys.get(json.dumps(key, ensure_ascii=False)[1:-1], [])
@@ -200,7 +202,7 @@ class KeyLines:
 
 
 class Record:
-    """The fields of one record; remembers which were read."""
+    """The fields of one record. It remembers which ones were read."""
 
     def __init__(self, fields: Mapped, entry: Entry, line: Callable[[str], int | None]) -> None:
         self.entry = entry
@@ -211,27 +213,27 @@ class Record:
             entry.note("dropped", name, "", "is given again: the first counts", line(name))
 
     def get(self, *names: str) -> Any:
-        """The value of the first of these fields that is not empty; None where all are."""
+        """Return the value of the first non-empty field; None if all are empty."""
         name = self.name_of(*names)
         self._read.add(name)
         value = self._fields.get(name)
         return None if _empty(value) else value
 
     def peek(self, name: str) -> Any:
-        """The value of a field, without counting it as read."""
+        """Return the value of a field without marking it as read."""
         return self._fields.get(name)
 
     def all(self) -> Mapped:
-        """Every field."""
+        """Return every field."""
         self._read.update(self._fields)
         return self._fields
 
     def name_of(self, *names: str) -> str:
-        """The first of these fields that says anything, as it is called in the record."""
+        """Return the name of the first non-empty field."""
         return next((name for name in names if not _empty(self._fields.get(name))), names[0])
 
     def text(self, *names: str) -> str:
-        """The same for what should be text. Raises :class:`RefusedEntry`."""
+        """Return the value of the first non-empty field as text. Raises :class:`RefusedEntry`."""
         value = self.get(*names)
         if value is None:
             return ""
@@ -240,7 +242,10 @@ class Record:
         return value.strip()
 
     def texts(self, *names: str) -> list[str]:
-        """A list of texts, which may be one text with commas. Raises :class:`RefusedEntry`."""
+        """Return a list of texts, which may be given as one text with commas.
+
+        Raises :class:`RefusedEntry`.
+        """
         value = self.get(*names)
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
@@ -251,15 +256,15 @@ class Record:
         return value
 
     def note(self, action: Action, name: str, text: str) -> None:
-        """Say what became of a field."""
+        """Note what happened to a field."""
         self.entry.note(action, name, self._fields.get(name), text, self._line(name))
 
     def refuse(self, refused: RefusedEntry) -> None:
-        """Do not take the record."""
+        """Refuse the record."""
         self.entry.refuse(refused, self._line(refused.field))
 
     def drop_the_rest(self, why: Mapping[str, str]) -> None:
-        """Note every field that was not read and says something."""
+        """Note every non-empty field that was not read."""
         for name, value in self._fields.items():
             if name not in self._read and not _empty(value):
                 text = why.get(name, "has no place in the model")
@@ -273,7 +278,10 @@ def _empty(value: Any) -> bool:
 def records(
     document: Document, entry: Callable[[str, int | None, str], Entry]
 ) -> Iterator[tuple[str, Record]]:
-    """The records of a document by name; what is none is refused. ``entry`` makes an entry of each."""
+    """Yield the records of a document by name.
+
+    Refuse items that are no records. ``entry`` makes an entry for each.
+    """
     content, file = document.content, document.source.name
     for name in getattr(content, "again", ()):
         made = entry(file, document.line(name), name)

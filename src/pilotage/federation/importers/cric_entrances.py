@@ -1,4 +1,4 @@
-"""Entrances of queues of the CRIC kind: the computing element, with a server for each that is open (P6)."""
+"""Entrances of CRIC queues: the computing element, with a server for each open entrance (P6)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from .values import MINUTES, number
 KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
 
 _ENTRANCE = ("ce_endpoint", "ce_flavour", "ce_state", "ce_status", "ce_queue_status", "ce_queue_maxwctime")
-"""Fields of an entrance that are read."""
+"""Fields of an entrance that the importer reads."""
 
 
 def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
-    """The computing element: the first kind among its entrances, with all entrances of that kind."""
+    """Return the computing element: its first kind, with all entrances of that kind."""
     said = queue.get("queues")
     usable = _usable(queue, said)
     if not usable:
@@ -46,14 +46,14 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
 
 
 def _is_shut(entrance: Mapping[str, Any]) -> bool:
-    """Return whether an entrance takes no new jobs."""
+    """Return whether an entrance accepts no new jobs."""
     statuses = {str(entrance.get(key) or "").lower() for key in ("ce_status", "ce_queue_status")}
     state = str(entrance.get("ce_state") or "ACTIVE").upper()
     return state != "ACTIVE" or not statuses.isdisjoint(("closed", "draining"))
 
 
 def _slot_walltime(queue: Record, entrances: Sequence[Mapping[str, Any]], walltime: float) -> float:
-    """The walltime in s, less where all entrances give less: theirs are in minutes."""
+    """Return the walltime in s, or less if all entrances give less. Their values are in minutes."""
     limits = [number("ce_queue_maxwctime", one.get("ce_queue_maxwctime"), MINUTES) for one in entrances]
     longest = max((limit or 0 for limit in limits), default=0) * 60
     if all(limits) and (not walltime or longest < walltime):
@@ -63,7 +63,7 @@ def _slot_walltime(queue: Record, entrances: Sequence[Mapping[str, Any]], wallti
 
 
 def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
-    """Note the fields of entrances that say something and are not read."""
+    """Note non-empty fields of entrances that the importer does not read."""
     unread = {key for one in entrances for key, value in one.items() if value and key not in _ENTRANCE}
     if unread:
         queue.entry.note(
@@ -72,7 +72,7 @@ def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _usable(queue: Record, said: object) -> list[dict[str, Any]]:
-    """The entrances that take new jobs; what is left out is noted."""
+    """Return the entrances that accept new jobs. Note the others."""
     entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
     usable = [
         item

@@ -1,4 +1,4 @@
-"""Queues of the CRIC kind: a PanDA queue, and the pseudo-queues that a unified one stands for (B2)."""
+"""CRIC queues: a PanDA queue, and the pseudo-queues of a unified one (B2)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
 _SOFTWARE = ("cmtconfigs", "containers", "cvmfs", "architectures", "tags")
 _CONNECTIVITY = re.compile(r"(full|http|none)(#.*)?")
 _SAME = ("name", "nickname", "panda_resource", "panda_queue", "siteid", "site_name")
-"""Other names of a queue, which say nothing more where they are the same."""
+"""Other names of a queue. If they equal the name, they say nothing new."""
 
 _WHY: Mapping[str, str] = {
     "meanrss": "the brokerage goes by the limits, minrss and maxrss",
@@ -42,7 +42,7 @@ _WHY: Mapping[str, str] = {
 
 
 class ResourceType(NamedTuple):
-    """Cores, and memory in MB per core, of a unified queue's pseudo-queue; None is no bound."""
+    """Cores, and memory in MB per core, of a unified queue's pseudo-queue. None means no limit."""
 
     name: str
     min_cores: int
@@ -52,7 +52,7 @@ class ResourceType(NamedTuple):
 
 
 PER_CORE = "per_core_attr"
-"""In ``catchall``: memory and work directory are given for a core, and not for the whole slot."""
+"""With this word in ``catchall``, memory and work directory are per core, not per slot."""
 
 RESOURCE_TYPES = (
     ResourceType("SCORE", 1, 1, None, 2000),
@@ -64,7 +64,7 @@ RESOURCE_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Context of queues: storages by name, software by queue, and the names of unified queues."""
+    """The context of queues: storages by name, software by queue, and the names of unified queues."""
 
     storages: Mapping[str, str]
     software: Mapping[str, Record]
@@ -72,7 +72,7 @@ class Around:
 
 
 def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, str]) -> None:
-    """Adds the queues to the draft, after its sites and storages."""
+    """Add the queues to the draft, after its sites and storages."""
     software = {
         name: part
         for document in found
@@ -103,7 +103,7 @@ def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, 
 def _add(made: Queue, queue: Record, draft: Draft, unified: bool) -> None:
     draft.need_site(made.site, queue.entry)
     if made.storage == "":
-        # Only now that the queue is sound: a refused one should leave no guessed storage behind.
+        # Do this only for an accepted queue: a refused one must not leave a guessed storage behind.
         made = replace(made, storage=draft.need_storage(made.site, queue.entry))
     draft.queues[made.name] = (made, queue.entry)
     if unified:
@@ -118,7 +118,8 @@ def _add(made: Queue, queue: Record, draft: Draft, unified: bool) -> None:
 
 
 def _child(parent: Queue, kind: ResourceType) -> Queue | None:
-    """The pseudo-queue of a resource type, None where the queue has too few cores or too little memory."""
+    """Return the pseudo-queue of a resource type; None if the queue has too few cores or too little
+    memory."""
     most_cores = max(1, parent.cores)
     cores = min(most_cores, kind.max_cores or most_cores)
     if cores < kind.min_cores:
@@ -127,7 +128,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
     least = max(parent.min_memory * share, (kind.min_memory or 0) * cores)
     limits = [limit for limit in (parent.max_memory * share, (kind.max_memory or 0) * cores) if limit]
     most = min(limits, default=0.0)
-    # High-memory types begin above the others' end: at exactly that end nothing is left for them.
+    # High-memory types begin where the others end: exactly at that end nothing is left for them.
     if most and (least > most or (kind.min_memory and least == most)):
         return None
     return replace(
@@ -141,7 +142,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
 
 
 def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | None:
-    """The queue of a record, without storage where the documents give none; None for a template."""
+    """Return a record's queue, without storage if the documents give none; None for a template."""
     truth("is_virtual", queue.get("is_virtual"))
     if _is_virtual(queue):
         queue.note("dropped", "is_virtual", "a template of queues, and none itself: left out")
@@ -190,7 +191,10 @@ def _parent(queue: Record, draft: Draft, around: Around) -> str:
 def _said(
     queue: Record, names: Sequence[str], measure: Measure, otherwise: float, meaning: str = ""
 ) -> float:
-    """The number of the first of these fields, or what stands in its place, noted with its meaning."""
+    """Return the number in the first of these fields.
+
+    If there is none, use the default and note its meaning.
+    """
     name = queue.name_of(*names)
     value = number(name, queue.get(*names), measure)
     if value is None and meaning:
@@ -242,9 +246,9 @@ def _policies(queue: Record) -> dict[str, Any]:
 
 
 def _catchall(queue: Record) -> list[str]:
-    """Words in the field for everything else; one with ``=true``, ``=yes`` or ``=1`` stands for itself.
+    """Return the words in the catch-all field. ``word=true``, ``word=yes`` and ``word=1`` all give ``word``.
 
-    One with the opposite is as good as not there, as the published pilot reads it.
+    The opposite values count as absent, as in the published pilot.
     """
     words = [word.partition("=") for word in re.split(r"[,;\s]+", queue.text("catchall")) if word]
     return [
@@ -280,7 +284,7 @@ def _connectivity(queue: Record) -> str:
 
 
 def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
-    """Software that a queue publishes, in its own record or in the documents of software (B14)."""
+    """Return the software that a queue publishes, in its own record or in the software documents (B14)."""
     published = around.software.get(name)
     stated = queue.peek("releases") is not None
     releases = queue.texts("releases")
@@ -305,7 +309,7 @@ def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
 
 
 def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
-    """Architectures and tags with the fields that the model knows."""
+    """Return architectures and tags with the fields that the model has."""
     known = {
         "architectures": ("type", "arch", "vendor", "instr", "model"),
         "tags": ("cmtconfig", "container_name", "project", "release", "sources"),
@@ -323,7 +327,7 @@ def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
 
 
 def _storage(queue: Record, around: Around) -> str:
-    """The first storage that the queue writes to, then reads from, of those that are known; else none."""
+    """Return the first known storage that the queue writes to, else reads from; empty if there is none."""
     said = queue.get("astorages", "ddm")
     roles = (
         said if isinstance(said, dict) else {"write_lan": said.split(",")} if isinstance(said, str) else {}

@@ -1,4 +1,4 @@
-"""Storages of the CRIC kind: endpoints, their status by activity, and the space that Rucio counts."""
+"""CRIC storages: endpoints, their status by activity, and the space that Rucio counts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from .values import Measure, number, truth
 BYTES = Measure("bytes", 0, 1e21)
 GIGABYTE = 1e9
 MOST_GIGABYTES = 1e8
-"""Free space above this, 100 PB, is in bytes: no endpoint has more, and none counts so few bytes."""
+"""Free space above this (100 PB in GB) must be in bytes: no endpoint has more."""
 
 _ACTIVITIES: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("read_lan", "write_lan", "read_wan", "write_wan")},
@@ -29,7 +29,7 @@ _WHY = {"token": "the endpoint's name says it", "type": "whether it is tape coun
 
 
 def read_storages(found: list[Document], draft: Draft) -> dict[str, str]:
-    """Adds the storages to the draft; the legal names of those taken by the names in the documents."""
+    """Add the storages to the draft. Return the legal names of accepted storages by their original names."""
     status = _by_name(found, "blacklist", draft)
     usage = _by_name(found, "usage", draft)
     names: dict[str, str] = {}
@@ -92,7 +92,7 @@ def _tape(endpoint: Record) -> bool:
 
 
 def _scratch(name: str, endpoint: Record) -> bool:
-    """Guess by its name whether a storage is scratch, as the published system does."""
+    """Guess from its name whether a storage is scratch, as the published system does."""
     found = "scratch" in name.lower()
     if found:
         endpoint.note("guessed", "name", "scratch space by its name: no outputs are gathered there")
@@ -100,7 +100,7 @@ def _scratch(name: str, endpoint: Record) -> bool:
 
 
 def _free(endpoint: Record, usage: Record | None) -> float | None:
-    """GB free, None where nothing is said."""
+    """Return the free GB, None if unknown."""
     if usage is not None:
         counted = usage.get("storage")
         bytes_free = number("storage", counted.get("free"), BYTES) if isinstance(counted, dict) else None
@@ -124,7 +124,8 @@ def _free(endpoint: Record, usage: Record | None) -> float | None:
 
 
 def _own_blacklist(endpoint: Record) -> Iterator[str]:
-    """Status in the endpoint's own document: true or a list of activities, or true by direction."""
+    """Yield blocked activities from the endpoint's own document: true, a list of activities, or true by
+    direction."""
     said = endpoint.get("blacklisted", "blacklisting")
     if isinstance(said, list | dict):
         yield from _activities(said, endpoint, endpoint.name_of("blacklisted", "blacklisting"))
@@ -141,7 +142,7 @@ def _blacklist(status: Record | None) -> Iterator[str]:
 
 
 def _activities(said: list[Any] | dict[str, Any], of: Record, field: str) -> Iterator[str]:
-    """The activities that are off: each of a list, or those whose value is OFF."""
+    """Yield the activities that are off: each item of a list, or the keys with the value OFF."""
     for name in said:
         if isinstance(said, dict) and not _is_off(said[name]):
             continue
@@ -154,7 +155,8 @@ def _activities(said: list[Any] | dict[str, Any], of: Record, field: str) -> Ite
 
 
 def _is_off(value: Any) -> bool:
-    """``OFF``, true, or a document of CRIC with such a status, or with only rules that set it off."""
+    """Return whether a value means off: ``OFF``, true, or a CRIC document with that status or only such
+    rules."""
     if isinstance(value, dict):
         if "status" in value:
             return _is_off(value["status"])
@@ -168,7 +170,8 @@ def _is_off(value: Any) -> bool:
 
 
 def _url(endpoint: Record, name: str) -> str:
-    """URL of the files, from the protocol that suits the mover best, else from the service and its path."""
+    """Return the URL of the files, from the protocol that suits the mover best, else from service and
+    path."""
     found = []
     for field in ("url", "arprotocols", "rprotocols", "aprotocols", "protocols"):
         said = endpoint.get(field)
@@ -194,7 +197,8 @@ def _rank(url: str) -> int:
 
 
 def _endpoints(protocols: Any) -> Iterator[str]:
-    """The URLs of protocols by activity: texts, ``{"endpoint", "path"}``, or lists that begin with a URL."""
+    """Yield the URLs of protocols by activity: texts, ``{"endpoint", "path"}``, or lists that begin with a
+    URL."""
     if isinstance(protocols, dict) and isinstance(protocols.get("endpoint"), str):
         path = protocols.get("path")
         yield protocols["endpoint"].rstrip("/") + (path if isinstance(path, str) else "")

@@ -1,4 +1,4 @@
-"""Options of the adapters for ARC and HTCondor, from what other systems say of a computing element."""
+"""Options of the ARC and HTCondor adapters, from other systems' descriptions of a computing element."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,20 +7,20 @@ from typing import Any
 from .import_result import Action
 
 Note = Callable[[Action, str, str], None]
-"""Called with what was done to a field, the field, and why."""
+"""Called with the action on a field, the field, and the reason."""
 
 CREDENTIALS: Mapping[str, str] = {
     "arc": "no credential is known: add certificate_file or token_file to its options",
     "htcondor": "no credential is known: add token_file to its options, unless the host's own is used",
 }
-"""What is missing, by the kind of computing element."""
+"""Notes about missing credentials, by the kind of computing element."""
 
 _RSL = re.compile(r"\(\s*(\w+)\s*=\s*\"?([^()\"]*?)\"?\s*\)")
 _ORDERED = {"count", "countpernode", "memory", "walltime", "jobtype", "gridtime", "cputime"}
-"""Fields of an rsl that each pilot's order says."""
+"""Fields of an rsl that each pilot's order sets."""
 
 _ARC = {"batch_queue": "queue", "arc_rte": "runtimeenvironment", "arc_resources": "walltime"}
-"""Submit attributes for ARC, by the xRSL's name of the same."""
+"""Submit attributes for ARC, by their xRSL names."""
 
 _SAID = {
     "request_cpus",
@@ -31,11 +31,11 @@ _SAID = {
     "+maxmemory",
     "+maxwalltime",
 }
-"""Submit commands that each pilot's order says, in lower case."""
+"""Submit commands that each pilot's order sets, in lower case."""
 
 
 def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
-    """Options of kind ``arc`` from a service's address, an xRSL and submit attributes."""
+    """Return options of kind ``arc`` from a service's address, an xRSL and submit attributes."""
     said = [("rsl", name.lower(), value) for name, value in _RSL.findall(rsl)]
     said += [
         (f"submit_attr {name}", _ARC.get(name, name.lower()), value.strip().strip('"'))
@@ -60,9 +60,10 @@ def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dic
 
 
 def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
-    """Options of kind ``htcondor`` from ``SCHEDD COLLECTOR``, or a schedd's address alone, and attributes.
+    """Return options of kind ``htcondor`` from attributes and ``SCHEDD COLLECTOR``, or a schedd's address
+    alone.
 
-    Of several such pairs the first counts; :func:`pairs` has them all.
+    Only the first of several pairs counts; :func:`pairs` returns all.
     """
     schedd, *pool = gatekeeper.split()
     if len(pool) > 1 and len(pool) % 2 == 0:
@@ -82,7 +83,7 @@ def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str
 def options_of(
     kind: str, gatekeeper: str, note: Note, rsl: str = "", submit: Mapping[str, str] | None = None
 ) -> dict[str, Any] | None:
-    """Options of a kind that is known here, and a note of what is missing; None for any other kind."""
+    """Return the options of a known kind, and note what is missing; return None for any other kind."""
     if kind not in CREDENTIALS:
         return None
     note("guessed", "credentials", CREDENTIALS[kind])
@@ -92,14 +93,14 @@ def options_of(
 
 
 def pairs(kind: str, gatekeeper: str) -> list[str]:
-    """The addresses in a gatekeeper: pairs of schedd and collector for HTCondor, else the one address."""
+    """Return the addresses in a gatekeeper: pairs of schedd and collector for HTCondor, else one address."""
     words = gatekeeper.split()
     whole = len(words) - len(words) % 2
     return [" ".join(words[at : at + 2]) for at in range(0, whole, 2)] if kind == "htcondor" else words[:1]
 
 
 def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
-    """Servers of one batch system, each with its own options (P6); none where there is only one."""
+    """Return the servers of one batch system, each with its own options (P6); none if there is only one."""
     made: dict[str, dict[str, Any]] = {}
     for address in addresses if len(addresses) > 1 else ():
         host = address.split(maxsplit=1)[0]
@@ -110,4 +111,4 @@ def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _unsaid(action: Action, field: str, text: str) -> None:
-    """Note nothing: an address alone leaves nothing out."""
+    """Ignore the note: an address alone leaves nothing out."""

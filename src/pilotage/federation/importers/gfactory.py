@@ -1,7 +1,7 @@
-"""glideinWMS factory configurations: each ``<entry>`` is a way into a site, and becomes a queue.
+"""glideinWMS factory configurations: each ``<entry>`` leads to a site, and becomes a queue.
 
-Memory and cores of an entry are those of one glidein, all of its slots together, as a queue's are; walltimes
-are in seconds, but in minutes where they are attributes that HTCondor-CE reads (``+maxWallTime``).
+Memory and cores of an entry belong to one glidein with all of its slots, like a queue's. Walltimes are in s,
+except in attributes that HTCondor-CE reads (``+maxWallTime``), which are in minutes.
 """
 
 import re
@@ -17,7 +17,7 @@ from .values import CORES, COUNT, MEMORY, MINUTES, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
 _DETECTED = ("auto", "slot", "node", "0", "-1")
-"""Values of GLIDEIN_CPUS that leave the count to the glidein."""
+"""Values of GLIDEIN_CPUS that let the glidein count."""
 
 _LIMITS = "config/max_jobs/per_entry/"
 _RSL_MEMORY = re.compile(r"\((memory|maxmemory)=(\d{1,9})\)", re.IGNORECASE)
@@ -33,7 +33,10 @@ class Leaf(NamedTuple):
 
 
 class Fields:
-    """The values of an ``<entry>`` by path, the glidein's attributes by name; remembers which were read."""
+    """The values of an ``<entry>`` by path, and the glidein's attributes by name.
+
+    It remembers which were read.
+    """
 
     def __init__(self, element: xml.Element, entry: Entry) -> None:
         self._entry = entry
@@ -66,22 +69,22 @@ class Fields:
         self._leaves[path] = leaf
 
     def text(self, path: str) -> str:
-        """The value at a path without blanks around it, empty where there is none."""
+        """Return the stripped value at a path; empty if there is none."""
         self._read.add(path)
         leaf = self._leaves.get(path)
         return leaf.value.strip() if leaf else ""
 
     def note(self, action: Any, path: str, text: str) -> None:
-        """Say what became of the value at a path."""
+        """Note what happened to the value at a path."""
         leaf = self._leaves.get(path)
         self._entry.note(action, path, leaf.value if leaf else "", text, leaf.line if leaf else None)
 
     def line(self, path: str) -> int | None:
-        """Line of the value at a path."""
+        """Return the line of the value at a path."""
         return self._leaves[path].line if path in self._leaves else None
 
     def drop_the_rest(self) -> None:
-        """Note every value that was not read and says something."""
+        """Note every non-empty value that was not read."""
         for path, leaf in self._leaves.items():
             if path not in self._read and leaf.value.strip():
                 text = _WHY.get(path, "has no place in a queue")
@@ -102,7 +105,10 @@ _WHY = {
 
 
 def read(sources: Sequence[ImportSource], name: str) -> Imported:
-    """The federation of all entries of some configurations, each entry a queue in the order of the files."""
+    """Return the federation of all entries in some configurations.
+
+    Each entry becomes a queue, in file order.
+    """
     draft = Draft()
     first: dict[str, str] = {}
     for source in sources:
@@ -121,7 +127,7 @@ def read(sources: Sequence[ImportSource], name: str) -> Imported:
 
 
 def _besides(root: xml.Element, file: str) -> Entry:
-    """Note what a configuration holds besides its entries, and attributes besides their values."""
+    """Note everything in a configuration besides entries, and all attributes besides their values."""
     entry = Entry(file, root.line, "")
     flags = {flag for at in root.walk() if at.tag == "attr" for flag in at.attributes} - {"name", "value"}
     if flags:
@@ -139,7 +145,7 @@ def _besides(root: xml.Element, file: str) -> Entry:
 
 
 def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) -> None:
-    """Adds the queue of an entry to the draft, or refuses it. ``first`` has the places of those before."""
+    """Add the queue of an entry to the draft, or refuse it. ``first`` holds the places of earlier entries."""
     name = element.attributes.get("name", "").strip()
     entry = draft.entry(file, element.line, name)
     fields = Fields(element, entry)
@@ -155,7 +161,7 @@ def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) 
         fields.drop_the_rest()
         document["name"] = draft.queue_names.take(name, entry, "name", "queue")
         document["site"] = site
-        # Checked with a stand-in first: a refused entry must leave no site and no storage behind.
+        # Check it with a stand-in first: a refused entry must leave no site and no storage behind.
         checked = record(Queue, {**document, "storage": "unknown"})
     except RefusedEntry as refused:
         entry.refuse(refused, fields.line(refused.field))
@@ -184,7 +190,7 @@ def _queue(fields: Fields) -> dict[str, Any]:
 
 
 def _hardware(fields: Fields) -> list[dict[str, Any]]:
-    """Processors and accelerators of the nodes (B14), as far as the entry names them."""
+    """Return processors and accelerators of the nodes (B14), as far as the entry names them."""
     found: list[dict[str, Any]] = []
     vendor = fields.text("GLIDEIN_PROVIDED_ARCH").lower()
     told = [fields.text(name).lower() for name in ("GLIDEIN_ARCH", "CONDOR_ARCH")]
@@ -215,7 +221,7 @@ def _status(fields: Fields) -> str:
     enabled = truth("enabled", fields.text("enabled"))
     if enabled is None:
         fields.note("guessed", "enabled", "says nothing: offline")
-    # max_pilots has no 0 in the model.
+    # In the model max_pilots cannot be 0.
     if fields.text(f"{_LIMITS}glideins") == "0":
         fields.note("converted", f"{_LIMITS}glideins", "no glideins are allowed: offline, max_pilots is 1")
         return "offline"
@@ -240,7 +246,7 @@ def _cores(fields: Fields) -> int:
 
 
 def _memory(fields: Fields, cores: int) -> float:
-    """MB of a whole glidein. What the batch system is asked for stands in where the entry says nothing."""
+    """Return the MB of a whole glidein. If the entry gives none, use the request to the batch system."""
     memory = number("GLIDEIN_MaxMemMBs", fields.text("GLIDEIN_MaxMemMBs"), MEMORY)
     estimate = truth("GLIDEIN_MaxMemMBs_Estimate", fields.text("GLIDEIN_MaxMemMBs_Estimate"))
     if memory:
@@ -257,7 +263,7 @@ def _memory(fields: Fields, cores: int) -> float:
 
 
 def _partial(fields: Fields, cores: int) -> str:
-    """What the batch system is asked for where that is not the queue's slot; empty where it is."""
+    """Return a note if the request to the batch system differs from the queue's slot; else empty."""
     count = whole("submit_attr +xcount", fields.submit.get("+xcount"), CORES)
     if truth("submit_attr +WantWholeNode", fields.submit.get("+WantWholeNode")):
         return "a request that is given a whole node"
@@ -265,7 +271,8 @@ def _partial(fields: Fields, cores: int) -> str:
 
 
 def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
-    """MB that is asked of the batch system for a glidein: HTCondor counts it whole, ARC by core."""
+    """Return the MB that a glidein requests from the batch system: HTCondor counts the whole, ARC counts
+    per core."""
     for attribute, times in (("+maxMemory", 1), ("request_memory", cores)):
         value = number(f"submit_attr {attribute}", fields.submit.get(attribute), MEMORY)
         if value:
@@ -294,7 +301,7 @@ def _walltime(fields: Fields) -> float:
 
 
 def _element(fields: Fields, walltime: float) -> dict[str, Any]:
-    """The computing element, with limits of the whole entry; what is for its adapter goes to the options."""
+    """Return the computing element with the entry's limits. Adapter-specific values become options."""
     gridtype = fields.text("gridtype")
     if not gridtype or not fields.text("gatekeeper"):
         missing = "gatekeeper" if gridtype else "gridtype"
@@ -322,7 +329,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> dict[str, Any]:
-    """Options for an adapter that is not Pilotage's, as the entry has them."""
+    """Return the entry's options unchanged, for an adapter that is not Pilotage's."""
     options: dict[str, Any] = {
         option: fields.text(path) for option, path in _OPTIONS.items() if fields.text(path)
     }

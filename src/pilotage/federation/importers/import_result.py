@@ -1,4 +1,4 @@
-"""Results of imports: a federation, and notes on every field that changed."""
+"""Results of imports: a federation, and a note on every changed field."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,13 +8,14 @@ from typing import Literal, NamedTuple
 from pilotage.model.records.federation import Federation
 
 Action = Literal["guessed", "converted", "clipped", "dropped", "refused"]
-"""Put in where nothing was said, said otherwise, cut to fit, left out; or the whole entry was refused."""
+"""The field was missing and guessed; its form was converted; it was cut to fit; it was left out; or the
+whole entry was refused."""
 
 LONGEST_VALUE = 200
 
 
 class ImportSource(NamedTuple):
-    """A document to import: what to call it in the report, and its text."""
+    """A document to import: its name in the report, and its text."""
 
     name: str
     text: str
@@ -22,9 +23,9 @@ class ImportSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Note on one field of one entry. ``value`` stood there; ``line`` is None where unknown.
+    """A note on one field of one entry. ``value`` is the original value; ``line`` is None if unknown.
 
-    ``matters`` is whether jobs may go elsewhere for it; what has no place in the model does not.
+    ``matters`` is true if the change may send jobs elsewhere. A field without a place in the model does not.
     """
 
     action: Action
@@ -42,7 +43,7 @@ class Note:
 
 
 class Summary(NamedTuple):
-    """Notes of one action on one field: how many, and what the first of them says."""
+    """All notes of one action on one field: their number, and the first note's text."""
 
     action: Action
     field: str
@@ -52,7 +53,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """``federation`` is None where no entry remains. ``entries`` counts those read, refused ones too."""
+    """``federation`` is None if no entry remains. ``entries`` counts all entries, including refused ones."""
 
     federation: Federation | None
     entries: int
@@ -60,13 +61,14 @@ class Imported:
 
     @property
     def refusals(self) -> tuple[Note, ...]:
-        """Reasons for which entries were left out of the federation."""
+        """Return why entries were left out of the federation."""
         return tuple(note for note in self.notes if note.action == "refused")
 
     def summary(self) -> list[Summary]:
-        """The notes that are no refusals, by action and field: first what may change where jobs go.
+        """Return the notes other than refusals, by action and field. Those that may change where jobs go come
+        first.
 
-        Losses and guesses come first, then what was only said otherwise, and last what has no place here.
+        Losses and guesses come first, then conversions, and last fields that have no place here.
         """
         noted = [note for note in self.notes if note.action != "refused"]
         counts = Counter((note.action, note.field) for note in noted)
@@ -86,7 +88,7 @@ _ORDER: Sequence[Action] = ("dropped", "clipped", "guessed", "converted", "refus
 
 
 class RefusedEntry(Exception):
-    """An entry cannot be taken: which field of it is at fault, what stands there, and what would be right."""
+    """An entry cannot be accepted: the faulty field, its value, and what would be right."""
 
     def __init__(self, field: str, value: object, message: str, remedy: str) -> None:
         self.field = field
@@ -96,7 +98,7 @@ class RefusedEntry(Exception):
 
 
 class Entry:
-    """One entry while it is read. A refused entry has a single note: its refusal."""
+    """One entry while being read. A refused entry has a single note: its refusal."""
 
     def __init__(self, file: str, line: int | None, name: str) -> None:
         self.file = file
@@ -114,7 +116,7 @@ class Entry:
         *,
         matters: bool = True,
     ) -> None:
-        """Say what became of a field, on the entry's own line where no better one is given."""
+        """Note what happened to a field, on the entry's line unless a better one is given."""
         self.notes.append(replace(self._note(action, field, shown(value), text, line), matters=matters))
 
     @property
@@ -123,7 +125,7 @@ class Entry:
         return any(note.action == "refused" for note in self.notes)
 
     def refuse(self, refused: RefusedEntry, line: int | None = None) -> None:
-        """Forget what became of its fields: the entry is not taken."""
+        """Refuse the entry, and drop the notes on its fields."""
         self.notes = [self._note("refused", refused.field, refused.value, refused.text, line)]
 
     def _note(self, action: Action, field: str, value: str, text: str, line: int | None) -> Note:
@@ -139,12 +141,12 @@ class Entry:
 
 
 def shown(value: object, most: int = LONGEST_VALUE) -> str:
-    """A stranger's value on one line of a terminal, cut where it is long."""
+    """Return a stranger's value on one line of a terminal, cut if it is long."""
     text = value if isinstance(value, str) else "" if value is None else repr(value)
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def notes_of(entries: Iterable[Entry]) -> tuple[Note, ...]:
-    """All notes, in the order of the entries."""
+    """Return all notes, in the order of the entries."""
     return tuple(note for entry in entries for note in entry.notes)

@@ -1,4 +1,4 @@
-"""A Slurm cluster as it describes itself: its partitions become queues of one site."""
+"""A Slurm cluster's own description: its partitions become queues of one site."""
 
 import re
 import shlex
@@ -15,7 +15,10 @@ from .values import Names
 SECTION = "== pilotage "
 DEFAULT_WALLTIME = 172_800
 MOST_PILOTS = 500
-"""Pilots of a queue unless its partition has fewer slots: a guess that shares the cluster with others."""
+"""Most pilots of a queue, or fewer if its partition has fewer slots.
+
+The guess leaves room for other users.
+"""
 
 _ASKED = {
     "partitions": "sinfo --noheader --exact --format='%P|%a|%l|%D|%c|%m|%G'",
@@ -27,24 +30,24 @@ _ASKED = {
     "host": "uname -n",
 }
 QUESTIONS = "; ".join(f"echo {shlex.quote(SECTION + name)}; {command}" for name, command in _ASKED.items())
-"""What a shell of the cluster is asked; :func:`describe` reads the answer."""
+"""Commands for a shell of the cluster; :func:`describe` reads their output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Records for a federation's file, by the part to which each belongs, and notes on every guess."""
+    """Records for a federation's file, by section, and notes on every guess."""
 
     records: Mapping[str, list[dict[str, Any]]]
     notes: tuple[Note, ...]
 
     def report(self) -> Imported:
-        """The notes as the importers' report."""
+        """Return the notes as an importer's report."""
         return Imported(federation=None, entries=len(self.records["queues"]), notes=self.notes)
 
 
 @dataclass
 class _Partition:
-    """A partition, of which several groups of nodes may differ: the smallest node decides."""
+    """A partition. If its groups of nodes differ, the smallest node decides."""
 
     name: str
     is_up: bool
@@ -55,10 +58,10 @@ class _Partition:
 
 
 def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Cluster:
-    """The site of a cluster that answers so to :data:`QUESTIONS`.
+    """Return the site of a cluster from its output for :data:`QUESTIONS`.
 
-    ``options`` are those of all its computing elements, ``site`` the name, else the cluster's own. Raises
-    ValueError where the answer has no partition.
+    ``options`` apply to all its computing elements. ``site`` is its name; by default the cluster's own.
+    Raises ValueError if the output has no partition.
     """
     told = _sections(answer)
     partitions = list(_partitions(told.get("partitions", [])))
@@ -118,7 +121,7 @@ def _partitions(lines: list[str]) -> Iterator[_Partition]:
 def _asked_of_all(
     told: Mapping[str, list[str]], configured: Mapping[str, str], entry: Entry
 ) -> dict[str, Any]:
-    """Options that hold for every partition: the account, the largest array, a Python that is new enough."""
+    """Return options for every partition: the account, the largest array, a Python that is new enough."""
     options: dict[str, Any] = {}
     accounts = sorted({line.partition("|")[0] for line in told.get("accounts", []) if "|" in line})
     if accounts:
@@ -126,7 +129,7 @@ def _asked_of_all(
         text = f"one of {', '.join(accounts)}" if len(accounts) > 1 else "the only one of this user"
         entry.note("guessed", "account", accounts[0], text)
     largest = configured.get("MaxArraySize", "")
-    # 200 is the adapter's default: the cluster's own end counts where it is below.
+    # 200 is the adapter's default. A lower limit of the cluster replaces it.
     if largest.isdecimal() and int(largest) - 1 < 200:
         options["array"] = max(1, int(largest) - 1)
         text = "the highest index of an array is Slurm's MaxArraySize - 1"
@@ -142,7 +145,7 @@ def _asked_of_all(
 
 
 def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
-    """The first place with most room: $SCRATCH, $WORK, or the home directory."""
+    """Return the directory with the most room: $SCRATCH, $WORK, or the home directory."""
     places: list[tuple[str, float]] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
         values = line.split()
@@ -165,7 +168,7 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
 
 
 def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
-    """A queue of single cores; a partition of GPUs gives one to each pilot."""
+    """Return a queue of single cores. A GPU partition gives one GPU to each pilot."""
     limit = seconds(partition.limit)
     asked = {**options, "partition": partition.name}
     queue: dict[str, Any] = {
@@ -206,7 +209,7 @@ def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: 
 
 
 def _gpus(gres: set[str]) -> list[str]:
-    """Models of GPUs, ``any`` where a node does not tell; none where a node has no GPU."""
+    """Return the models of GPUs, ``any`` if a node does not name it; none if a node has no GPU."""
     models: set[str] = set()
     for resources in gres:
         gpus = [part.split(":") for part in resources.split(",") if part.split(":")[0] == "gpu"]

@@ -1,4 +1,4 @@
-"""Strangers' values as the model's: numbers within reason, truths, and names."""
+"""Convert strangers' values to the model's: plausible numbers, truths, and names."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _TRUTHS = {
 
 
 class Measure(NamedTuple):
-    """A unit, and what is within reason in it: beyond, the unit is another. 0 is always taken."""
+    """A unit, and the plausible range in it: a value beyond must be in another unit. 0 is always valid."""
 
     unit: str
     least: float
@@ -42,7 +42,7 @@ CORE_POWER = Measure("HS23 per core", 0.1, 1000)
 
 
 def number(field: str, value: object, measure: Measure) -> float | None:
-    """A number of this measure, None where nothing is said. Raises :class:`RefusedEntry`."""
+    """Return a number of this measure, None if there is none. Raises :class:`RefusedEntry`."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     found = _parsed(value, measure)
@@ -60,7 +60,7 @@ def number(field: str, value: object, measure: Measure) -> float | None:
 
 
 def whole(field: str, value: object, measure: Measure) -> int | None:
-    """The same for measures that are counted."""
+    """Return a whole number of this measure, None if there is none."""
     found = number(field, value, measure)
     return None if found is None else int(found)
 
@@ -79,7 +79,7 @@ def _parsed(value: object, measure: Measure) -> float | None:
 
 
 def truth(field: str, value: object) -> bool | None:
-    """True or false, None where nothing is said. Raises :class:`RefusedEntry`."""
+    """Return true or false, None if there is neither. Raises :class:`RefusedEntry`."""
     if value is None or isinstance(value, bool):
         return value
     text = str(value).strip().lower() if isinstance(value, str | int) else "?"
@@ -91,14 +91,14 @@ def truth(field: str, value: object) -> bool | None:
 
 
 class Names:
-    """Legal names, a different one for each name of a stranger's: illegal characters become ``-``."""
+    """Legal names, one for each original name. Illegal characters become ``-``."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
     def take(self, name: str, entry: Entry, field: str, fallback: str) -> str:
-        """The name that stands for a stranger's, noted at the entry where it is another."""
+        """Return the legal form of a stranger's name. Note it at the entry if it differs."""
         legal = self._names.get(name)
         if legal is None:
             legal = self._names[name] = self._free(name, fallback)
@@ -111,7 +111,7 @@ class Names:
     def _free(self, name: str, fallback: str) -> str:
         plain = name
         if not _legal(name):
-            # Ten characters are kept for a number that tells two cut names apart.
+            # Keep ten characters for a number that distinguishes two cut names.
             plain = re.sub("--+", "-", _ILLEGAL.sub("-", name)).lstrip("_.:@+-")[: _LONGEST_NAME - 10]
         plain = plain or fallback
         found, number = plain, 2

@@ -1,6 +1,6 @@
-"""XML text to a plain tree that knows its lines, for files written by strangers.
+"""Parse XML text into a plain tree with line numbers, for files written by strangers.
 
-Document types, and with them every entity that could grow or reach elsewhere, are refused unread.
+It refuses document types without reading them, and with them every entity that could grow or reach elsewhere.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MAX_DEPTH = 50
 
 @dataclass(slots=True)
 class Element:
-    """An element with its attributes and children, in their order; ``line`` counts from 1."""
+    """An element with its attributes and children in order. ``line`` counts from 1."""
 
     tag: str
     attributes: dict[str, str]
@@ -23,14 +23,14 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
     def walk(self) -> Iterator["Element"]:
-        """The element and all below it, in the order of the text."""
+        """Yield the element and all below it, in the order of the text."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 class BadXml(RefusedEntry):
-    """Text that is no XML, or is none that is read here."""
+    """Text that is not XML, or not a kind of XML that we read."""
 
     def __init__(self, line: int, message: str, remedy: str) -> None:
         super().__init__("", "", message, remedy)
@@ -38,10 +38,10 @@ class BadXml(RefusedEntry):
 
 
 def parse(text: str) -> Element:
-    """The root element. Raises :class:`BadXml` with the line of the first fault."""
+    """Return the root element. Raises :class:`BadXml` with the line of the first fault."""
     builder = _ElementBuilder()
     try:
-        # Halves of characters go through, so that expat refuses them with their line.
+        # Pass unpaired surrogates on, so that expat refuses them with their line.
         builder.parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
         what = expat.errors.messages.get(error.code, str(error))
