@@ -54,7 +54,8 @@ def _numbers(name: str, kind: Any, seen: set[Any]) -> Iterator[tuple[str, Any]]:
         yield name, kind
     elif get_origin(bare) in (types.UnionType, Union):
         for part in get_args(bare):
-            yield from _numbers(name, Annotated[(part, *metadata)] if part in (int, float) else part, seen)
+            wrapped = metadata and part in (int, float)
+            yield from _numbers(name, Annotated[(part, *metadata)] if wrapped else part, seen)
     elif get_args(bare) and get_origin(bare) is not Literal:
         for part in get_args(bare):
             yield from _numbers(f"{name}[]", part, seen)

@@ -14,7 +14,6 @@ from pilotage.explain import (
     publications,
     queues,
     rendering,
-    set_aside,
     throttled,
     transfers,
     usage,
@@ -49,6 +48,8 @@ from pilotage.pilots import batch_waits, list_match
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
+
+from . import set_aside_lines
 
 MOST_JOBS = 1000
 """Jobs of a pilot that are named."""
@@ -124,11 +125,6 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
     return f"{plural(many, 'job')} throttled: {throttled.of_quotas(full)}"
 
 
-def set_aside_lines(runtime: Runtime, subject: str, name: int | str) -> list[str]:
-    """Say which steps have set something aside, why, and what lifts it."""
-    return list(set_aside.of(runtime.store.set_aside.of(subject, str(name))))
-
-
 def published(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Tell how far a task's outputs are registered where it wants them; nothing where it wants none."""
     dataset = task.spec.output_dataset
@@ -167,8 +163,7 @@ def explained_queue(
         return None
     told = [
         *queues.of_queue(found[0]),
-        *set_aside_lines(runtime, "queue", name),
-        *set_aside_lines(runtime, "site", found[0].queue.site),
+        *set_aside_lines.of(runtime, ("queue", name), ("site", found[0].queue.site)),
         *queues.of_task(name, choices),
     ]
     return QueueExplanation(queue=name, lines=folded(told, width))
@@ -192,7 +187,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     if why and transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
         told.append(f"  it waits for a server that can move it; this one cannot: {why}")
     # Not validated: made here a moment ago, and large ones would take longer to check than to make.
-    lines = folded([*told, *set_aside_lines(runtime, "transfer", transfer.id)], width)
+    lines = folded([*told, *set_aside_lines.of(runtime, ("transfer", transfer.id))], width)
     return TransferExplanation.model_construct(transfer=transfer, lines=lines)
 
 
@@ -240,7 +235,7 @@ def explained_task(
     """A task's failures, what stands in the way of its start, and the decisions about it."""
     told = _failures(runtime, task)
     if task.state not in ENDED["task"]:
-        told += set_aside_lines(runtime, "task", task.id)
+        told += set_aside_lines.of_task(runtime, task)
     told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
     told += [line] if (line := throttled_by(runtime, task)) else []
     told += published(runtime, task)
@@ -270,7 +265,7 @@ def explained_job(
     compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
     told = [
         *history.of_job(job),
-        *set_aside_lines(runtime, "task", job.task),
+        *_task_set_aside(runtime, job.task),
         *borrowing.of_borrowings(borrowed),
         *_waits(runtime, job),
     ]
@@ -292,6 +287,11 @@ def explained_job(
         explanations=[explain(choice) for choice in choices],
         lines=folded(told, width),
     )
+
+
+def _task_set_aside(runtime: Runtime, number: int) -> list[str]:
+    task = runtime.store.queries.task(number)
+    return set_aside_lines.of_task(runtime, task) if task and task.state not in ENDED["task"] else []
 
 
 def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
@@ -348,7 +348,7 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
     told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
     if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
         told += _stay(runtime, found.queue)
-    told += set_aside_lines(runtime, "pilot", number)
+    told += set_aside_lines.of(runtime, ("pilot", number))
     return PilotExplanation(pilot=found, lines=folded(told, width))
 
 

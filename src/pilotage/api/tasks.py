@@ -18,6 +18,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
 from pilotage.store import Store, TaskDetails, TaskView
 
+from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
@@ -27,7 +28,6 @@ from .explanations import (
     TaskExplanation,
     explained_task,
     published,
-    set_aside_lines,
     throttled_by,
     troubles,
     warnings,
@@ -185,7 +185,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
         task,
         troubles=tuple(troubles(runtime, task)),
         throttled=throttled_by(runtime, task),
-        set_aside=tuple(set_aside_lines(runtime, "task", task.id)),
+        set_aside=tuple(set_aside_lines.of_task(runtime, task)),
         published=tuple(published(runtime, task)),
     )
 

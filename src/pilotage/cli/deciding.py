@@ -191,12 +191,12 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
         world.federation,
         Lookup(lambda storage, glob: movers.for_storage(storage).scan(storage, glob)),
     )
-    told = [
-        {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
-        for index, faults in submitted.refused
-    ]
     with _told(BROKER, path, debug):
         found = preview.preview(world, [(index, one.spec) for index, one in accepted], None)
+    told = [
+        {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
+        for index, faults in (*submitted.refused, *found.undecided)
+    ]
     tasks = [
         to_document(PlannedTask.of(task.index, task.name, task.jobs, task.choices, width()))
         for task in found.tasks

@@ -99,6 +99,10 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
     else:
         why = "; ".join(idle)
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
+    for task, why in decision.notes.get("set_aside", {}).items():
+        told.append(
+            f"Task {task} is set aside: it {why}." if why.startswith("needs") else f"Task {task}: {why}."
+        )
     if wants := decision.notes.get("task_queues"):
         told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
     for one in decision.notes.get("stays", ()):

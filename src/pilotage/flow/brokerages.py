@@ -17,10 +17,15 @@ class Brokerages:
 
     def get(self, name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
         """The plugin of this name with these options. Raises ``brokerage.PluginError``."""
+        known = self._loaded.get(name)
+        if known is not None and known[0] == options:
+            return known[1]
+        # Outside the lock: one that takes for ever to load keeps no other from being found.
+        made = brokerage.load(name, options)
         with self._lock:
             known = self._loaded.get(name)
             if known is None or known[0] != options:
-                known = self._loaded[name] = (options, brokerage.load(name, options))
+                known = self._loaded[name] = (options, made)
             return known[1]
 
     def of(self, federation: Federation, name: str) -> brokerage.Brokerage:

@@ -18,6 +18,7 @@ from pilotage.store import Store
 from .brokerages import Brokerages
 from .loops.broker_read_plan import BrokerReadPlan
 from .loops.set_aside import SetAside
+from .loops.time_limit import TimeLimit
 from .loops.wakeups import Wakeable, Wakeups
 from .matching.idle_timeouts import IdleTimeouts
 from .outside.catalogues import Catalogues
@@ -53,7 +54,7 @@ class Runtime:
     call home. ``load`` makes the adapter of a computing element, ``movers`` the movers, given what to call
     when they have news, ``load_catalogue`` the adapter of a catalogue that others keep.
     ``priorities`` is where operators leave priorities of transfers (D9), ``presence`` tells which servers are
-    gone.
+    gone, ``time_limit`` bounds the time of decisions.
     """
 
     def __init__(
@@ -70,20 +71,20 @@ class Runtime:
         priorities: Sequence[Inbox] = (),
         load_catalogue: LoadCatalogue = no_catalogue,
         presence: Presence | None = None,
+        time_limit: TimeLimit | None = None,
     ) -> None:
         self.store = store
         self.clock = clock or store.clock
         self.seeds = seeds
-        self.server_url = server_url
-        self.priorities = priorities
+        self.server_url, self.priorities = server_url, priorities
         self.presence = presence or Unnamed()
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
+        self.time_limit = time_limit or TimeLimit()
         self.set_aside = SetAside(store)
         self.broker_read_plan = BrokerReadPlan(self.clock)
-        self.log_readers = LogReaders(store)
-        self.idle_timeouts = IdleTimeouts(store)
+        self.log_readers, self.idle_timeouts = LogReaders(store), IdleTimeouts(store)
         submits = any(step.name == PROVISION for step in steps)
         stage, survey = (partial(self.wakeups.wake, name) for name in (STAGE, SURVEY))
         self.elements = Elements(load, self.workers, self._wake_those_who_ask, submits)

@@ -16,7 +16,8 @@ from pilotage.model.records.states import Kind, State
 from pilotage.store import concerns_records
 
 from .brokerages import Brokerages
-from .loops.isolation import Trials
+from .loops.isolation import TimedPolicy, Trials
+from .loops.time_limit import TimeLimit
 from .passes import Pass
 
 if TYPE_CHECKING:
@@ -32,12 +33,20 @@ class Phase:
     ``actor`` is named in the events of what it moves. ``act`` does, through ports and without blocking, what
     follows from what was committed of its decision; it is called after every commit, also of an empty one.
     With ``in_parts`` the moves of many records, which do not rest on each other, are committed part by part.
+    ``plugin`` is the brokerage that it asks, where it asks one.
     """
 
     actor: str
     decide: Callable[[World], Decision]
     act: Callable[["Runtime", World, Decision, Committed], None] | None = None
     in_parts: bool = False
+    plugin: str = ""
+
+    def timed(self, limit: TimeLimit, seconds: float | None = None) -> TimedPolicy:
+        """The policy within a time. Each brokerage is another policy, though the step acts under one name."""
+        is_named = not self.plugin or self.actor.endswith(f":{self.plugin}")
+        name = self.actor if is_named else f"{self.actor}:{self.plugin}"
+        return TimedPolicy(name, self.decide, limit, self.plugin, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +117,8 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
     """Decide, commit and act; returns how many records were moved or made."""
     world = runtime.set_aside.left_of(step.name, world)
-    decision = runtime.set_aside.decided(step.name, step.subjects, phase.actor, phase.decide, world)
+    policy = phase.timed(runtime.time_limit)
+    decision = runtime.set_aside.decided(step.name, step.subjects, policy, world)
     if decision is None:
         return 0
     changed = 0
@@ -152,7 +162,8 @@ def _taken_together(
         after = world
         for phase in own:
             after = aside.left_of(step.name, after)
-            decision = aside.decided(step.name, step.subjects, actor, phase.decide, after)
+            policy = phase.timed(runtime.time_limit)
+            decision = aside.decided(step.name, step.subjects, policy, after)
             if decision is not None:
                 after = projected(after, decision) if decision.changes else after
                 taken.append((phase, decision, after))

@@ -15,6 +15,7 @@ from pilotage.model.records.states import LIVE_PILOTS, JobState
 from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.black_holes import Rest, rests
 from pilotage.model.rules.site_limits import queues_by_site
+from pilotage.model.rules.work_budget import PASSED_OVER, WorkBudget
 from pilotage.model.values.step_names import MATCH
 
 from .batch_waits import expected_waits, stay
@@ -34,6 +35,7 @@ class _Line:
 
     wanted: Requirements
     jobs: list[Job]
+    work: WorkBudget
     given: int = 0
     closed: frozenset[int] = frozenset()
     """Tasks whose jobs are kept from the pilot that asks."""
@@ -55,8 +57,11 @@ class _Line:
         return self.jobs[self.given - 1]
 
     def _next(self) -> int | None:
-        places = range(self.given, len(self.jobs))
-        return next((at for at in places if self.jobs[at].task not in self.closed), None)
+        for place in range(self.given, len(self.jobs)):
+            if (task := self.jobs[place].task) not in self.closed:
+                return place
+            self.work.spend(task, PASSED_OVER)
+        return None
 
     @property
     def owner(self) -> tuple[str, str, str]:
@@ -192,9 +197,10 @@ def _lines(world: World) -> dict[str, list[_Line]]:
         if job.state == JobState.ACTIVATED:
             found[job.queue, job.requirements].append(job)
     lines: dict[str, list[_Line]] = defaultdict(list)
+    work = WorkBudget()
     for (queue, text), jobs in sorted(found.items(), key=lambda item: item[0]):
         jobs.sort(key=lambda job: (-job.priority, job.created, job.id))
-        lines[queue].append(_Line(Requirements.from_text(text), jobs))
+        lines[queue].append(_Line(Requirements.from_text(text), jobs, work))
     return lines
 
 

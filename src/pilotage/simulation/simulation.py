@@ -8,6 +8,7 @@ from math import floor, inf
 from sqlalchemy import func, select
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
@@ -101,6 +102,7 @@ class Simulation:
             clock=self.clock,
             seeds=self._seeds,
             workers=Inline(),
+            time_limit=TimeLimit(None),
         )
         adopt(self.runtime, policy)
         self._calls = PilotCalls(self.runtime)

@@ -9,6 +9,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import File, Job, NewJob, Requirements, Task
+from pilotage.model.rules.work_budget import FILES, WorkBudget
 from pilotage.model.values.step_names import FINISH
 
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
@@ -31,10 +32,12 @@ def complete(world: World) -> Decision:
     jobs, files = _by_task(world)
     ended: dict[JobState, list[int]] = defaultdict(list)
     moves: list[Move] = []
+    work = WorkBudget()
     finished: dict[TaskState, list[Task]] = defaultdict(list)
     for task in sorted(world.tasks, key=lambda task: task.id):
         if not _is_over(task, counts[task.id]):
             continue
+        work.spend(task.id, FILES, len(files[task.id]))
         error = _error(task, counts[task.id], jobs[task.id], files[task.id])
         waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
         if error:

@@ -13,6 +13,7 @@ from pilotage.model.documents.world import JobUsage, World
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ScoutConstants
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import Job, Measured, Task
+from pilotage.model.rules.work_budget import FILES, WorkBudget
 
 from .splitting import again
 
@@ -33,10 +34,12 @@ def conclude(world: World) -> Decision:
     evidence = Evidence.of(world)
     moves: list[Move] = []
     closed: list[int] = []
+    work = WorkBudget()
     for task in sorted(world.tasks, key=lambda task: task.id):
         own = scouts[task.id]
         if task.state != TaskState.SCOUTING or not own or any(job.state in JOBS_AT_WORK for job in own):
             continue
+        work.spend(task.id, FILES, sum(len(job.inputs) for job in own))
         if error := _error(own, world.federation.scouting):
             closed += [job.id for job in own if job.state == JobState.MERGING]
             moves.append(task_failed(task, "too many scouts failed", error))

@@ -18,6 +18,7 @@ from pilotage.model.records.work import (
     TaskSpec,
 )
 from pilotage.model.rules.job_rooms import JobRooms
+from pilotage.model.rules.work_budget import FILES, WorkBudget
 from pilotage.model.values.step_names import SPLIT
 
 from .throttling import admitted, released
@@ -48,9 +49,12 @@ def split(world: World) -> Decision:
     failed: list[Move] = []
     parts: list[_Part] = []
     left = SLICE - sum(len(move.ids) for move in free)
+    work = WorkBudget()
     for task in tasks:
         if left <= 0:
             break
+        # Each part is cut from all inputs of the task.
+        work.spend(task.id, FILES, len(task.spec.inputs))
         if fault := _fault(task):
             failed.append(_cannot(task, fault))
             continue

@@ -9,6 +9,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import JobKind, Task, TaskSpec
 from pilotage.model.rules import global_shares
+from pilotage.model.rules.work_budget import FILES, WorkBudget
 
 from .plugin_options import Options, VoPolicy
 from .queue_columns import QueueColumns
@@ -71,7 +72,8 @@ def groups_of(
     turn = global_shares.order(world.federation.shares, world.job_counts)
     policies = options.policies(world.federation.brokerage)
     locate = _Locator(world, queues)
-    members = _members(world, locate)
+    work = WorkBudget()
+    members = _members(world, locate, work)
     asked: dict[tuple[int, JobKind], tuple[Task, TaskSpec, VoPolicy]] = {}
     for (number, kind, *_), jobs in members.items():
         task = tasks.get(number)
@@ -107,11 +109,13 @@ def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobK
     return {key: locate.together(tuple(found)) for key, found in names.items()}
 
 
-def _members(world: World, locate: "_Locator") -> dict[_Key, list[int]]:
+def _members(world: World, locate: "_Locator", work: WorkBudget) -> dict[_Key, list[int]]:
     members: dict[_Key, list[int]] = {}
     defined = JobState.DEFINED
     for job in world.jobs:
         if job.state is defined:
+            if job.inputs:
+                work.spend(job.task, FILES, len(job.inputs))
             inputs = locate.files(job.inputs) if job.inputs else ()
             skipped = job.skipped_since if job.kind == "merge" else None
             old = skipped is not None and world.time - skipped >= SKIPPED_AFTER

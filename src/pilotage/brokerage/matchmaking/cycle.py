@@ -108,6 +108,7 @@ class _MatchmakingCycle:
 
     def _hold(self, turn: GroupTurn, able: Mask) -> None:
         """Keep places for jobs that wait, from jobs of lower priority (M7)."""
+        self._sites.task = turn.group.task.id
         match = self._matchmaker.match(job_ad(turn.group))
         self._sites.hold(match.candidates(self._sites) & self._by_site(able), turn.waiting, match.moves)
 
@@ -118,6 +119,7 @@ class _MatchmakingCycle:
         return found
 
     def _decide(self, group: Group, row: int, able: Mask, missing: Mask, found: Examination) -> None:
+        self._sites.task = group.task.id
         match = self._matchmaker.match(job_ad(group))
         turn = self._turn(group, row, match, able)
         placed = self._place(group, match, able) if len(turn.candidates) else []

@@ -32,8 +32,14 @@ def _plain(value: Constant) -> Constant:
 
 
 def evaluated(text: str, own: Ad, other: Ad) -> object:
-    """The value of an expression of ``own``, for which ``other`` is the TARGET."""
-    return _tree(text).eval(own, other)
+    """The value of an expression of ``own``, for which ``other`` is the TARGET.
+
+    It is the error value where the library gives up, as at several hundred operators in a row.
+    """
+    try:
+        return _tree(text).eval(own, other)
+    except classad2.ClassAdException:
+        return classad2.Value.Error
 
 
 def is_true(text: str, own: Ad, other: Ad) -> bool:

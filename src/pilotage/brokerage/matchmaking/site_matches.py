@@ -45,10 +45,29 @@ class Moving:
         """Return the standing of this term."""
         for site in np.flatnonzero(self._sites & (self._seen != sites.versions)).tolist():
             ad = sites.library_ad(site)
+            sites.count(self.part)
             pair = (ad, self._ad) if self.of_site else (self._ad, ad)
             self._refused[site] = not library.is_true(self.part.evaluated, *pair)
             self._seen[site] = sites.versions[site]
         return Term(self.part, self.label, self.of_site, self._refused.copy(), self._ad)
+
+
+class MovingRank:
+    """A Rank that moves with the matches: it is looked up again where they changed, (S,)."""
+
+    def __init__(self, rank: Subexpression, ad: library.Ad, sites: AdvertisedSites) -> None:
+        self._rank = rank
+        self._ad = ad
+        self._seen = np.full(len(sites), -1, dtype=np.int64)
+        self._ranks = np.zeros(len(sites))
+
+    def now(self, sites: AdvertisedSites) -> Column:
+        """The Rank of each site as it stands."""
+        for site in np.flatnonzero(self._seen != sites.versions).tolist():
+            sites.count(self._rank)
+            self._ranks[site] = library.rank(self._rank.evaluated, self._ad, sites.library_ad(site))
+            self._seen[site] = sites.versions[site]
+        return self._ranks.copy()
 
 
 class JobMatch:
@@ -59,16 +78,15 @@ class JobMatch:
     ) -> None:
         self.terms = terms
         self.moving = moving
-        self._job = job
-        self._ad = ad
         refused = [term.refused for term in terms]
         self._willing: Mask = sites.fresh & ~np.any([np.zeros(len(sites), bool), *refused], axis=0)
-        self._rank = None if _moves(job.rank) else self._ranks(sites)
+        self._moving_rank = MovingRank(job.rank, ad, sites) if job.rank and _moves(job.rank) else None
+        self._ranks = _ranks(job.rank, ad, sites)
 
     @property
     def moves(self) -> bool:
         """Tell whether it reads how many jobs were matched, so that each match is looked at again."""
-        return bool(self.moving) or self._rank is None
+        return bool(self.moving) or self._moving_rank is not None
 
     def now(self, sites: AdvertisedSites) -> list[Term]:
         """The parts that move, as they stand."""
@@ -83,17 +101,15 @@ class JobMatch:
 
     def ranks(self, sites: AdvertisedSites) -> Column:
         """The job's Rank of each site (S,); 0 where it has none."""
-        return self._ranks(sites) if self._rank is None else self._rank
+        return self._ranks if self._moving_rank is None else self._moving_rank.now(sites)
 
-    def _ranks(self, sites: AdvertisedSites) -> Column:
-        rank = self._job.rank
-        if rank is None:
-            return np.zeros(len(sites))
-        if _moves(rank):
-            ads = map(sites.library_ad, range(len(sites)))
-            return np.array([library.rank(rank.evaluated, self._ad, ad) for ad in ads])
-        names = names_of(rank.references, other=True)
-        return sites.each(names, lambda ad: library.rank(rank.evaluated, self._ad, ad), float)
+
+def _ranks(rank: Subexpression | None, ad: library.Ad, sites: AdvertisedSites) -> Column:
+    """The Rank of each site, where it does not move (S,)."""
+    if rank is None or _moves(rank):
+        return np.zeros(len(sites))
+    names = names_of(rank.references, other=True)
+    return sites.each(rank, names, lambda site: library.rank(rank.evaluated, ad, site), float)
 
 
 def _moves(part: Subexpression | None) -> bool:
@@ -157,7 +173,9 @@ class Matchmaker:
             def refuses(site: library.Ad) -> bool:
                 return not library.is_true(part.evaluated, *((site, ad) if of_site else (ad, site)))
 
-            refused = sites & self._sites.each(names, refuses, bool)
+            refused = sites & self._sites.each(part, names, refuses, bool)
+            # The reasons tell the values at each of them.
+            self._sites.count(part, int(refused.sum()))
             self._terms[key] = Term(part, label, of_site, refused, ad)
         return self._terms[key]
 

@@ -10,6 +10,7 @@ import numpy as np
 from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.model.documents.decision import Value
 from pilotage.model.rules.site_limits import ANY_NUMBER
+from pilotage.model.rules.work_budget import EVALUATIONS, LONG_EXPRESSION, WorkBudget
 from pilotage.model.values.classad import AttributeReference, Subexpression
 
 from . import library
@@ -54,6 +55,9 @@ class AdvertisedSites:
         self._kinds: dict[frozenset[str], tuple[Codes, list[int]]] = {}
         self._matches: list[list[int]] = [[] for _ in ads]
         self._moment = 0
+        self._work = WorkBudget()
+        self.task = 0
+        """The task whose turn it is: what is evaluated is counted for it."""
         self.versions = np.zeros(len(ads), dtype=np.int64)
         self.fresh: Mask = np.array([not one.stale for one in ads], dtype=bool)
         self.demands, self.throttles = self._sorted()
@@ -83,9 +87,20 @@ class AdvertisedSites:
         """The ad of a site as it stands."""
         return self._library[site]
 
-    def each(self, names: frozenset[str], value: Callable[[library.Ad], T], kind: type = object) -> Column:
-        """A value for each site, (S,): computed once for those that agree in the named attributes."""
+    def count(self, part: Subexpression, sites: int = 1) -> None:
+        """Count evaluations of an expression. Raises ``OverBudget``."""
+        self._work.spend(self.task, EVALUATIONS, sites * (1 + len(part.evaluated) // LONG_EXPRESSION))
+
+    def each(
+        self,
+        part: Subexpression,
+        names: frozenset[str],
+        value: Callable[[library.Ad], T],
+        kind: type = object,
+    ) -> Column:
+        """A value of an expression for each site, (S,): once for those that agree in the named attributes."""
         codes, first = self._kind(names)
+        self.count(part, len(first))
         values: Column = np.empty(len(first), dtype=kind)
         for place, site in enumerate(first):
             values[place] = value(self._library[site])

@@ -19,6 +19,7 @@ from pilotage.model.records.borrowing import binding_of
 from pilotage.model.records.counters import JOBS_BY_QUEUE
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import QUEUED_JOBS, JobState
+from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 
 from .candidates import Pairs, pairs_of
 from .checks import CHECKS, Check
@@ -75,6 +76,9 @@ class Production:
         queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues, self._options, self._specs)
         cycle = _ProductionCycle(world, queues, self._extensions, len(groups), self._specs)
+        work = WorkBudget()
+        for group in groups:
+            work.spend(group.task.id, PAIRS, len(queues))
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])

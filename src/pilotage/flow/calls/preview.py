@@ -1,9 +1,11 @@
 """Decide where tasks would run before they are submitted, touching nothing."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.flow import planning
+from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
@@ -16,6 +18,9 @@ from pilotage.tasks import splitting
 
 from . import submit
 from .inputs import Fault
+
+MOST_PLANNED = 50_000
+"""Jobs that are looked at together, so that many large tasks take no longer than one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +44,34 @@ class Preview:
     time: float
     seed: int
     tasks: tuple[Planned, ...]
+    undecided: tuple[tuple[int, list[Fault]], ...] = ()
+    """Tasks that nothing was decided about, by index, and why."""
 
 
 def run(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[Preview, list[tuple[int, list[Fault]]]]:
-    """Decide about tasks as of now, by index, and tell why those that cannot be accepted cannot."""
+    """Decide about tasks as of now, by index, and tell why the others are refused, or not decided about."""
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
     world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
     world = runtime.elements.reported(world)
     specs_ = [(index, one.spec) for index, one in accepted]
-    return preview(world, specs_, owner), submitted.refused
+    found = preview(world, specs_, owner, runtime.time_limit)
+    return found, sorted([*submitted.refused, *found.undecided], key=lambda one: one[0])
 
 
-def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity | None) -> Preview:
+def preview(
+    world: World,
+    specs: Sequence[tuple[int, TaskSpec]],
+    owner: Identity | None,
+    limit: TimeLimit | None = None,
+) -> Preview:
     """Decide about tasks, by index, as if they were submitted together (pure).
 
     Only what queues and links carry counts of the world's work; inputs lie where the tasks say. Without an
-    ``owner`` they belong to somebody of their shares' VOs.
+    ``owner`` they belong to somebody of their shares' VOs. Those that need more counted work than a task has,
+    or whose brokerage needs more time than the ``limit``, are told apart, with the reason.
     """
     tasks = tuple(
         Task(
@@ -71,27 +85,31 @@ def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity
         for index, spec in specs
     )
     split = split_up(replace(world, tasks=tasks, jobs=(), files=(), replicas=()))
-    choices = planning.plan(BROKER, split).choices
+    decision = planning.plan(BROKER, split, limit)
+    aside = planning.set_aside(decision)
+    jobs = Counter(job.task for job in split.jobs)
+    choices: defaultdict[int, list[Choice]] = defaultdict(list)
+    for choice in decision.choices:
+        choices[choice.task].append(choice)
     planned = tuple(
-        Planned(
-            index=task.id - 1,
-            name=task.spec.name,
-            jobs=sum(job.task == task.id for job in split.jobs),
-            choices=tuple(choice for choice in choices if choice.task == task.id),
-        )
+        Planned(index=task.id - 1, name=task.spec.name, jobs=jobs[task.id], choices=tuple(choices[task.id]))
         for task in tasks
+        if str(task.id) not in aside
     )
-    return Preview(time=world.time, seed=world.seed, tasks=planned)
+    undecided = tuple((int(id_) - 1, [("", told)]) for id_, told in aside.items())
+    return Preview(time=world.time, seed=world.seed, tasks=planned, undecided=undecided)
 
 
 def split_up(world: World) -> World:
-    """The same with the jobs of its REGISTERED tasks, scouts and others; of each as many as a pass takes."""
-    limit = world.federation.loops.batch
-    registered = {
-        task.id: _of_at_most(limit, task) for task in world.tasks if task.state is TaskState.REGISTERED
-    }
-    if not registered:
+    """The same with the jobs of its REGISTERED tasks, scouts and others: of each as many as a pass takes.
+
+    Of many tasks there are fewer each, :data:`MOST_PLANNED` together, but one at least.
+    """
+    tasks = [task for task in world.tasks if task.state is TaskState.REGISTERED]
+    if not tasks:
         return world
+    limit = max(1, min(world.federation.loops.batch, MOST_PLANNED // len(tasks)))
+    registered = {task.id: _of_at_most(limit, task) for task in tasks}
     made = [job for task in registered.values() for job in splitting.every_job(task)[:limit]]
     jobs = tuple(_defined(number, job, world.time) for number, job in enumerate(made, 1))
     inputs = [

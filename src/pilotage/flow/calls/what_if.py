@@ -9,6 +9,7 @@ from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks, documents, messages
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow import planning
+from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
@@ -44,13 +45,15 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
     limit = runtime.store.federation().loops.batch
     world = runtime.store.snapshots.for_explain(runtime.clock(), runtime.seeds(), task, limit, job)
     world = runtime.elements.reported(world)
-    return decide(world if world.jobs else preview.split_up(world), changes)
+    return decide(world if world.jobs else preview.split_up(world), changes, runtime.time_limit)
 
 
-def decide(world: World, changes: Changes) -> WhatIf:
-    """Decide for the one task of this world (pure). Raises ``BadDocument``."""
-    other = changed(world, changes)
-    before, after = (tuple(planning.plan(BROKER, one).choices) for one in (world, other))
+def decide(world: World, changes: Changes, limit: TimeLimit | None = None) -> WhatIf:
+    """Decide for the one task of this world (pure). Raises ``BadDocument``.
+
+    Also where the task needs more counted work, or its brokerage more time than the ``limit``.
+    """
+    before, after = (_choices(one, limit) for one in (world, changed(world, changes)))
     fit, would_fit = _fit(before), _fit(after)
     return WhatIf(
         time=world.time,
@@ -61,6 +64,13 @@ def decide(world: World, changes: Changes) -> WhatIf:
         opened=tuple(sorted(would_fit - fit)),
         closed=tuple(sorted(fit - would_fit)),
     )
+
+
+def _choices(world: World, limit: TimeLimit | None) -> tuple[Choice, ...]:
+    decision = planning.plan(BROKER, world, limit)
+    if aside := planning.set_aside(decision):
+        raise BadDocument(Fault((), told) for told in aside.values())
+    return tuple(decision.choices)
 
 
 def changed(world: World, changes: Changes) -> World:

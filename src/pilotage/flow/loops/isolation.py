@@ -5,15 +5,24 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pilotage.model.documents.decision import Decision
-from pilotage.model.documents.subjects import Key, Subject
+from pilotage.model.documents.subjects import TASK, Key, Subject
 from pilotage.model.documents.world import World
+from pilotage.model.rules.work_budget import OverBudget
 from pilotage.model.values.identity import Identity
+
+from .time_limit import LEAST_TIMEOUT, OutOfTime, TimeLimit
 
 MOST_TRIALS = 100
 """Times that a failing policy is asked about parts of a world, or parts of its decision are committed."""
 
+MOST_SLOW_TRIALS = 14
+"""Parts of a world that are parted further where a policy takes too long: enough for one of thousands."""
+
 LONGEST_ERROR = 500
 """Characters of an error that are kept."""
+
+MOST_OVER_BUDGET = 20
+"""Tasks that a pass finds to need too much counted work; it leaves their owners' others to the next."""
 
 POLICY = "policy"
 """The subject of a fault that lies in no record: the whole policy."""
@@ -24,12 +33,17 @@ _Block = tuple[Sequence[Key], Exception]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A subject that a policy fails at, and the error. ``among`` counts those it could not be told from."""
+    """A subject that a policy fails at, and the error. ``among`` counts those it could not be told from.
+
+    One is ``slow`` that took too long, and ``costly`` that used up this or another budget.
+    """
 
     subject: str
     key: Key
     error: str
     among: int = 1
+    costly: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +55,77 @@ class Isolated:
 
 
 def words(error: BaseException) -> str:
-    """An error as one line."""
+    """An error as one line; those that are made for people are told without their type."""
     told = " ".join(str(error).replace("\0", " ").encode(errors="replace").decode().split())
+    if isinstance(error, OutOfTime | OverBudget):
+        return told[:LONGEST_ERROR]
     return f"{type(error).__name__}: {told}"[:LONGEST_ERROR].rstrip(": ")
 
 
 def faults_of(kind: Subject, keys: Sequence[Key], error: Exception) -> Iterator[Failing]:
     """The same error for subjects that cannot be told from each other."""
+    costly = isinstance(error, OutOfTime | OverBudget)
     for key in keys:
-        yield Failing(subject=kind.name, key=key, error=words(error), among=len(keys))
+        yield Failing(
+            subject=kind.name,
+            key=key,
+            error=words(error),
+            among=len(keys),
+            costly=costly,
+            slow=isinstance(error, OutOfTime),
+        )
+
+
+class TimedPolicy:
+    """A policy with its name and a bounded time, half as long after each time that it is used up.
+
+    So the search for what it fails at takes no longer than twice the first time, but for small parts.
+    ``plugin`` is the brokerage that it asks, where it asks one.
+    """
+
+    def __init__(
+        self, name: str, decide: Policy, limit: TimeLimit, plugin: str = "", seconds: float | None = None
+    ) -> None:
+        self.name = name
+        self.plugin = plugin
+        self._decide, self._limit = decide, limit
+        self._seconds = limit.seconds if seconds is None else seconds
+
+    def __call__(self, world: World) -> Decision:
+        """Decide. Raises :class:`OutOfTime`, which names the brokerage plugin."""
+        try:
+            return self._limit.call(lambda: self._decide(world), self._seconds)
+        except OutOfTime as error:
+            if self._seconds is not None:
+                self._seconds = max(self._seconds / 2, min(LEAST_TIMEOUT, self._seconds))
+            raise OutOfTime(f"the brokerage {self.plugin!r} {error}" if self.plugin else str(error)) from None
+
+
+def within_budgets(policy: Policy, world: World) -> tuple[Decision, tuple[Failing, ...], World]:
+    """Decide about all tasks but those that need more counted work than they have; the world without these.
+
+    Raises whatever else the policy raises.
+    """
+    found: list[Failing] = []
+    left = world
+    while True:
+        try:
+            return policy(left), tuple(found), left
+        except OverBudget as over:
+            if over.task not in TASK.keys(left):
+                raise
+            told = f"{over.problem}; {over.remedy}"
+            found.append(Failing(subject=TASK.name, key=over.task, error=told, costly=True))
+            left = TASK.without(left, {over.task, *_others_of(world, found)})
+
+
+def _others_of(world: World, found: Sequence[Failing]) -> Collection[Key]:
+    """All tasks of those who own too many that need too much: they wait for the next pass."""
+    if len(found) < MOST_OVER_BUDGET:
+        return ()
+    owners = TASK.owners(world)
+    theirs = {owners.get(fault.key) for fault in found}
+    return {key for key, owner in owners.items() if owner in theirs}
 
 
 def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: Sequence[Subject]) -> Isolated:
@@ -57,27 +133,36 @@ def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: S
 
     The kinds are tried in their order. Where nothing of a kind goes on, the next kind may be to blame, unless
     all belongs to one person: one person's tasks are never taken for the fault of a queue. Where no kind can
-    be told from the others, those of the first are to blame.
+    be told from the others, those of the first are to blame. Each trial of a policy that takes too long costs
+    time: there are fewer of them then, for the first kind alone.
     """
     everything: tuple[Failing, ...] = ()
-    for kind in kinds:
-        faults = tuple(_Search(policy, world, kind).faults())
+    slow = isinstance(error, OutOfTime)
+    for kind in kinds[:1] if slow else kinds:
+        faults = tuple(_Search(policy, world, kind, MOST_SLOW_TRIALS if slow else MOST_TRIALS // 2).faults())
         keys = kind.keys(world)
         owners = kind.owners(world)
         if faults and (len(faults) < len(keys) or len({owners.get(key, key) for key in keys}) < 2):
             return _without(policy, actor, world, kind, faults)
         everything = everything or faults
-    return Isolated(everything or (Failing(subject=POLICY, key=actor, error=words(error)),), None)
+    return Isolated(everything or (_whole(actor, error),), None)
+
+
+def _whole(actor: str, error: Exception) -> Failing:
+    """The whole policy, which fails at no record in particular."""
+    costly = isinstance(error, OutOfTime)
+    return Failing(subject=POLICY, key=actor, error=words(error), costly=costly)
 
 
 def _without(
     policy: Policy, actor: str, world: World, kind: Subject, faults: tuple[Failing, ...]
 ) -> Isolated:
     try:
-        decision = policy(kind.without(world, {fault.key for fault in faults}))
+        rest = kind.without(world, {fault.key for fault in faults})
+        decision, over, _ = within_budgets(policy, rest)
     except Exception as error:
-        return Isolated((*faults, Failing(subject=POLICY, key=actor, error=words(error))), None)
-    return Isolated(faults, decision)
+        return Isolated((*faults, _whole(actor, error)), None)
+    return Isolated((*faults, *over), decision)
 
 
 class Trials:
@@ -99,10 +184,10 @@ class _Search:
     subjects of those are left at whose subjects the policy does fail.
     """
 
-    def __init__(self, policy: Policy, world: World, kind: Subject) -> None:
+    def __init__(self, policy: Policy, world: World, kind: Subject, trials: int) -> None:
         self._policy, self._world, self._kind = policy, world, kind
         self._keys, self._owners = kind.keys(world), kind.owners(world)
-        self._trials = Trials(MOST_TRIALS // 2)
+        self._trials = Trials(trials)
         self._of_several: deque[_Block] = deque()
         self._of_one: deque[_Block] = deque()
 

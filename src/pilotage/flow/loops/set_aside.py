@@ -6,25 +6,54 @@ the federation changes, and when a server starts, as after an upgrade.
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 
 from pilotage.model.documents.decision import Decision
-from pilotage.model.documents.subjects import SUBJECTS, Key, Subject
+from pilotage.model.documents.subjects import SUBJECTS, TASK, Key, Subject
 from pilotage.model.documents.world import World
 from pilotage.model.records.constants import longer_each_time
+from pilotage.model.values.identity import Identity
 from pilotage.store import SetAsideRecord, Store
 
-from .isolation import POLICY, Failing, Policy, Trials, faults_of, isolate, words
+from .isolation import (
+    POLICY,
+    Failing,
+    Isolated,
+    TimedPolicy,
+    Trials,
+    faults_of,
+    isolate,
+    within_budgets,
+    words,
+)
+from .time_limit import OutOfTime
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 10.0
 """Seconds after which a subject is tried again for the first time."""
 
+FIRST_COSTLY_PAUSE = 600.0
+"""The same for one that used up a time or a budget: everybody waits while it is tried again."""
+
+PERSON = "person"
+"""The subject of what one person's tasks are, to one brokerage, that took too long for several of them."""
+
+MOST_NAMED = 5
+"""Tasks that are named."""
+
+MOST_SLOW = 2
+"""Tasks of one person that a brokerage takes too long for, at which all that it has of this person waits."""
+
 _Name = tuple[str, str]
 """The kind of a subject, and which it is."""
+
+
+def person(policy: str, owner: Identity) -> str:
+    """The name of all that a policy decides for somebody."""
+    return f"{policy} {owner.vo}:{owner.name}"
 
 
 class SetAside:
@@ -38,6 +67,7 @@ class SetAside:
         self._lock = Lock()
         self._known: dict[str, dict[_Name, SetAsideRecord]] | None = None
         self._version: dict[str, int] = {}
+        self._slow_tasks: dict[tuple[str, str], set[Key]] = defaultdict(set)
         self.failing_loops: dict[str, str] = {}
         """Errors of loops whose last pass failed as a whole."""
 
@@ -57,18 +87,63 @@ class SetAside:
         return world
 
     def decided(
-        self, step: str, kinds: Sequence[Subject], actor: str, policy: Policy, world: World
+        self, step: str, kinds: Sequence[Subject], policy: TimedPolicy, world: World
     ) -> Decision | None:
-        """Decide about all that a policy does not fail at; None where nothing is left, or it is to rest."""
-        if (POLICY, actor) in self._out(step, world.time):
+        """Decide about all that a policy does not fail at; None where nothing is left, or it is to rest.
+
+        It fails, too, where it takes too long, or counts too much work for a task.
+        """
+        out = self._out(step, world.time)
+        if (POLICY, policy.name) in out:
+            return None
+        owners = TASK.owners(world).items()
+        waiting = {key for key, owner in owners if (PERSON, person(policy.name, owner)) in out}
+        if waiting:
+            world = TASK.without(world, waiting)
+        try:
+            decision, over, _ = within_budgets(policy, world)
+            found = Isolated(over, decision)
+        except Exception as error:
+            log.exception(
+                "step %s: the policy of %s failed; what it fails at is set aside", step, policy.name
+            )
+            found = self._again(step, policy, error, world) or isolate(
+                policy, policy.name, error, world, kinds
+            )
+        if found.faults:
+            self.note(step, (*found.faults, *self._slow(step, policy, found, world)), world.time)
+        return found.decision
+
+    def _again(self, step: str, policy: TimedPolicy, error: Exception, world: World) -> Isolated | None:
+        """Decide without the tasks that were set aside before, where it takes too long with them again."""
+        before = {int(one.name) for one in self._of(step).values() if one.subject == TASK.name}
+        suspects = [key for key in TASK.keys(world) if key in before]
+        if not suspects or not isinstance(error, OutOfTime):
             return None
         try:
-            return policy(world)
-        except Exception as error:
-            log.exception("step %s: the policy of %s failed; what it fails at is set aside", step, actor)
-            found = isolate(policy, actor, error, world, kinds)
-        self.note(step, found.faults, world.time)
-        return found.decision
+            decision, over, _ = within_budgets(policy, TASK.without(world, set(suspects)))
+        except Exception:
+            return None  # It was not them, or not them alone: they are told apart.
+        return Isolated((*faults_of(TASK, suspects, error), *over), decision)
+
+    def _slow(self, step: str, policy: TimedPolicy, found: Isolated, world: World) -> Iterator[Failing]:
+        """Set aside a brokerage for a person, or for all, so that not each new task waits for it again."""
+        owners = TASK.owners(world)
+        people: set[str] = set()
+        for fault in found.faults:
+            if policy.plugin and fault.subject == TASK.name and fault.slow and fault.key in owners:
+                name = person(policy.name, owners[fault.key])
+                people.add(name)
+                self._slow_tasks[step, name].add(fault.key)
+        told = f"the brokerage {policy.plugin!r} took too long for"
+        for name in sorted(people):
+            if len(tasks := self._slow_tasks[step, name]) >= MOST_SLOW:
+                ids = ", ".join(map(str, sorted(tasks)[:MOST_NAMED]))
+                error = f"{told} {len(tasks)} tasks of this person, such as {ids}: the others wait as well"
+                yield Failing(subject=PERSON, key=name, error=error, costly=True)
+        if len(people) > 1 and not (found.decision and found.decision.choices):
+            error = f"{told} tasks of {len(people)} people, and decided about none: all its tasks wait"
+            yield Failing(subject=POLICY, key=policy.name, error=error, costly=True)
 
     def halves(
         self, step: str, kinds: Sequence[Subject], world: World, error: Exception, trials: Trials
@@ -102,7 +177,8 @@ class SetAside:
                     among=fault.among,
                     since=time if before is None else before.since,
                     times=times,
-                    retry_at=time + longer_each_time(FIRST_PAUSE, times),
+                    retry_at=time
+                    + longer_each_time(FIRST_COSTLY_PAUSE if fault.costly else FIRST_PAUSE, times),
                 )
             )
             known[name] = new[-1]
@@ -117,6 +193,7 @@ class SetAside:
         lifted = [one for one in known.values() if one.retry_at <= time]
         for one in lifted:
             del known[one.subject, one.name]
+            self._slow_tasks.pop((step, one.name), None)
             log.warning("step %s takes %s %s again", step, one.subject, one.name)
         if lifted:
             self._store.set_aside.replace(lifted, ())

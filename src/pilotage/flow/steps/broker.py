@@ -177,6 +177,7 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
             actor=f"{BROKER}:{plugin}",
             decide=partial(place, plugin=plugin, brokerages=brokerages),
             act=partial(_note, plugin=plugin),
+            plugin=plugin,
         )
         for plugin in plugins(world)
     ]

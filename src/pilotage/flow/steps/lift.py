@@ -25,7 +25,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     lifting = (
-        Phase(actor=LIFT, decide=partial(lifted, plugin=plugin, brokerages=brokerages))
+        Phase(actor=LIFT, decide=partial(lifted, plugin=plugin, brokerages=brokerages), plugin=plugin)
         for plugin in plugins(world)
     )
     return Phase(actor=STAGE, decide=lost.fail), *lifting

@@ -1,6 +1,6 @@
 """Bind waiting jobs to queues whose pilots are idle, where their inputs are there already."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Job
 from pilotage.model.rules.idle_slots import idle_slots
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
+from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
 
 from .broker import chosen, plugins, restricted
@@ -52,6 +53,9 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         and job.task not in bound
         and world.time - job.since >= PATIENCE
     ]
+    work = WorkBudget()
+    for task, jobs in Counter(job.task for job in waiting).items():
+        work.spend(task, PAIRS, jobs * len(idle))
     decisions: list[Decision] = []
     held, sizes = _held_files(world), {file.name: file.size for file in world.files}
     rooms = _Rooms(world)
@@ -169,7 +173,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     return [
-        Phase(actor=REBIND, decide=partial(rebound, plugin=plugin, brokerages=brokerages))
+        Phase(actor=REBIND, decide=partial(rebound, plugin=plugin, brokerages=brokerages), plugin=plugin)
         for plugin in plugins(world)
     ]
 

@@ -50,6 +50,7 @@ def _without_tasks(world: World, ids: Collection[Key]) -> World:
         world,
         tasks=tuple(task for task in world.tasks if task.id not in ids),
         jobs=tuple(job for job in world.jobs if job.task not in ids),
+        ahead=tuple(job for job in world.ahead if job.task not in ids),
         task_counts=tuple(count for count in world.task_counts if count.task not in ids),
         usages=tuple(usage for usage in world.usages if usage.job not in gone),
         failures=tuple(one for one in world.failures if one.task not in ids),

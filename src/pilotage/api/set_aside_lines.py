@@ -1,0 +1,36 @@
+"""What steps have set aside, in words, for whoever looks at the record that it concerns."""
+
+from collections.abc import Callable
+from itertools import chain
+
+from pilotage.explain import set_aside
+from pilotage.flow.loops.isolation import POLICY
+from pilotage.flow.loops.set_aside import PERSON
+from pilotage.flow.matching.bindings import plugin_of
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.identity import Identity
+from pilotage.store import SetAsideRecord, TaskDetails
+
+
+def of(runtime: Runtime, *subjects: tuple[str, int | str]) -> list[str]:
+    """Say which steps have set something aside, why, and what lifts it, by kind and name."""
+    records = runtime.store.set_aside
+    return list(set_aside.of(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects)))
+
+
+def of_task(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Say so of a task, and of all that its brokerage decides, for its owner or for anybody."""
+    owner = Identity(name=task.owner, vo=task.vo)
+    plugin = plugin_of(task.spec, owner, runtime.store.federation())
+    ends = {POLICY: f":{plugin}", PERSON: f":{plugin} {task.vo}:{task.owner}"}
+    return _found(
+        runtime,
+        lambda one: (
+            (one.subject, one.name) == ("task", str(task.id))
+            or one.name.endswith(ends.get(one.subject, "\0"))
+        ),
+    )
+
+
+def _found(runtime: Runtime, concerns: Callable[[SetAsideRecord], bool]) -> list[str]:
+    return list(set_aside.of(one for one in runtime.store.set_aside.everything() if concerns(one)))
