@@ -488,7 +488,8 @@ RULES: tuple[Rule, ...] = (
         "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
         ("pilots.formula", "pilots.demand", "pilots.director", "store.tables.iterations"),
         ("director.pilots_per_iteration", "director.period"),
-        "Nothing waits: nothing is submitted. One iteration in a period, however many servers look. "
+        "Nothing waits: nothing is submitted. One iteration in a period, however many servers look; "
+        "one without room for any pilot, or whose pilots were all withdrawn, does not count. "
         "Each task queue counts with its own priority, whoever owns it: shares by owner are those of P12 and "
         "P13.",
     ),

@@ -159,6 +159,7 @@ def test_p2_two_servers_that_decide_from_the_same_world_make_the_pilots_of_one_i
     assert len([id_ for ids in first.created for id_ in ids if id_]) == 3
     assert [id_ for ids in second.created for id_ in ids if id_] == []
     assert second.handed_back == 3
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=4))
     again = house.store.snapshots.for_director(house.now + 60, 1)
     assert again.iterated == house.now
     assert director.provision(again).changes[:1] != ()

@@ -8,7 +8,14 @@ from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.pilots import matcher
-from pilotage.pilots.batch_waits import expected_wait, expected_waits, stay
+from pilotage.pilots.batch_waits import (
+    CALLS_A_SECOND,
+    expected_wait,
+    expected_waits,
+    is_in_the_way,
+    pace,
+    stay,
+)
 from pilotage.testing import NOW, federation, pilot, queue, request, world
 
 LOOPS = LoopConstants(pilot_idle=30, pilot_idle_most=3600)
@@ -58,3 +65,28 @@ def test_e5_the_match_says_how_long_those_stay_that_get_nothing() -> None:
     present = (started(600, "Q", id_=1),)
     decision = matcher.match(world(fed, pilots=present, requests=(request(),)))
     assert decision.notes == {"stays": [{"queue": "Q", "seconds": 600, "wait": 600}]}
+
+
+def test_few_pilots_call_often_and_many_together_no_more_often_than_a_few() -> None:
+    paces = [pace(LOOPS, live) for live in range(5000)]
+    assert paces == sorted(paces)
+    assert paces[2] <= 5
+    assert paces[-1] == LOOPS.heartbeat
+    assert all(live / pace(LOOPS, live) <= CALLS_A_SECOND for live in range(1, 1200))
+    assert pace(replace(LOOPS, heartbeat=0.5), 2) == 0.5, "what operators say is the most"
+
+
+def goes(live: int, busy: int, beyond: int) -> int:
+    """Count the pilots that go, of those without work, when each of them asks once."""
+    asking = range(live - busy)
+    return sum(is_in_the_way(queue(max_pilots=100), live, busy, beyond, f"{one} 7") for one in asking)
+
+
+def test_of_pilots_that_hold_the_places_of_others_about_as_many_go_as_jobs_wait() -> None:
+    assert goes(live=100, busy=0, beyond=1) in range(6)
+    assert goes(live=100, busy=0, beyond=30) in range(15, 45)
+    assert goes(live=100, busy=99, beyond=1) == 1, "the only one that has no work"
+    assert goes(live=100, busy=40, beyond=500) == 60
+    assert goes(live=99, busy=0, beyond=500) == 0, "there is room for another"
+    offline = replace(queue(max_pilots=1), status="offline")
+    assert not is_in_the_way(offline, 1, 0, 9, "1 7"), "no other would be started"

@@ -22,7 +22,7 @@ from pilotage.model.records.observations import ListMatch, PoolReport, ServerRep
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import director, list_match
+from pilotage.pilots import director, list_match, withdrawal
 from pilotage.testing import ALICE, BOB, HOUR, NOW, federation, pilot, queue, requirements, world
 
 LONG = 10_800_000
@@ -73,6 +73,33 @@ def test_p2_there_is_one_iteration_in_a_period_however_often_the_director_is_ask
 def test_p2_where_nothing_waits_no_iteration_begins() -> None:
     assert director.provision(world(iterated=NOW - 3600)).changes == ()
     assert director.provision(world(task_queues=(line(0), line(5, at="elsewhere")))).changes == ()
+
+
+def withdrawn(id_: int, error: str = withdrawal.REASON) -> Pilot:
+    return replace(pilot(id_, state=PilotState.CANCELLED), created=NOW, since=NOW + 1, error=error)
+
+
+def test_p2_an_iteration_of_which_all_pilots_were_withdrawn_is_soon_followed_by_another() -> None:
+    first = world(federation=with_pool(), task_queues=(line(1),), iterated=NOW, time=NOW + 10)
+    assert director.due_in(first) == 50
+    assert director.due_in(replace(first, pilots=(withdrawn(1), withdrawn(2)))) == 0
+    assert director.due_in(replace(first, pilots=(withdrawn(1),), time=NOW + 2)) > 0, (
+        "not as often as one likes"
+    )
+    for other in (pilot(2), withdrawn(2, "its slot was taken")):
+        left = replace(first, pilots=(withdrawn(1), replace(other, created=NOW)))
+        assert director.due_in(left) == 50, "some of it is left, or ended otherwise"
+
+
+def test_p2_an_iteration_without_room_for_any_pilot_begins_when_there_is_room() -> None:
+    full = tuple(replace(pilot(id_), created=NOW - 900) for id_ in (1, 2))
+    fed = federation([queue(max_pilots=2)])
+    first = world(federation=fed, task_queues=(line(50),), pilots=full, iterated=NOW - 60)
+    decision = director.provision(first)
+    assert (decision.changes, notes(decision, "submitted")) == ((), [0])
+    begun = director.provision(replace(first, pilots=full[:1], time=NOW + 3))
+    assert begun.changes[0] == Begin(step="provision", last=NOW - 60)
+    assert len(made(begun)) == 1
 
 
 # P2 and P12: priorities, and shares of owners

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.matching.matching import Matched
+from pilotage.flow.matching.matched import Matched
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import File, Job, Replica, Task, TaskSpec
 from pilotage.model.values.identity import Identity

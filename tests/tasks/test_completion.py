@@ -51,6 +51,12 @@ def test_only_tasks_at_work_are_completed(state: TaskState) -> None:
     assert ends(world(tasks=(task(1, state),), task_counts=jobs_of(finished=1))) == {}
 
 
+@pytest.mark.parametrize("others", [{}, {"finished": 3}, {"failed": 1}, {"merging": 2}])
+def test_a_task_whose_last_job_ends_while_it_is_cancelled_is_cancelled(others: dict[str, int]) -> None:
+    where = world(tasks=(merging(),), task_counts=jobs_of(cancelled=5, **others))
+    assert ends(where)["task", 1] == "cancelled"
+
+
 def test_a_task_with_failed_jobs_fails_and_names_their_count_and_one_error() -> None:
     failed = (job(9, S.FAILED, error="exit 9"), job(4, S.FAILED, error="exit 4"))
     (move,) = completion.complete(

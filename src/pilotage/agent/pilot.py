@@ -235,6 +235,7 @@ class PilotAgent:
         del self._reports[: len(reports)]
         self._jobs.heard((report.job, report.attempt) for report in reports)
         self._read, self._read_own = answer.read, answer.read_own
+        self._heartbeat = answer.heartbeat or self._heartbeat
         if self._reports:
             self._report_at = now()
         self._jobs.renew()
@@ -286,7 +287,8 @@ class PilotAgent:
         self._lease, self._heartbeat = answer.pilot_lease or answer.lease, answer.heartbeat
         self._idle = answer.idle
         # Thousands of pilots may stay for an hour: together they must not ask their server too often.
-        self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60))
+        # The heartbeat is shorter where few live.
+        self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60, self._heartbeat))
         found = [Attempt(work, order) for work in answer.works for order in work.jobs]
         for attempt in found:
             self._jobs.accept(attempt, begun, answer)

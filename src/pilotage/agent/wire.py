@@ -271,12 +271,14 @@ class Stops:
     """Attempts that no longer belong to the pilot: it must end their payloads and delete their files.
 
     Somebody is reading the logs of the attempts in ``read``, or with ``read_own`` the pilot's own log. The
-    pilot sends these with its next reports, which are due soon.
+    pilot sends these with its next reports, which are due soon. From now on it reports every ``heartbeat`` s;
+    0: as before.
     """
 
     stop: tuple[Pair, ...] = ()
     read: tuple[Pair, ...] = ()
     read_own: bool = False
+    heartbeat: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,10 @@ def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime:
     if own := _own(body.own_log, pilot):
         logs.append(own)
     stop = report.report(runtime, pilot, body.holding, reports, logs)
-    read, read_own = runtime.log_readers.read(pilot, body.holding, runtime.clock())
-    return answer(Stops(tuple(stop), tuple(read), read_own))
+    now = runtime.clock()
+    read, read_own = runtime.log_readers.read(pilot, body.holding, now)
+    pace = runtime.idle_timeouts.pace(runtime.store.last_federation(), now)
+    return answer(Stops(tuple(stop), tuple(read), read_own, pace))
 
 
 FAST_CALLS = {

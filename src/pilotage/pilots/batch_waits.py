@@ -1,13 +1,20 @@
 """Waits in batch systems, and the time that a pilot stays to which the matcher gives nothing (P13, E5)."""
 
 from collections.abc import Mapping, Sequence
+from zlib import crc32
 
 from pilotage.model.records.constants import LoopConstants
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.records.work import Pilot
 
-from .task_queues import by_queue, starts_pilots
+from .task_queues import by_queue, element_of, starts_pilots
+
+CALLS_A_SECOND = 20.0
+"""Calls a second that all live pilots together make for nothing but their heartbeats."""
+
+SHORTEST_PACE = 3.0
+"""Seconds between two heartbeats at least, unless ``loops.heartbeat`` is shorter."""
 
 
 def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
@@ -36,3 +43,24 @@ def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
     if not starts_pilots(queue):
         return loops.pilot_idle
     return max(loops.pilot_idle, min(wait, loops.pilot_idle_most))
+
+
+def pace(loops: LoopConstants, live: int) -> float:
+    """Return the s between two heartbeats of a pilot where so many live: ``loops.heartbeat`` at most.
+
+    A pilot learns from the answers that a payload is to stop, or that somebody reads a log. Few pilots may
+    call often. Thousands together call no more often than a few.
+    """
+    return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
+
+
+def is_in_the_way(queue: Queue, live: int, busy: int, beyond: int, draw: str) -> bool:
+    """Tell whether a pilot without work is to go at once: jobs wait for a place that it holds.
+
+    So many jobs wait at its queue ``beyond`` what it could ever run, and the queue takes no more than the
+    ``live`` pilots there, of which at most ``busy`` have work. About as many go as jobs wait: each draws, by
+    a text that is another each time.
+    """
+    if not starts_pilots(queue) or live < element_of(queue).max_pilots:
+        return False
+    return crc32(draw.encode()) / 2**32 * max(1, live - busy) < beyond

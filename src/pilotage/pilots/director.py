@@ -1,9 +1,9 @@
 """The director: how many pilots are made in an iteration, of what kind and size (P1 to P10, P12)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.random import Generator
 
@@ -25,22 +25,27 @@ from .servers import open_servers
 from .task_queues import by_queue, element_of
 from .wants import Wants
 from .weighted_draw import randomness
+from .withdrawal import is_void
 
 POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
     "taskqueue": formula.wants,
     "balanced": balanced.wants,
 }
 
+AFTER_A_VOID_ONE = 1 / 6
+"""Part of a period after which an iteration follows one of which no pilot is left."""
+
 
 def due_in(world: World) -> float:
     """Seconds until the next iteration; 0 where it is due (P2).
 
+    Another soon follows one whose pilots were all withdrawn, because their work was cancelled.
     A server that lacks what some queues with waiting jobs need comes half a period late: one that has it all
     goes first.
     """
     if world.iterated is None:
         return 0.0
-    period = world.federation.director.period
+    period = world.federation.director.period * (AFTER_A_VOID_ONE if is_void(world) else 1)
     late = period / 2 if any(entry.queue in world.unable_queues for entry in world.task_queues) else 0.0
     return max(0.0, world.iterated + period + late - world.time)
 
@@ -49,11 +54,12 @@ def provision(world: World) -> Decision:
     """Pilots for the task queues that wait, written down before anything is submitted (P10).
 
     There is one iteration in a period, however often this is asked. Only task queues with jobs take part, at
-    queues that are open and have a computing element; where nothing waits, no iteration begins. ``notes``
-    tells how each number came about.
+    queues that are open and have a computing element; where nothing waits, no iteration begins. Nor does one
+    that could make no pilot of those that it asks for: it begins once there is room. ``notes`` tells how each
+    number came about.
     """
     made = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
-    begin = (Begin(step=PROVISION, last=world.iterated),) if made else ()
+    begin = (Begin(step=PROVISION, last=world.iterated),) if made and not _lacks_room(made) else ()
     return Decision(
         step=PROVISION,
         time=world.time,
@@ -61,6 +67,12 @@ def provision(world: World) -> Decision:
         changes=(*begin, *_creates([(place, records) for place, records, _ in made])),
         notes={"task_queues": [note for _, _, note in made]},
     )
+
+
+def _lacks_room(made: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, Any]]]) -> bool:
+    """Tell whether pilots were asked for, and there was room for none of them."""
+    asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in made)
+    return asks and not any(records for _, records, _ in made)
 
 
 def _submitted_here(world: World) -> World:

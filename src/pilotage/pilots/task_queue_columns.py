@@ -13,9 +13,9 @@ from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Pilot, Requirements
 
-from .fitting import NeedsTable, fits, needs, offered
+from .fitting import NeedsTable, fits, needs, offered, promised
 from .share_turns import ShareTurns
-from .task_queues import is_open
+from .task_queues import is_open, walltime_left
 from .tries import OPEN, Admission
 from .weighted_draw import WaitingShares, WeightedDraw, weights
 
@@ -203,6 +203,20 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
         if len(found) == count:
             break
     return found
+
+
+def beyond(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
+    """Count the jobs of these task queues that a pilot could not run, were all of its slots free.
+
+    What its node may lack, GPUs and programs for containers, another pilot's would lack as well.
+    """
+    has = promised(pilot)._replace(
+        cores=max(request.cores, pilot.cores),
+        memory=max(request.memory, pilot.memory) if request.memory else inf,
+        walltime=walltime_left(request, pilot),
+    )
+    places = np.flatnonzero((columns.heads > 0) & ~columns.table.fitting(has)).tolist()
+    return sum(jobs for place in places for _, jobs in columns.levels[place])
 
 
 def _weight(levels: Sequence[Sequence[int]]) -> float:

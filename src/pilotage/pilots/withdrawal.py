@@ -38,6 +38,12 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
     return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
 
 
+def is_void(world: World) -> bool:
+    """Tell whether of the pilots of the director's last iteration none is left, since all were withdrawn."""
+    made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
+    return bool(made) and all(one.state is PilotState.CANCELLED and one.error == REASON for one in made)
+
+
 def _is_useful(world: World, pilot: Pilot) -> bool:
     """Tell whether a job waits that could use a pilot, at its queue or where its queue may borrow it."""
     queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)

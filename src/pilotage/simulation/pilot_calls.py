@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
-from pilotage.flow.matching.matching import Matched
+from pilotage.flow.matching.matched import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Heartbeat, MatchRequest
 from pilotage.model.records.work import Pilot

@@ -7,7 +7,7 @@ from random import Random
 from typing import Protocol
 
 from pilotage.flow.calls.input_sources import Readings
-from pilotage.flow.matching.matching import Matched
+from pilotage.flow.matching.matched import Matched
 from pilotage.model.documents.world import Heartbeat, MatchRequest, Output, Report
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import Job, Pilot, Task
@@ -170,7 +170,11 @@ class VirtualPilot:
                 self._beat_again()
         if not self._running:
             scene = self.site.scene
-            self._rest(scene.runtime.idle_timeouts.seconds(given.federation, given.queue, scene.clock()))
+            self._rest(
+                scene.runtime.idle_timeouts.seconds(
+                    given.federation, given.queue, scene.clock(), given.beyond, self.order.pilot
+                )
+            )
         elif self.free and given.jobs:
             # One that was given something asks again at once: there may be more.
             self.site.scene.clock.after(0, self._ask)

@@ -21,7 +21,8 @@ def complete(world: World) -> Decision:
 
     Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job
     counts as failed only for good: one with an attempt left is brokered again in the commit that failed it.
-    A task without counted jobs stays as it is.
+    Only who cancels a task cancels jobs: a task with such jobs is cancelled. A task without counted jobs
+    stays as it is.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
@@ -40,7 +41,10 @@ def complete(world: World) -> Decision:
         work.spend(task.id, FILES, len(files[task.id]))
         error = _error(task, counts[task.id], jobs[task.id], files[task.id])
         waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
-        if error:
+        if counts[task.id][JobState.CANCELLED]:
+            ended[JobState.CLOSED] += waiting
+            moves.append(_cancelled(task, error))
+        elif error:
             ended[JobState.CLOSED] += waiting
             moves.append(task_failed(task, "cannot be completed", error))
         elif files[task.id] and task.spec.merge and task.state == TaskState.RUNNING:
@@ -113,6 +117,18 @@ def _merged(task: Task, files: Sequence[File]) -> Move:
         target=TaskState.MERGING,
         cause="every job's output is there",
         creates={task.id: (job,)},
+    )
+
+
+def _cancelled(task: Task, error: str) -> Move:
+    """The move of a task that somebody cancels, and whose last job ended meanwhile."""
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.CANCELLED,
+        cause="it was cancelled",
+        changes={"error": error},
     )
 
 

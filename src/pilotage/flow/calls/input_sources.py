@@ -13,7 +13,7 @@ from pilotage.model.values.scopes import name_of
 from .pilot_files import told
 
 if TYPE_CHECKING:
-    from pilotage.flow.matching.matching import Matched
+    from pilotage.flow.matching.matched import Matched
 
 
 class Readings:

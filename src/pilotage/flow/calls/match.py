@@ -30,7 +30,7 @@ from .pilot_files import told
 from .storages import rests
 
 if TYPE_CHECKING:
-    from pilotage.flow.matching.matching import Matched
+    from pilotage.flow.matching.matched import Matched
 
 
 def match(
@@ -69,7 +69,7 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    return _answer(runtime, matched, time)
+    return _answer(runtime, matched, pilot, time)
 
 
 def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
@@ -96,20 +96,20 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     )
 
 
-def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
+def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> MatchAnswer:
     federation = matched.federation
     works = _works(matched, cache(lambda: Sources(federation, rests(runtime))))
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
-        idle = runtime.idle_timeouts.seconds(federation, matched.queue, time)
+        idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.beyond, pilot)
     # What each job has stands in its work. Agents that do not know of that keep to the shortest of all.
     shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(
         lease=shortest * LEASED,
         first_lease=min(shortest, federation.timeouts.sent) * LEASED,
         pilot_lease=federation.timeouts.heartbeat * LEASED,
-        heartbeat=federation.loops.heartbeat,
+        heartbeat=runtime.idle_timeouts.pace(federation, time),
         idle=idle,
         works=works,
     )

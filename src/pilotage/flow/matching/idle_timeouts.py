@@ -4,11 +4,14 @@ import threading
 from collections.abc import Mapping
 
 from pilotage.model.records.federation import Federation, Queue
-from pilotage.pilots.batch_waits import expected_waits, stay
+from pilotage.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
 from pilotage.store import Store
 
 KNOWN_FOR = 60.0
 """Seconds for which waits in batch systems hold: to read them looks at every live pilot."""
+
+COUNTED_FOR = 5.0
+"""Seconds for which the number of live pilots holds."""
 
 
 class IdleTimeouts:
@@ -19,10 +22,30 @@ class IdleTimeouts:
         self._lock = threading.Lock()
         self._read_at: float | None = None
         self._waits: Mapping[str, float] = {}
+        self._counted_at: float | None = None
+        self._live = 0
 
-    def seconds(self, federation: Federation, queue: Queue | None, time: float) -> float:
-        """Return the s that a pilot of a queue stays without work, at a time in s since 1970."""
+    def pace(self, federation: Federation, time: float) -> float:
+        """Return the s between two heartbeats of a pilot, at a time in s since 1970."""
+        with self._lock:
+            known = self._counted_at is not None and 0 <= time - self._counted_at <= COUNTED_FOR
+            self._counted_at = self._counted_at if known else time
+        if not known:
+            self._live, _ = self._store.heartbeats.live()
+        return pace(federation.loops, self._live)
+
+    def seconds(
+        self, federation: Federation, queue: Queue | None, time: float, beyond: int = 0, pilot: int = 0
+    ) -> float:
+        """Return the s that a pilot of a queue stays without work, at a time in s since 1970.
+
+        It leaves at once where jobs ``beyond`` the ``pilot``, which it could never run, wait for its place.
+        """
         loops = federation.loops
+        if queue is not None and beyond:
+            live, busy = self._store.heartbeats.live(queue.name)
+            if is_in_the_way(queue, live, busy, beyond, f"{pilot} {time}"):
+                return 0.0
         if queue is None or loops.pilot_idle_most <= loops.pilot_idle:
             return loops.pilot_idle
         return stay(loops, queue, self._expected(time).get(queue.name, 0.0))

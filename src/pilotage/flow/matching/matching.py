@@ -12,7 +12,7 @@ from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.states import LIVE_PILOTS, JobState, PilotState
-from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import MATCH
 from pilotage.pilots import containment as containments
 from pilotage.pilots import task_queue_columns as policy
@@ -26,6 +26,7 @@ from pilotage.store.matching.match_requests import ClaimRequest, ClaimResult, St
 from pilotage.store.matching.matches import CAUSE
 
 from .borrowing import BorrowableJobs
+from .matched import Matched, matched
 from .resting import Resting
 from .share_cache import ShareCache
 
@@ -45,18 +46,6 @@ class Known:
     federation: Federation
     queue: Queue | None
     columns: TaskQueueColumns
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """Jobs that a pilot was given, and the federation and queue as they were then."""
-
-    federation: Federation
-    queue: Queue | None
-    jobs: tuple[Job, ...]
-    tasks: tuple[Task, ...]
-    files: tuple[File, ...]
-    replicas: tuple[Replica, ...] = ()
 
 
 class Matching:
@@ -97,7 +86,7 @@ class Matching:
                 # That nothing of its own queue came meanwhile was checked with what it was given.
                 parts += borrowed
                 if borrowed[-1].good:
-                    return _matched(known, parts)
+                    return matched(known.federation, known.queue, parts)
                 pilot, known = self._looked_up(request, time, seed, True, True)
                 continue
             given = self._give(known, pilot, draws, admission, time, seed)
@@ -110,7 +99,8 @@ class Matching:
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
             kept = _keeping_their_turn(known.columns, missing if given.good else (), seed + number)
         left = request.less(_jobs_of(parts))
-        return _matched(known, [*parts, *(self._borrowed(known, pilot, left, time, seed) if draws else ())])
+        parts += self._borrowed(known, pilot, left, time, seed) if draws else ()
+        return _with_beyond(known, parts, request, pilot)
 
     def _borrowed(
         self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
@@ -216,9 +206,10 @@ class Matching:
             if given is None:
                 return self.match(request, time, seed)
             if len(given.jobs) == request.max_jobs:
-                return _matched(known, [given])
+                return matched(known.federation, known.queue, [given])
             left = request.less(given.jobs)
-            return _matched(known, [given, *self._borrowed(known, pilot, left, time, seed)])
+            parts = [given, *self._borrowed(known, pilot, left, time, seed)]
+            return _with_beyond(known, parts, request, pilot)
         except PilotGone:
             return None
 
@@ -362,15 +353,12 @@ def _wanted(
     )
 
 
-def _matched(known: Known, parts: Sequence[ClaimResult]) -> Matched:
-    return Matched(
-        federation=known.federation,
-        queue=known.queue,
-        jobs=tuple(job for part in parts for job in part.jobs),
-        tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
-        files=tuple({file.name: file for part in parts for file in part.files}.values()),
-        replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
-    )
+def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchRequest, pilot: Pilot) -> Matched:
+    """What a pilot was given; where that is nothing, with the number of jobs that it could never run."""
+    found = matched(known.federation, known.queue, parts)
+    if found.jobs or not known.columns.names:
+        return found
+    return replace(found, beyond=policy.beyond(known.columns, request, pilot))
 
 
 def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:

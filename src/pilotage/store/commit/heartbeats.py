@@ -4,14 +4,29 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pilotage.model.records.states import AT_A_PILOT, PilotState
+from sqlalchemy import and_, func, or_, select
+
+from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
+from pilotage.model.records.states import AT_A_PILOT, LIVE_PILOTS, PilotState
 from pilotage.store.database.engine import Database
+from pilotage.store.tables.counters import counts
 from pilotage.store.tables.last_seen import REPORTED_AFTER
 from pilotage.store.worlds.held_jobs import ATTEMPTS, by_pilot
 
 if TYPE_CHECKING:
     import sqlite3
 
+_c = counts.c
+_LIVE = (
+    select(_c.counter, func.sum(_c.count))
+    .where(
+        or_(
+            and_(_c.counter == PILOTS_BY_QUEUE, _c.state.in_([str(state) for state in LIVE_PILOTS])),
+            and_(_c.counter == JOBS_BY_QUEUE, _c.state.in_([str(state) for state in AT_A_PILOT])),
+        )
+    )
+    .group_by(_c.counter)
+)
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 
 _BEAT = f"""
@@ -50,6 +65,13 @@ class Heartbeats:
             return _attempts(rows) if rows else None
 
         return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
+
+    def live(self, queue: str | None = None) -> tuple[int, int]:
+        """Count the pilots that have not ended, and the jobs that pilots have, of a queue or all."""
+        query = _LIVE if queue is None else _LIVE.where(_c.first == queue)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        counted: dict[str, int] = {counter: int(count) for counter, count in rows}
+        return counted.get(PILOTS_BY_QUEUE, 0), counted.get(JOBS_BY_QUEUE, 0)
 
     def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
         """Do the same for several pilots, on SQLite in one transaction; what does not run is left out."""

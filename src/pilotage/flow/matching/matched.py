@@ -1,0 +1,36 @@
+"""The jobs that a pilot was given, with all that it is to be told about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.work import File, Job, Replica, Task
+from pilotage.store.matching.match_requests import ClaimResult
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Jobs that a pilot was given, and the federation and queue as they were then.
+
+    Of one that was given none, ``beyond`` counts the jobs that wait at its queue and that it could never run.
+    """
+
+    federation: Federation
+    queue: Queue | None
+    jobs: tuple[Job, ...]
+    tasks: tuple[Task, ...]
+    files: tuple[File, ...]
+    replicas: tuple[Replica, ...] = ()
+    beyond: int = 0
+
+
+def matched(federation: Federation, queue: Queue | None, parts: Sequence[ClaimResult]) -> Matched:
+    """Put together what a pilot was given in parts."""
+    return Matched(
+        federation=federation,
+        queue=queue,
+        jobs=tuple(job for part in parts for job in part.jobs),
+        tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
+        files=tuple({file.name: file for part in parts for file in part.files}.values()),
+        replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
+    )
