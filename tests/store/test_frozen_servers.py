@@ -1,4 +1,4 @@
-"""A server that is frozen while it is the only writer holds the others up for seconds, and recovers."""
+"""A server that is frozen while it writes, alone or beside others, holds these up for seconds only."""
 
 import os
 import signal
@@ -14,7 +14,9 @@ from tests.waiting import PATIENCE
 
 FROZEN = """
 import sys, time
-from pilotage.store import Store, engine, iterations
+from pilotage.store import Store
+from pilotage.store.database import engine
+from pilotage.store.tables import iterations
 engine.WRITER_SILENCE = 2.0
 store = Store.open(sys.argv[1])
 tries = []
@@ -24,7 +26,7 @@ def work(connection):
     if len(tries) == 1:
         print("holding", flush=True)
         time.sleep(5)
-store.database.write(work)
+store.database.write(work, alone=sys.argv[2] == "alone")
 print("done", len(tries), flush=True)
 store.close()
 """
@@ -32,16 +34,19 @@ store.close()
 
 @pytest.mark.slow
 @pytest.mark.postgresql
-def test_the_others_go_on_and_the_frozen_one_recovers_when_it_is_woken(postgresql_url: str) -> None:
+@pytest.mark.parametrize("how", ["alone", "beside"])
+def test_the_others_go_on_and_the_frozen_one_recovers_when_it_is_woken(postgresql_url: str, how: str) -> None:
+    """Whoever writes beside others holds the rows that it changed."""
     store = Store.open(postgresql_url)
-    command = [sys.executable, "-c", FROZEN, postgresql_url]
+    store.database.write(lambda connection: iterations.note(connection, "frozen", 0.0))
+    command = [sys.executable, "-c", FROZEN, postgresql_url, how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
         try:
             assert frozen.stdout
             assert frozen.stdout.readline() == "holding\n"
             os.kill(frozen.pid, signal.SIGSTOP)
             begun = time.monotonic()
-            store.database.write(lambda connection: iterations.note(connection, "other", 1.0))
+            store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
             assert time.monotonic() - begun < 20, "not for as long as the other one sleeps"
             os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "done 2\n", "it did its work once more, by itself"

@@ -15,6 +15,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pilotage.store import outage
+
 from .access import UNKNOWN, KnownTokens, bearer_of
 
 log = logging.getLogger(__name__)
@@ -190,10 +192,14 @@ class Guard:
 
         try:
             await self._app(scope, receive, sent)
-        except Exception:
+        except Exception as error:
             # Half an answer is out: only a broken connection can tell the client now.
             if started:
                 raise
+            if told := outage(error):
+                log.error("%s %s: %s", scope["method"], scope["path"], told)
+                await JSONResponse({"detail": told}, 503, {"Retry-After": "5"})(scope, receive, send)
+                return
             # The answer shows a number and no more: the error may hold what the caller must not see.
             fault = secrets.token_hex(6)
             log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])

@@ -60,7 +60,10 @@ class Readiness:
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(asked)), LIMIT)
         except TimeoutError:
-            return f"the store has not taken a write for {time.monotonic() - self._since:.0f} s"
+            holder = self._runtime.store.held_by()
+            return f"the store has not taken a write for {time.monotonic() - self._since:.0f} s" + (
+                f": its file is held by {holder}" if holder else ""
+            )
 
     def _ask(self) -> "Future[str]":
         with self._lock:

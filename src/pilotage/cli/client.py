@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 PATIENCE = 60.0
 """Time limit of an answer in s."""
+
+HEALTH_PATIENCE = 10.0
+"""The same for the question whether the server can work, in s."""
 
 TRIES = 3
 """How often a request with an idempotency key is sent if its answer is lost."""
@@ -77,12 +80,20 @@ class Client:
                     if not left:
                         raise
         except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            remedy = "start it with `pilotage up`, or set PILOTAGE_URL"
-            raise Unreachable(f"no answer from {self._settings.url}: {reason}; {remedy}") from error
+            raise Unreachable(self._silence(error)) from error
         if response.is_success or response.status_code in also:
             return self._document(response)
         raise self._failure(response)
+
+    def _silence(self, error: httpx.HTTPError) -> str:
+        """Say why no answer came: a server that lives may know."""
+        told = f"no answer from {self._settings.url}: {str(error) or type(error).__name__}"
+        if isinstance(error, httpx.ReadTimeout):
+            with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+                ready = self._http.get("/health/ready", timeout=HEALTH_PATIENCE).json()
+                problems = "; ".join(ready["problems"]) or "it can work, and is busy"
+                return f"{told} within {PATIENCE:.0f} s; the server says: {problems}"
+        return f"{told}; start it with `pilotage up`, or set PILOTAGE_URL"
 
     @contextmanager
     def content(self, path: str, offset: int, **parameters: str) -> Iterator[Iterator[bytes]]:

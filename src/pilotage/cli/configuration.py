@@ -74,11 +74,11 @@ def using_store(url: str) -> Iterator[None]:
     """Turn errors of the store or its database into a :class:`CommandFailure` that names the store."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from pilotage.store import StoreError
+    from pilotage.store import StoreError, StoreHeld
 
     name = store_name(url)
     try:
         yield
-    except (StoreError, SQLAlchemyError) as error:
+    except (StoreError, StoreHeld, SQLAlchemyError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise CommandFailure(f"the store {name} cannot be used: {reason}") from error

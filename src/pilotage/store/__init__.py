@@ -1,7 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .commit.archive import Slice
-from .database.driver_errors import concerns_records
+from .database.driver_errors import concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
     DatasetTaken,
@@ -13,6 +13,7 @@ from .database.errors import (
     NoFederation,
     NoticesLost,
     StoreError,
+    StoreHeld,
     TooBroad,
 )
 from .store import Store
@@ -50,10 +51,12 @@ __all__ = [
     "Slice",
     "Store",
     "StoreError",
+    "StoreHeld",
     "StoredLog",
     "TaskDetails",
     "TaskView",
     "TooBroad",
     "Waiting",
     "concerns_records",
+    "outage",
 ]

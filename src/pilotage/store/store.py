@@ -118,6 +118,10 @@ class Store:
             lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False
         )
 
+    def held_by(self) -> str:
+        """Name the other process that writes to SQLite's file now; empty where none is known."""
+        return self.database.held_by()
+
     def close(self) -> None:
         """Give all connections back."""
         self.database.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
-from pilotage.store import NoFederation
+from pilotage.store import NoFederation, outage
 
 from .isolation import words
 
@@ -64,7 +64,10 @@ class Loops:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
             self._runtime.set_aside.failing_loops[step.name] = words(error)
-            log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
+            if told := outage(error):
+                log.error("loop %s: %s", step.name, told)
+            else:
+                log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
         self._runtime.set_aside.failing_loops.pop(step.name, None)
         return changed, loops.period

@@ -1,16 +1,19 @@
-"""What the errors of databases mean: that they pass by themselves, or that a record is at fault."""
+"""What errors of databases mean: they pass, the database cannot be used now, or a record is at fault."""
 
 import sys
 
 from sqlalchemy.exc import DBAPIError
 
-from .errors import StoreError
+from .errors import StoreError, StoreHeld
 
 _PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
+_OUT_OF_RESOURCES = ("53", "58", "25006")
+"""SQLSTATEs of a server that lacks space, memory or connections, cannot use its disk, or only reads."""
 _OF_RECORDS = ("DataError", "IntegrityError")
 """What drivers raise where a value cannot be stored, or would contradict others."""
 _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_UNUSABLE_SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 
 
 def passes(error: BaseException) -> bool:
@@ -26,6 +29,23 @@ def passes(error: BaseException) -> bool:
     if state is None:
         return getattr(error, "connection_invalidated", False) or _is_unreachable(cause)
     return str(state).startswith(_PASSING)
+
+
+def outage(error: BaseException) -> str:
+    """Tell in one line why the database cannot be used now; empty where an error means something else.
+
+    It is away, held by a process that does not go on, full, or cannot be written.
+    """
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    name, state = (str(getattr(cause, field, None) or "") for field in ("sqlite_errorname", "sqlstate"))
+    if not (
+        isinstance(cause, StoreHeld)
+        or passes(error)
+        or name.startswith(_UNUSABLE_SQLITE)
+        or (_is_of_driver(cause, "Error") and state.startswith(_OUT_OF_RESOURCES))
+    ):
+        return ""
+    return f"the store cannot be used now: {(str(cause).strip() or type(cause).__name__).splitlines()[0]}"
 
 
 def concerns_records(error: BaseException) -> bool:

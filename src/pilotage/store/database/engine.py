@@ -9,10 +9,7 @@ database, each in a schema of its own, the schema's name is a part of the lock's
 """
 
 import contextlib
-import fcntl
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +23,7 @@ from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 from .direct_statements import driver
 from .driver_errors import passes
 from .kept_connections import BEGIN, KeptConnections
+from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     import sqlite3
@@ -40,12 +38,13 @@ BUSY_TIMEOUT = 30.0
 """How long SQLite waits for another process's lock, in s, before the retry takes over."""
 
 WRITER_SILENCE = 10.0
-"""How long the only writer of PostgreSQL may send nothing, in s, before its transaction is ended.
+"""How long a writer of PostgreSQL may send nothing, in s, before its transaction is ended.
 
-A server that was frozen, or lost its power or network, holds the others up no longer than that."""
+It holds the writer's lock, or locks of rows for which the only writer waits: a server that was frozen, or
+lost its power or network, holds the others up no longer than that."""
 
 READER_SILENCE = 300.0
-"""The same for any other transaction, in s: it holds nobody up, but keeps old rows."""
+"""The same for a transaction that only reads, in s: it holds nobody up, but keeps old rows."""
 
 LOCK_TIMEOUT = 30.0
 """How long a statement waits for a lock of PostgreSQL, in s, before it is tried again."""
@@ -54,7 +53,10 @@ _LOCK = text(
     "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
     " pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
 )
-_NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
+_NUMBER = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
+    " CAST(pg_current_xact_id() AS text)"
+)
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 
 
@@ -165,6 +167,10 @@ class Database:
         # Not BEGIN: to become a writer later would fail at once where another has written since.
         return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
 
+    def held_by(self) -> str:
+        """Name the other process whose turn it is to write SQLite's file; empty where none is known."""
+        return self._writer_lock.holder()
+
     def _spare(
         self, make: Callable[[], tuple[PoolProxiedConnection, Any]]
     ) -> tuple[PoolProxiedConnection, Any]:
@@ -184,10 +190,8 @@ class Database:
         """Wait to be the only writer, where ``alone``; returns the transaction's number on PostgreSQL."""
         if connection.dialect.name == "sqlite":
             return ""
-        if not alone:
-            return str(connection.execute(_NUMBER).one()[-1])
         silence = f"{WRITER_SILENCE * 1000:.0f}ms"
-        return str(connection.execute(_LOCK, {"silence": silence}).one()[-1])
+        return str(connection.execute(_LOCK if alone else _NUMBER, {"silence": silence}).one()[-1])
 
 
 def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
@@ -200,32 +204,6 @@ def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
     """A connection, and a cursor of its driver, kept: making one takes as long as using it."""
     connection, driver = _with_driver(engine)
     return connection, driver.cursor()
-
-
-class WriterLock:
-    """Lets one writer in: of this process, and of all processes that name the same file."""
-
-    def __init__(self, file: Path | None) -> None:
-        self._lock = threading.Lock()
-        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if file else None
-
-    def __enter__(self) -> None:
-        # A lock of a file belongs to the descriptor, which threads share: it holds processes apart, and no
-        # threads.
-        self._lock.acquire()
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._lock.release()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
 
 
 def _is_committed(connection: Connection, transaction: str) -> bool:

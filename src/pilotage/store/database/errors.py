@@ -81,3 +81,10 @@ class NewerStore(StoreError):
 
 class NoticesLost(StoreError):
     """The connection that brings other processes' notices was lost, or could not be opened."""
+
+
+class StoreHeld(TimeoutError):
+    """Another process writes to the store's file, and does not end."""
+
+    def __init__(self, holder: str, waited: float) -> None:
+        super().__init__(f"the store's file has been held for {waited:.0f} s by {holder}")

@@ -1,0 +1,170 @@
+"""Turns of SQLite's writers: one at a time, of this process and of all that name the same file.
+
+Nobody waits for ever: a process that is stopped while it has the turn would hold up all others for as long.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import StoreHeld
+
+STOPPED_FOR = 10.0
+"""Seconds to wait for a process that is stopped, before the error says so."""
+
+LONGEST_TURN = 120.0
+"""Seconds to wait for one that runs: it may be bringing a large store up to date."""
+
+_LOOK_AT_HOLDER = 1.0
+
+
+class WriterLock:
+    """Lets one writer in. Raises :class:`StoreHeld` where its turn does not come."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._lock = threading.Lock()
+        self._path = file
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if file else None
+        self._waiter = _Waiter(self._file) if self._file is not None else None
+
+    def __enter__(self) -> None:
+        # A lock of a file belongs to the descriptor, which threads share: it holds processes apart, and no
+        # threads.
+        if not self._lock.acquire(timeout=LONGEST_TURN):
+            raise StoreHeld(self.holder() or "this process", LONGEST_TURN)
+        try:
+            if self._waiter is not None and not self._waiter.locks_now():
+                self._wait(self._waiter)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._lock.release()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def holder(self) -> str:
+        """Name the other process that has the turn, and whether it is stopped; empty: none is known."""
+        number = self._holder()
+        return _described(number) if number else ""
+
+    def _wait(self, waiter: "_Waiter") -> None:
+        begun = time.monotonic()
+        waiter.begin()
+        try:
+            while not waiter.has_locked(_LOOK_AT_HOLDER):
+                self._give_up(time.monotonic() - begun)
+        except StoreHeld:
+            if not waiter.end():
+                raise
+
+    def _give_up(self, waited: float) -> None:
+        if waited < STOPPED_FOR:
+            return
+        number = self._holder()
+        if waited >= LONGEST_TURN or (number and _is_stopped(number)):
+            raise StoreHeld(_described(number) if number else "another process", waited)
+
+    def _holder(self) -> int | None:
+        """The other process that has locked the file, as the kernel tells."""
+        if self._file is None:
+            return None
+        inode = str(os.fstat(self._file).st_ino)
+        with suppress(OSError, ValueError):
+            for line in Path("/proc/locks").read_text().splitlines():
+                # Lines with an arrow are of those that wait.
+                kind, *_, number, place, _, _ = line.split()[1:]
+                if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(number) != os.getpid():
+                    return int(number)
+        return None
+
+
+class _Waiter:
+    """Waits for the lock of a file in a thread of its own, since the kernel takes no limit for it.
+
+    Who gives up leaves the thread behind, for whoever waits next.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._state = threading.Lock()
+        self._asked, self._locked = threading.Semaphore(0), threading.Semaphore(0)
+        self._wanted = self._waits = self._started = False
+
+    def locks_now(self) -> bool:
+        """Lock the file if nobody has it. While the thread waits it would be the thread's lock, too."""
+        with self._state:
+            return not self._waits and _locked(self._file)
+
+    def begin(self) -> None:
+        """Have the thread wait, unless it does already."""
+        with self._state:
+            self._wanted = True
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._run, name="store-turn", daemon=True).start()
+            if not self._waits:
+                self._waits = True
+                self._asked.release()
+
+    def has_locked(self, timeout: float) -> bool:
+        """Tell whether the file is locked for the caller, within ``timeout`` s."""
+        return self._locked.acquire(timeout=timeout)
+
+    def end(self) -> bool:
+        """Give up; True where the file is locked after all."""
+        with self._state:
+            self._wanted = False
+        return self._locked.acquire(blocking=False)
+
+    def _run(self) -> None:
+        while True:
+            self._asked.acquire()
+            # The file may be closed meanwhile: then nobody waits for it.
+            with suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+                with self._state:
+                    self._waits = False
+                    if self._wanted:
+                        self._wanted = False
+                        self._locked.release()
+                    else:
+                        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_stopped(number: int) -> bool:
+    with suppress(OSError):
+        # The name of a program may hold spaces and brackets: the state begins behind the last bracket.
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    return False
+
+
+def _described(number: int) -> str:
+    words: list[str] = []
+    with suppress(OSError):
+        words = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    # No options: what everybody may read is no place for their values.
+    named = [Path(word).name.partition("\n")[0][:40] for word in words if word and not word.startswith("-")]
+    command = " ".join(named[:4])
+    told = f"process {number}" + (f" ({command})" if command else "")
+    if _is_stopped(number):
+        return f"{told}, which is stopped: let it go on with `kill -CONT {number}`, or end it"
+    return told
