@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 PROCESS = """
 import sys
-from pilotage.model.decision import Decision, Move
+from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.states import JobState as J
 from pilotage.store import Store
 
