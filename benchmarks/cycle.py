@@ -46,7 +46,7 @@ def _cycle(url: str) -> float:
         begun = time.monotonic()
         take(step("broker"), runtime, runtime.begin(JOBS))
         seconds = time.monotonic() - begun
-        world = store.snapshots.for_broker(time.time(), 1, limit=JOBS)
+        world = house.world_of(store, "broker", JOBS)
         placed = sum(count.jobs for count in world.job_counts if count.queue)
         if placed != JOBS:
             raise RuntimeError(f"{placed} of {JOBS} jobs were placed: this figure would mean nothing")

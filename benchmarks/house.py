@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Literal
 from sqlalchemy import make_url
 
 from pilotage.demo import service
-from pilotage.store import Store
+from pilotage.flow.reads import stored
+from pilotage.flow.steps import step
+from pilotage.model.documents.world import World
+from pilotage.store import Pass, Store
 
 Database = Literal["sqlite", "postgresql"]
 
@@ -77,3 +81,8 @@ def store(database: Database, place: Path) -> Iterator[str]:
         yield make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
     finally:
         server.cleanup()
+
+
+def world_of(store: Store, name: str, limit: int) -> World:
+    """What a step reads of the store now, so many records at most."""
+    return store.snapshots.read(Pass(time.time(), 1, limit), stored(step(name).reads))

@@ -63,7 +63,7 @@ def director_seconds(store: Store) -> float:
     _activated(store, TASK_QUEUES, QUEUES)
 
     def once() -> None:
-        world = store.snapshots.for_director(time.time(), 1)
+        world = house.world_of(store, "provision", 5000)
         if len(world.task_queues) != TASK_QUEUES:
             raise RuntimeError(f"{len(world.task_queues)} task queues: this figure would mean nothing")
         store.commit(director.provision(world), "bench")
@@ -85,7 +85,7 @@ def director_seconds_under_way(store: Store) -> float:
         _moved(store, "pilot", ids[::2], PilotState.SUBMITTED, PilotState.RUNNING)
 
     def once() -> None:
-        world = store.snapshots.for_director(time.time(), 1)
+        world = house.world_of(store, "provision", 5000)
         if len(world.pilots) < PILOTS:
             raise RuntimeError(f"{len(world.pilots)} pilots: this figure would mean nothing")
         store.commit(submissions.observed(world), "bench")
@@ -114,7 +114,7 @@ def staging_seconds(store: Store) -> float:
     )
 
     def once() -> None:
-        world = store.snapshots.for_staging(time.time(), 1, limit=5000)
+        world = house.world_of(store, "stage", 5000)
         if not preparing.prepare(world).moves:
             raise RuntimeError("nothing starts: this figure would mean nothing")
 

@@ -9,6 +9,7 @@ from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Move
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot
+from tests.reading import BROKERED, world_of
 
 from .conftest import ALICE, OTHER_ALICE, House, Submit
 
@@ -18,7 +19,7 @@ OFFER = {"cores": 10, "memory": 2000, "walltime": 5000, "max_jobs": 10}
 def brokered(house: House, submit: Submit, **spec: Any) -> int:
     task: int = submit(**spec)
     house.split()
-    world = house.store.snapshots.for_broker(house.now, 1, limit=100)
+    world = world_of(house.store, BROKERED, house.now, 1, limit=100)
     house.store.commit(planning.plan("broker", world), "broker:production")
     return task
 

@@ -22,6 +22,7 @@ from pilotage.ports.catalogue import CatalogueError, CataloguePort, PublishingPo
 from pilotage.server import runtime_of
 from pilotage.store import Store
 from tests.flow.house import House, federation
+from tests.reading import world_of
 from tests.waiting import PATIENCE, wait_for
 
 from .contract import FILES, SCOPE, A, CatalogueContract, PublishingContract, output
@@ -247,7 +248,7 @@ def test_a_task_reads_a_dataset_of_rucio_where_rucio_says_that_it_lies(
     assert (replica.storage, replica.path) == ("south-disk", replica.place)
     assert replica.path.endswith("/runs/1.dat")
     # Its path is its own, and yet it is no copy that Pilotage made.
-    assert store.snapshots.for_cleaning(house.now, 1, 10).copies == ()
+    assert world_of(store, "clean", house.now, 1, 10).copies == ()
 
 
 def test_others_than_its_vos_do_not_read_through_a_catalogue(store: Store, tmp_path: Path, url: str) -> None:

@@ -20,10 +20,13 @@ from pilotage.model.records.federation import BindingConstants, ComputingElement
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile, Replica
 from pilotage.pilots.borrowing import claims
-from pilotage.store import Store
+from pilotage.store import Pass, Store
 from pilotage.store.tables import borrowing_queues
 from pilotage.store.tables.borrowing_queues import candidates
 from pilotage.store.worlds import known_inputs
+from pilotage.store.worlds.borrowings import for_queue
+from pilotage.store.worlds.fields import parts_of
+from tests.reading import world_of
 
 from .house import House, attempts, federation
 
@@ -80,13 +83,14 @@ def kept(store: Store) -> int:
 def noted_looks(house: House, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The s from now at which jobs to borrow are looked for: more are added as that happens."""
     looks: list[float] = []
-    begin, read = house.now, house.store.snapshots.for_borrowing
+    begin, read = house.now, house.store.snapshots.read
 
-    def look(time: float, seed: int, queue: str) -> Any:
-        looks.append(time - begin)
-        return read(time, seed, queue)
+    def look(now: Pass, reads: Any) -> Any:
+        if any("borrowings" in one.fields for one in parts_of(reads)):
+            looks.append(now.time - begin)
+        return read(now, reads)
 
-    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    monkeypatch.setattr(house.store.snapshots, "read", look)
     return looks
 
 
@@ -175,13 +179,13 @@ def test_e2_looks_at_the_same_time_count_once(house: House, monkeypatch: pytest.
     declare(house)
     waiting(house, 3, minutes=0)
     pilots = [south(house) for _ in range(4)]
-    together, read = threading.Barrier(4), house.store.snapshots.for_borrowing
+    together, read = threading.Barrier(4), house.store.snapshots.read
 
-    def look(time: float, seed: int, queue: str) -> Any:
+    def look(now: Pass, reads: Any) -> Any:
         together.wait(60)
-        return read(time, seed, queue)
+        return read(now, reads)
 
-    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    monkeypatch.setattr(house.store.snapshots, "read", look)
     with ThreadPoolExecutor(4) as threads:
         assert [attempts(given) for given in threads.map(house.match, pilots)] == [[]] * 4
     looks = noted_looks(house, monkeypatch)
@@ -220,7 +224,7 @@ def test_e3_where_inputs_lie_is_known_to_all_looks_of_a_second(
     monkeypatch.setattr(known_inputs, "_read", _noted(known_inputs._read, lambda: reads.append(house.now)))
 
     def held(queue: str = "south-queue") -> set[str]:
-        found = house.store.snapshots.for_borrowing(house.now, 1, queue)
+        found = world_of(house.store, [for_queue(queue)], house.now, 1)
         assert [job.queue for job in found.jobs] == ["north-queue"]
         return {replica.storage for replica in found.replicas}
 
@@ -454,7 +458,7 @@ def test_e2_a_server_that_is_far_behind_others_finds_what_they_left(
     taken = [job.id for number in range(30) for job in ahead.match(other, house.now, number).jobs]
     assert taken == list(range(59, 29, -1))
     # It does so by what it knows already: to read hundreds of offers takes as long as many matches.
-    monkeypatch.delattr("pilotage.store.worlds.snapshots.Snapshots.for_borrowing")
+    monkeypatch.delattr("pilotage.store.worlds.snapshots.Snapshots.read")
     assert [job.id for job in behind.match(one, house.now, 2).jobs] == [29]
 
 

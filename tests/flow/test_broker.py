@@ -16,6 +16,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import InputFile, Replica
 from pilotage.model.values.identity import Identity
+from tests.reading import BROKERED, world_of
 
 from .house import FakeElement, House
 
@@ -70,7 +71,7 @@ def test_a_plugin_that_is_not_installed_keeps_only_its_own_tasks_waiting(
     stuck = house.task(owner=Identity(name="bob", vo="cms"))
     placed = house.task()
     house.store.save_federation(replace(house.store.federation(), plugins={"cms": "gone"}), "test")
-    assert plugins(house.store.snapshots.for_broker(house.now, 1, 10)) == ["gone", "production"]
+    assert plugins(world_of(house.store, BROKERED, house.now, 1, 10)) == ["gone", "production"]
     house.take("broker")
     assert (house.states(stuck), house.states(placed)) == ({J.DEFINED: 1}, {J.ACTIVATED: 1})
     assert "broker:gone failed" in caplog.text

@@ -13,6 +13,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState as P
 from pilotage.model.records.work import NewJob, NewPilot, NewTransfer
 from pilotage.movers.loader import InstalledMovers
+from tests.reading import BROKERED, world_of
 
 from .house import ALICE, FakeElement, House
 
@@ -23,7 +24,7 @@ def commit(house: House, *changes: Move | Create | Touch) -> list[int]:
 
 
 def read(house: House) -> World:
-    return house.store.snapshots.for_broker(house.now, 1, 100)
+    return world_of(house.store, BROKERED, house.now, 1, 100)
 
 
 def report(house: House) -> QueueReport:
@@ -96,7 +97,7 @@ def test_b26_jobs_go_to_no_queue_whose_adapter_is_not_installed(house: House) ->
 
 def test_b26_a_process_that_submits_no_pilots_leaves_adapters_to_another_machine(house: House) -> None:
     house.federate(computing_element=ComputingElement(kind="nowhere"))
-    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    world = world_of(house.store, BROKERED, house.now, 1, 10)
     broker_alone = Runtime(house.store, [step("broker")], load=load, movers=InstalledMovers, workers=Inline())
     assert broker_alone.elements.reported(world) is world
     (report,) = house.runtime.elements.reported(world).queue_reports

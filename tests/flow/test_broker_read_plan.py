@@ -7,13 +7,13 @@ from itertools import chain
 import pytest
 
 from pilotage.flow.loops.broker_read_plan import AMPLE, LEAST, REST, WHOLE_AFTER, BrokerReadPlan
-from pilotage.flow.passes import Pass
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
 from pilotage.pilots.reports import calls
-from pilotage.store import Store, Waiting
+from pilotage.store import Pass, Store, Waiting
 from pilotage.testing import NOW, job
 from pilotage.testing.stores import FEDERATION, bring, move, moved, new_jobs, new_pilot, new_task
+from tests.reading import BROKERED, world_of
 
 LIMIT = 5000
 
@@ -200,10 +200,10 @@ def test_a_snapshot_has_no_more_of_a_task_than_was_asked_for(store: Store) -> No
         seen.extend(waiting())
         return {first: 1, second: 4}
 
-    world = store.snapshots.for_broker(NOW, 1, limit=8, parts=parts)
+    world = world_of(store, BROKERED, NOW, 1, limit=8, portions=parts)
     assert seen == [Waiting(second, "default", 900, 6), Waiting(first, "default", 500, 6)]
     assert [one.id for one in world.jobs] == [*others[:4], oldest[0]]
-    whole = store.snapshots.for_broker(NOW, 1, limit=8)
+    whole = world_of(store, BROKERED, NOW, 1, limit=8)
     assert [one.id for one in whole.jobs] == [*others[:4], *oldest[:4]]
 
 
@@ -224,9 +224,9 @@ def test_of_more_tasks_than_a_pass_may_read_jobs_the_first_by_priority_are_read(
         found = store.queries.pilot(idle)
         assert found is not None
         store.commit(calls(NOW, 1, found), "test")
-        world = store.snapshots.for_rebinding(NOW, 1, limit=2)
+        world = world_of(store, "rebind", NOW, 1, limit=2)
     else:
-        world = store.snapshots.for_broker(NOW, 1, limit=2, state=state)
+        world = world_of(store, BROKERED if state is JobState.DEFINED else "lift", NOW, 1, limit=2)
     assert [one.id for one in world.jobs] == [made[900], made[600]]
 
 

@@ -8,6 +8,7 @@ from pilotage.flow.steps import clean
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.staging import unwanted
+from tests.reading import world_of
 
 from .house import House
 
@@ -56,7 +57,7 @@ def test_a_copy_goes_two_weeks_after_its_last_use_and_never_while_a_task_reads_i
 def test_a_copy_that_became_the_last_replica_meanwhile_stays(house: House) -> None:
     staged(house)
     house.now += 15 * 86400
-    decided = unwanted.remove(house.store.snapshots.for_cleaning(house.now, 1, limit=10))
+    decided = unwanted.remove(world_of(house.store, "clean", house.now, 1, limit=10))
     assert decided.changes
     entry = house.store.catalogue.entry("ligo:f")
     assert entry is not None

@@ -6,6 +6,7 @@ import pytest
 
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState
+from tests.reading import BROKERED, world_of
 
 from .house import House, attempts
 
@@ -44,7 +45,7 @@ class Running:
 
 
 def measured(house: House) -> float | None:
-    (report,) = house.store.snapshots.for_broker(house.now, 1, 10).queue_reports
+    (report,) = world_of(house.store, BROKERED, house.now, 1, 10).queue_reports
     return report.disk_io
 
 

@@ -1,8 +1,10 @@
 """Steps whose phases see what those before them changed, without reading again."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from pilotage.flow.passes import Pass
+from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, always, take
 from pilotage.flow.steps import step
@@ -12,6 +14,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import File, Replica
 from pilotage.testing.stores import create, new_transfer
+from tests.reading import world_of
 
 from .house import House
 
@@ -32,13 +35,13 @@ def _moved(time: float, source: TransferState, target: TransferState, *ids: int)
 def test_d8_a_transfer_with_room_is_delivered_by_the_first_pass(house: House) -> None:
     id_ = _queued(house)
     take(step("stage"), house.runtime, house.runtime.begin(100))
-    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    world = world_of(house.store, "stage", house.now, 1, limit=100)
     assert [(one.id, one.state) for one in world.transfers] == [(id_, TransferState.DELIVERING)]
 
 
 def test_what_the_commit_handed_back_is_not_foreseen(house: House) -> None:
     id_ = _queued(house)
-    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    world = world_of(house.store, "stage", house.now, 1, limit=100)
     move = Move(
         kind="transfer",
         ids=(id_,),
@@ -70,11 +73,12 @@ def test_the_next_actor_sees_what_was_committed_and_not_what_was_handed_back(hou
         seen.update({one.id: one.state for one in world.transfers})
         return Decision(step="stage", time=world.time, seed=1)
 
-    def reads(runtime: Runtime, now: Pass) -> World:
-        world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
-        cancelled = _moved(now.time, TransferState.QUEUED, TransferState.CANCELLED, taken)
+    def cancel(runtime: Runtime, world: World) -> Mapping[str, Any]:
+        cancelled = _moved(world.time, TransferState.QUEUED, TransferState.CANCELLED, taken)
         runtime.store.commit(cancelled, "somebody else")
-        return world
+        return {}
+
+    reads = (*step("stage").reads, ProcessFields((), cancel))
 
     phases = always(Phase(actor="first", decide=prepare), Phase(actor="second", decide=look))
     take(replace(step("stage"), reads=reads, phases=phases), house.runtime, house.runtime.begin(100))
@@ -83,7 +87,7 @@ def test_the_next_actor_sees_what_was_committed_and_not_what_was_handed_back(hou
 
 def test_replicas_that_rest_on_moves_are_foreseen(house: House) -> None:
     id_ = _queued(house)
-    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    world = world_of(house.store, "stage", house.now, 1, limit=100)
     made = Replica(file=world.transfers[0].file, storage="south-disk")
     move = Move(
         kind="transfer",

@@ -17,6 +17,8 @@ from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules.black_holes import EVERYBODY, rests
 from pilotage.model.values.identity import Identity
 from pilotage.store.matching.match_requests import ClaimResult
+from pilotage.store.worlds.reports import told_by_pilots
+from tests.reading import world_of
 
 from .house import ALICE, House, attempts
 from .test_calls_of_many import match_all
@@ -102,7 +104,7 @@ def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: Hou
     again = {job for job, attempt in held if attempt == 2}
     assert len(again) == 5
     calls = [Heartbeat(pilot=south, holding=tuple(held))]
-    told = house.store.snapshots.for_reports(house.now, 1, calls).failures
+    told = world_of(house.store, [told_by_pilots(calls)], house.now, 1).failures
     assert {(one.job, one.attempt, one.queue, one.at_queue) for one in told} == {
         (job, 1, "north-queue", "place") for job in again
     }

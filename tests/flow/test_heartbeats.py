@@ -6,6 +6,7 @@ from pilotage.flow.calls import report
 from pilotage.flow.errors import PilotGone
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.testing.stores import move, moved
+from tests.reading import BROKERED, world_of
 
 from .house import House, attempts
 
@@ -29,10 +30,10 @@ def test_a_heartbeat_of_what_both_sides_know_is_noted_and_reads_no_world(
         raise AssertionError("a world was read")
 
     with monkeypatch.context() as patched:
-        patched.setattr("pilotage.store.worlds.snapshots.Snapshots.for_reports", no_world)
+        patched.setattr("pilotage.store.worlds.snapshots.Snapshots.read", no_world)
         assert report.report(house.runtime, pilot, held, ()) == []
     assert seen(house, pilot) == (PilotState.RUNNING, house.now)
-    (queue,) = house.store.snapshots.for_broker(house.now, 1, 10).queue_reports
+    (queue,) = world_of(house.store, BROKERED, house.now, 1, 10).queue_reports
     assert queue.last_pilot == house.now
     assert house.states(task) == {JobState.SENT: 2}
 

@@ -6,7 +6,7 @@ from pilotage.flow.calls import submit
 from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.calls.submit import FILES_AT_ONCE
-from pilotage.flow.step import take
+from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.decision_parts import PART
@@ -85,8 +85,7 @@ def test_a_task_is_not_stopped_before_the_last_of_its_jobs_is_closed(house: Hous
         told = Report(job=job, attempt=attempt, state="failed", error="payload exited", exit_code=1)
         house.tell(pilot, told)
     stop = step("stop")
-    assert stop.reads is not None
-    world = stop.reads(house.runtime, house.runtime.begin(1000))
+    world = read_world(stop, house.runtime, house.runtime.begin(1000))
     (phase,) = stop.phases(world, house.runtime.brokerages)
     (late, *_) = attempts(house.match(pilot, most=1))
     house.store.commit(phase.decide(world), "stop")

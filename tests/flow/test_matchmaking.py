@@ -16,6 +16,7 @@ from pilotage.model.records.advertisements import Advertisement, NewAdvertisemen
 from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.records.states import JobState
 from pilotage.ports.computing import Capacity
+from tests.reading import world_of
 
 from .house import FakeElement, House
 
@@ -38,7 +39,7 @@ def federate(house: House, **site: Any) -> Federation:
 
 
 def told(house: House) -> Advertisement:
-    (found,) = house.store.snapshots.for_sites(house.now, 1).advertisements
+    (found,) = world_of(house.store, "advertise", house.now, 1).advertisements
     return found
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pilotage.model.documents.world import Report
+from tests.reading import BROKERED, world_of
 
 from .house import House, attempts
 
@@ -24,7 +25,7 @@ def run(house: House, *seconds: float, **told: object) -> None:
 
 
 def measured(house: House) -> float | None:
-    (report,) = house.store.snapshots.for_broker(house.now, 1, 10).queue_reports
+    (report,) = world_of(house.store, BROKERED, house.now, 1, 10).queue_reports
     return report.mean_run
 
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.loops.broker_read_plan import BrokerReadPlan
-from pilotage.flow.step import take
+from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Decision, Move
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob
+from tests.reading import BROKERED, world_of
 
 from .house import House, attempts
 
@@ -98,7 +99,7 @@ def test_b37_jobs_that_fit_nowhere_are_not_read_with_those_that_wait_for_room(sm
     small.take("broker")
     assert (small.states(unfit), small.states(full)) == ({J.PENDING: 3}, {J.ACTIVATED: 20, J.PENDING: 1})
     small.now += 10
-    world = step("broker").reads(small.runtime, small.runtime.begin(1000))  # type: ignore[misc]
+    world = read_world(step("broker"), small.runtime, small.runtime.begin(1000))
     assert {job.task for job in world.jobs} == {full}
 
 
@@ -122,5 +123,5 @@ def test_b3_a_merge_job_whose_home_is_full_goes_elsewhere_after_a_day(small: Hou
     assert states_of(small, job) == [J.PENDING]
     small.now += 3600
     small.take("watch")
-    (found,) = (one for one in small.store.snapshots.for_broker(small.now, 1, 100).jobs if one.id == job)
+    (found,) = (one for one in world_of(small.store, BROKERED, small.now, 1, 100).jobs if one.id == job)
     assert found == replace(found, skipped_since=first)

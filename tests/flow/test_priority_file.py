@@ -15,6 +15,7 @@ from pilotage.model.records.work import File, Replica
 from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.server import PRIORITY_FILES, runtime_of
 from pilotage.testing.stores import create, new_transfer
+from tests.reading import world_of
 
 from .house import House, federation
 
@@ -42,7 +43,7 @@ def transfers(house: House) -> list[int]:
 
 def queued(house: House) -> dict[int, int]:
     """Priorities of the transfers that wait for a slot."""
-    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    world = world_of(house.store, "stage", house.now, 1, limit=100)
     return {one.id: one.priority for one in world.transfers if one.state is TransferState.QUEUED}
 
 

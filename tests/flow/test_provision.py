@@ -17,6 +17,7 @@ from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.pilots import director
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
+from tests.reading import world_of
 
 from .house import FakeElement, House
 
@@ -153,14 +154,14 @@ def constants(house: House, **values: Any) -> None:
 def test_p2_two_servers_that_decide_from_the_same_world_make_the_pilots_of_one_iteration(
     house: House, element: FakeElement
 ) -> None:
-    world = house.store.snapshots.for_director(house.now, 1)
+    world = world_of(house.store, "provision", house.now, 1)
     first = house.store.commit(director.provision(world), "provision")
     second = house.store.commit(director.provision(world), "provision")
     assert len([id_ for ids in first.created for id_ in ids if id_]) == 3
     assert [id_ for ids in second.created for id_ in ids if id_] == []
     assert second.handed_back == 3
     house.federate(computing_element=ComputingElement(kind="fake", max_pilots=4))
-    again = house.store.snapshots.for_director(house.now + 60, 1)
+    again = world_of(house.store, "provision", house.now + 60, 1)
     assert again.iterated == house.now
     assert director.provision(again).changes[:1] != ()
 
@@ -204,7 +205,7 @@ def test_p10_a_server_that_ended_between_record_and_submission_loses_no_pilot(
     house: House, element: FakeElement
 ) -> None:
     """The records are committed, and nobody submitted them: as after a kill."""
-    world = house.store.snapshots.for_director(house.now, 1)
+    world = world_of(house.store, "provision", house.now, 1)
     house.store.commit(director.provision(world), "provision")
     assert element.orders == []
     house.now += RESUBMITTED_AFTER
@@ -339,7 +340,7 @@ def test_m8_two_decisions_from_the_same_world_pass_the_throttle_of_a_site_togeth
     known = house.store.federation()
     sites = (Site(name="north", nucleus=True, max_jobs=2), Site(name="south"))
     house.store.save_federation(replace(known, sites=sites), "test")
-    world = house.store.snapshots.for_director(house.now, 1)
+    world = world_of(house.store, "provision", house.now, 1)
     decision = director.provision(world)
     again = replace(decision, changes=decision.changes[1:])
     first = house.store.commit(decision, "provision")

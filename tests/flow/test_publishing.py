@@ -22,6 +22,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.staging.publishing import LEASE
 from pilotage.store import Store
 from tests.catalogues.fake import FakeCatalogue, Gathered
+from tests.reading import world_of
 from tests.waiting import wait_for
 
 from .house import ALICE, House, attempts, federation
@@ -72,7 +73,7 @@ class Publisher(House):
 
         def none_is_left() -> bool:
             self.take("stage")
-            return not self.store.snapshots.for_staging(self.now, 1, limit=100).transfers
+            return not world_of(self.store, "stage", self.now, 1, limit=100).transfers
 
         wait_for(none_is_left, "the outputs are delivered")
         self.take("stage")

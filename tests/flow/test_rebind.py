@@ -15,6 +15,7 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.identity import Identity
+from tests.reading import world_of
 
 from .house import House, attempts, federation
 
@@ -180,7 +181,7 @@ def test_m7_what_was_matched_in_a_cycle_is_not_bound_anew_and_counts_once(
     idle_pilot(two_queues)
     assert two_queues.take("rebind") == 0
     assert queues(two_queues, task) == {"north-queue": 4}
-    (told,) = two_queues.store.snapshots.for_sites(two_queues.now, 1).advertisements
+    (told,) = world_of(two_queues.store, "advertise", two_queues.now, 1).advertisements
     assert told.matched == 4
 
 

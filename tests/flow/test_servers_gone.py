@@ -10,6 +10,7 @@ from pilotage.flow.steps import STEPS, step
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import InputFile
 from pilotage.ports.moving import Abilities, Delivery, DeliveryStatus, Started
+from tests.reading import world_of
 
 from .house import House
 
@@ -52,7 +53,7 @@ def staged(house: House, presence: Named) -> list[tuple[TransferState, int, str]
     )
     for _ in range(6):
         take(step("stage"), runtime, runtime.begin(100))
-    found = house.store.snapshots.for_staging(house.now, 1, limit=100).transfers
+    found = world_of(house.store, "stage", house.now, 1, limit=100).transfers
     return [(one.state, one.attempt, one.server) for one in found]
 
 

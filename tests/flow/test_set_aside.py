@@ -10,6 +10,7 @@ from pilotage import brokerage
 from pilotage.api.explanations import explained_task
 from pilotage.brokerage.plugin import PluginError
 from pilotage.brokerage.soundness import check
+from pilotage.flow import steps
 from pilotage.flow.loops.isolation import MOST_TRIALS, POLICY, isolate
 from pilotage.flow.loops.set_aside import FIRST_PAUSE, SetAside
 from pilotage.flow.step import Phase, Step, always, take
@@ -23,6 +24,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.tasks import splitting
 from pilotage.testing.records import job, pilot, requirements, task, transfer
 from pilotage.testing.worlds import federation, queue, world
+from tests.reading import the_world
 
 from .house import House
 
@@ -85,7 +87,8 @@ def test_in_every_step_one_bad_record_keeps_no_other_from_going_on(step: Step, h
         poison = replace(
             step,
             prepare=None,
-            reads=lambda _, __: state,
+            reads=the_world(state),
+            bounds=None,
             phases=always(Phase(actor="test", decide=poisoned)),
         )
         runtime = house.runtime
@@ -327,7 +330,7 @@ def test_what_follows_from_a_decision_may_fail_and_the_next_policy_decides(house
         name="test",
         place=0,
         summary="",
-        reads=lambda runtime, now: runtime.store.snapshots.for_split(now.time, now.seed, now.batch),
+        reads=steps.step("split").reads,
         phases=lambda _, __: [
             Phase(actor="a", decide=_nothing, act=fails),
             Phase(actor="b", decide=_nothing, act=lambda *_: acted.append("b")),

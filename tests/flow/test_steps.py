@@ -56,7 +56,7 @@ def test_a_policy_that_fails_keeps_only_its_own_records_waiting(
         name="test",
         place=0,
         summary="Fail, then work.",
-        reads=lambda runtime, now: runtime.store.snapshots.for_split(now.time, now.seed, limit=now.batch),
+        reads=steps.step("split").reads,
         phases=always(Phase(actor="first", decide=fails), Phase(actor="second", decide=works)),
         idle=lambda _: iter(()),
     )

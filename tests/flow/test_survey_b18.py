@@ -25,6 +25,7 @@ from pilotage.movers import processes
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.stores import create
+from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for
 
 from .house import Deaf, House
@@ -86,7 +87,7 @@ def test_b18_views_and_worlds_show_what_was_measured_and_when(house: House) -> N
     saved = from_json(World, to_json(whole))
     assert saved.free_spaces == whole.free_spaces
     assert saved.free_spaces["north-disk"].told == house.now
-    asked = house.store.snapshots.for_broker(house.now, 1, limit=1)
+    asked = world_of(house.store, BROKERED, house.now, 1, limit=1)
     assert asked.storage_spaces == whole.storage_spaces
 
 

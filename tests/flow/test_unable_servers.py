@@ -21,6 +21,7 @@ from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
 from pilotage.staging import preparing
+from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for
 
 from .house import FakeElement, House
@@ -113,9 +114,9 @@ def test_what_another_server_prepared_holds_up_nothing_that_this_one_can_move(
     found = far.store.federation()
     slow = replace(found, storages=(found.storages[0], replace(found.storages[1], transfer_slots=1)))
     far.store.save_federation(slow, "test")
-    world = far.store.snapshots.for_staging(far.now, 1, 100)
+    world = world_of(far.store, "stage", far.now, 1, 100)
     for _ in range(2):
-        world = far.store.snapshots.for_staging(far.now, 1, 100)
+        world = world_of(far.store, "stage", far.now, 1, 100)
         far.store.commit(preparing.prepare(world), "stage")
     prepared = [state for state, _ in transfers(far)].count(TransferState.PREPARED)
     assert prepared >= 2
@@ -183,11 +184,11 @@ def test_pilots_whose_submission_is_in_doubt_are_left_to_a_server_that_can(house
 
 def test_b26_a_queue_that_other_servers_serve_takes_jobs(house: House) -> None:
     lacking = server(house, load=no_adapter)
-    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    world = world_of(house.store, BROKERED, house.now, 1, 10)
     assert [one.pilots_possible for one in lacking.elements.reported(world).queue_reports] == [False]
     house.task(command=("run",), jobs=1, walltime=60)
     house.take("broker")
     house.take("stage")
     passes(house, server(house), "provision")
-    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    world = world_of(house.store, BROKERED, house.now, 1, 10)
     assert [one.pilots_possible for one in lacking.elements.reported(world).queue_reports] == [None]

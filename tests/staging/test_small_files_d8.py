@@ -14,6 +14,7 @@ from pilotage.staging.slots import start
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites, transfer, world
 from pilotage.testing.stores import create, moved, passage
+from tests.reading import world_of
 from tests.staging.test_shares import BASES, mixtures, started
 
 
@@ -55,13 +56,13 @@ def test_d8_claims_count_slots_as_the_federation_does(store: Store) -> None:
     store.save_federation(fed, "test")
     ids = [*_asked(store, "a", 5, 10), *_asked(store, "b", 2, 2 * SMALL_FILE)]
     moved(store, *passage(ids, X.QUEUED, X.PREPARED))
-    seen = store.snapshots.for_staging(NOW, 1, limit=100)
+    seen = world_of(store, "stage", NOW, 1, limit=100)
     early, late = start(seen), start(seen)
     assert sum(map(len, store.commit(early, "first").accepted)) == 3
     assert not any(store.commit(late, "late").accepted)
     wider = replace(fed, staging=replace(fed.staging, files_per_slot=16))
     store.save_federation(wider, "test")
-    more = store.commit(start(store.snapshots.for_staging(NOW, 1, limit=100)), "wider")
+    more = store.commit(start(world_of(store, "stage", NOW, 1, limit=100)), "wider")
     assert sum(map(len, more.accepted)), "what runs is counted as the federation says now"
 
 
@@ -119,7 +120,7 @@ def test_claims_hold_the_parts_of_slots_against_another_loop(store: Store) -> No
     store.save_federation(fed, "test")
     ids = [*_asked(store, "a", 20, 10), *_asked(store, "b", 4, 2 * SMALL_FILE)]
     moved(store, *passage(ids, X.QUEUED, X.PREPARED))
-    seen = store.snapshots.for_staging(NOW, 1, limit=100)
+    seen = world_of(store, "stage", NOW, 1, limit=100)
     assert Counter(one.size_class for one in seen.transfers) == {SMALL: 20, "": 4}
     early, late = start(seen), start(seen)
     first = store.commit(early, "first")
@@ -127,7 +128,7 @@ def test_claims_hold_the_parts_of_slots_against_another_loop(store: Store) -> No
     assert not any(store.commit(late, "late").accepted)
     # As many small ones end as make room for the others, and no more.
     moved(store, *passage(first.accepted[0][:3], X.DELIVERING, X.DELIVERED))
-    again = store.commit(start(store.snapshots.for_staging(NOW, 1, limit=100)), "again")
+    again = store.commit(start(world_of(store, "stage", NOW, 1, limit=100)), "again")
     assert [len(ids) for ids in again.accepted if ids] == [3]
 
 

@@ -18,6 +18,7 @@ from pilotage.staging import preparing, settle, slots
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites
 from pilotage.testing.stores import create, moved, passage
+from tests.reading import world_of
 
 SLOTS, EMERGENCY = 3, 2
 POLICIES: dict[TransferQueue, Callable[[World], Decision]] = {
@@ -50,7 +51,7 @@ def ask(store: Store, queue: TransferQueue, share: str, count: int, priority: in
 
 
 def read(store: Store, seed: int = 1) -> World:
-    return replace(store.snapshots.for_staging(NOW, seed, limit=100), unawaited=())
+    return replace(world_of(store, "stage", NOW, seed, limit=100), unawaited=())
 
 
 def holding(store: Store, queue: TransferQueue) -> Counter[str]:

@@ -15,16 +15,8 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.work import NewPilot
 from pilotage.store import Store
 from pilotage.testing import ALICE, NOW
-from pilotage.testing.stores import (
-    FEDERATION,
-    create,
-    decision,
-    move,
-    moved,
-    new_jobs,
-    new_pilot,
-    new_task,
-)
+from pilotage.testing.stores import FEDERATION, create, decision, move, moved, new_jobs, new_pilot, new_task
+from tests.reading import world_of
 
 P = PilotState
 
@@ -44,7 +36,7 @@ def advertise(store: Store, site: str = "CERN", **fields: object) -> Advertiseme
 
 def standing(store: Store, site: str = "CERN") -> Advertisement:
     """The advertisement of a site as a world has it."""
-    (found,) = [ad for ad in store.snapshots.for_sites(NOW, 1).advertisements if ad.site == site]
+    (found,) = [ad for ad in world_of(store, "advertise", NOW, 1).advertisements if ad.site == site]
     return found
 
 

@@ -10,6 +10,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
+from pilotage.store.worlds.borrowings import for_queue
 from pilotage.testing import NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -27,6 +28,7 @@ from pilotage.testing.stores import (
     passage,
     states,
 )
+from tests.reading import world_of
 
 
 def choice(task: int, jobs: tuple[int, ...] = ()) -> Choice:
@@ -314,7 +316,7 @@ def test_without_reasons_choices_are_numbered_their_candidates_kept_and_nothing_
         jobs = elastic(store, task, 3)
         assert bool(store.queries.task_choices(task)) == keeps_reasons
         assert bool(store.queries.job_choices(jobs[0])) == keeps_reasons
-        worlds.append((store.snapshots.newest_choices(), store.snapshots.for_borrowing(NOW, 1, "CERN-q")))
+        worlds.append((store.snapshots.newest_choices(), world_of(store, [for_queue("CERN-q")], NOW, 1)))
         store.close()
     with_reasons, without = worlds
     assert with_reasons == without

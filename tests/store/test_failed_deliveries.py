@@ -12,6 +12,7 @@ from pilotage.store import Store
 from pilotage.store.tables.failed_deliveries import KEPT, MOST_OF_AN_END
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, decision, new_transfer
+from tests.reading import BROKERED, world_of
 
 
 def failed(number: int, at: float = NOW, source: str = "CERN-disk", destination: str = "") -> FailedDelivery:
@@ -27,8 +28,8 @@ def failed(number: int, at: float = NOW, source: str = "CERN-disk", destination:
 
 
 def read(store: Store) -> tuple[FailedDelivery, ...]:
-    found = store.snapshots.for_staging(NOW, 1, 10).failed_deliveries
-    assert store.snapshots.for_broker(NOW, 1, 10).failed_deliveries == found
+    found = world_of(store, "stage", NOW, 1, 10).failed_deliveries
+    assert world_of(store, BROKERED, NOW, 1, 10).failed_deliveries == found
     assert store.snapshots.whole(NOW, 1).failed_deliveries == found
     return found
 
@@ -64,7 +65,7 @@ def test_f4_behind_transfers_from_a_resting_storage_others_are_read(store: Store
         new_transfer("both", priority=1),
         new_transfer("back", source="PIC-disk", destination="CERN-disk", priority=1),
     )
-    world = replace(store.snapshots.for_staging(NOW, 1, 1000), unawaited=())
+    world = replace(world_of(store, "stage", NOW, 1, 1000), unawaited=())
     moves = preparing.prepare(world).moves
     assert sorted(id_ for move in moves if move.target is X.PREPARING for id_ in move.ids) == [both, back]
 
@@ -80,5 +81,5 @@ def test_f4_outputs_in_the_scratch_area_of_a_resting_storage_wait(store: Store) 
     create(store, File(name="out", size=1, checksum=""), Replica(file="out", storage="CERN-tape"))
     create(store, new_transfer("out", source_path=".scratch/test/1.1/out", direction="upload"))
     for time, count in ((NOW, 0), (NOW + 60, 1)):
-        world = store.snapshots.for_staging(time, 1, 1000)
+        world = world_of(store, "stage", time, 1, 1000)
         assert len(preparing.prepare(world).moves) == count

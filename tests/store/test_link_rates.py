@@ -15,6 +15,7 @@ from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.link_rates import link_hours
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, moved, new_transfer, passage
+from tests.reading import BROKERED, world_of
 
 MB = 1_000_000
 
@@ -30,7 +31,7 @@ def brought(store: Store, file: str, size: int, took: float, ended: float, **val
 
 
 def links(store: Store, time: float) -> dict[tuple[str, str], float | None]:
-    found = store.snapshots.for_staging(time, 1, 10).federation.links
+    found = world_of(store, "stage", time, 1, 10).federation.links
     return {(link.source, link.destination): throughput_of(link) for link in found}
 
 
@@ -51,15 +52,15 @@ def test_b35_the_last_hour_of_a_link_is_what_its_transfers_took(store: Store) ->
 def test_b35_between_two_measurements_the_federation_is_one_object(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     brought(store, "a", 300 * MB, 10, NOW)
-    first = store.snapshots.for_staging(NOW, 1, 10).federation
-    assert store.snapshots.for_broker(NOW + 10, 1, 10).federation is first
+    first = world_of(store, "stage", NOW, 1, 10).federation
+    assert world_of(store, BROKERED, NOW + 10, 1, 10).federation is first
     store.save_federation(replace(FEDERATION, links=()), "tester")
-    assert store.snapshots.for_staging(NOW + 20, 1, 10).federation is not first
+    assert world_of(store, "stage", NOW + 20, 1, 10).federation is not first
 
 
 def windows(store: Store, time: float, source: str = "CERN") -> tuple[Any, ...]:
     """MB/s of the link from a site to the other one, over an hour, a day and a week."""
-    found = store.snapshots.for_staging(time, 1, 10).federation.links
+    found = world_of(store, "stage", time, 1, 10).federation.links
     (link,) = (link for link in found if link.source == source)
     return link.throughput_1h, link.throughput_1d, link.throughput_1w
 

@@ -22,6 +22,7 @@ from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.records import with_all_indexes
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, new_jobs
+from tests.reading import BROKERED, world_of
 
 CATALOGUE = {
     # Not the text of a table, to which a migration appends: its columns.
@@ -187,7 +188,7 @@ def test_links_of_an_older_store_are_counted_anew_by_direction(empty_url: str) -
     engine.dispose()
     opened = Store.open(empty_url)
     opened.save_federation(FEDERATION, "test")
-    found = opened.snapshots.for_broker(NOW, 1, 1).link_counts
+    found = world_of(opened, BROKERED, NOW, 1, 1).link_counts
     assert [(count.files, count.uploads) for count in found] == [(3, 1)]
     opened.close()
 
@@ -293,6 +294,6 @@ def test_b12_running_jobs_of_an_older_store_have_no_rate_and_means_of_runs_stay(
     opened = Store.open(empty_url)
     opened.save_federation(FEDERATION, "test")
     assert [opened.queries.job(job).disk_io for job in (7, 8)] == [3000, None]  # type: ignore[union-attr]
-    (report,) = opened.snapshots.for_rebinding(NOW, 1, 1).queue_reports
+    (report,) = world_of(opened, "rebind", NOW, 1, 1).queue_reports
     assert (report.last_pilot, report.last_start, report.mean_run) == (1, 2, 600)
     opened.close()

@@ -20,8 +20,13 @@ from pilotage.store.database import direct_statements
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.live_work import LIVE_WORK
+from pilotage.store.worlds.borrowings import for_queue
 from pilotage.store.worlds.broker_facts import DISK_IO
 from pilotage.store.worlds.held_jobs import held_by
+from pilotage.store.worlds.publications import failed_of
+from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.worlds.staging import downloads_of
+from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -37,30 +42,30 @@ from pilotage.testing.stores import (
     new_transfer,
     passage,
 )
+from tests.reading import BROKERED, world_of
+
+HOLDS = Heartbeat(pilot=1, holding=((1, 1),))
+STARTS = Heartbeat(pilot=1, reports=(Report(job=1, attempt=1, state="running"),))
 
 CLAIM = Claim(counter="jobs_by_queue", key=("CERN-q", None), states=(J.ACTIVATED,), limit=10)
 PASSES: dict[str, Callable[[Store], Any]] = {
-    "split": lambda store: store.snapshots.for_split(NOW, 1, 10),
-    "broker": lambda store: store.snapshots.for_broker(NOW, 1, 10),
-    "lift": lambda store: store.snapshots.for_broker(NOW, 1, 10, state=J.PENDING),
+    "split": lambda store: world_of(store, "split", NOW, 1, 10),
+    "broker": lambda store: world_of(store, BROKERED, NOW, 1, 10),
+    "lift": lambda store: world_of(store, "lift", NOW, 1, 10),
     "explain": lambda store: (
-        store.snapshots.for_explain(NOW, 1, 1, 100),
-        store.snapshots.for_explain(NOW, 1, 1, 1, job=1),
+        world_of(store, brokered_again(1), NOW, 1, 100),
+        world_of(store, brokered_again(1, 1), NOW, 1, 1),
     ),
-    "staging": lambda store: store.snapshots.for_staging(NOW, 1, 1),
-    "director": lambda store: store.snapshots.for_director(NOW, 1),
+    "staging": lambda store: world_of(store, "stage", NOW, 1, 1),
+    "director": lambda store: world_of(store, "provision", NOW, 1),
     "match": lambda store: store.matches.standing("CERN-q"),
-    "borrow": lambda store: store.snapshots.for_borrowing(NOW, 1, "CERN-q"),
+    "borrow": lambda store: world_of(store, [for_queue("CERN-q")], NOW, 1),
     "borrowed": lambda store: store.queries.borrowings(1),
     "prefer": lambda store: elastic(store, 1, 1, inputs=("a",)),
-    "reports": lambda store: store.snapshots.for_reports(
-        NOW, 1, [Heartbeat(pilot=1, reports=(Report(job=1, attempt=1, state="running"),))]
-    ),
-    "reports of many": lambda store: store.snapshots.for_reports(
-        NOW, 1, [Heartbeat(pilot=1, holding=((1, 1),))], True
-    ),
-    "completion": lambda store: store.snapshots.for_completion(NOW, 1, 10),
-    "watch": lambda store: store.snapshots.for_watch(NOW, 1, 10),
+    "reports": lambda store: world_of(store, [told_by_pilots([STARTS])], NOW, 1),
+    "reports of many": lambda store: world_of(store, [told_by_pilots([HOLDS], quiet=True)], NOW, 1),
+    "completion": lambda store: world_of(store, "finish", NOW, 1, 10),
+    "watch": lambda store: world_of(store, "watch", NOW, 1, 10),
     "move": lambda store: store.commit(
         decision(move("job", [1, 2], J.DEFINED, J.ACTIVATED, {"queue": "CERN-q"}, claims=(CLAIM,))), "tester"
     ),
@@ -83,11 +88,11 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         store.transfer_queries.files_of(1, "CERN-disk"),
     ),
     "token": lambda store: store.tokens.find(store.tokens.create(Credential(role="user", identity=ALICE))),
-    "cancel": lambda store: store.snapshots.for_cancel(NOW, 1, 1),
-    "give up": lambda store: store.snapshots.for_giving_up(NOW, 1, {"f1", "f2"}),
+    "cancel": lambda store: world_of(store, (one_task(1), live_work_of(1)), NOW, 1),
+    "give up": lambda store: world_of(store, [downloads_of({"f1", "f2"})], NOW, 1),
     "publish": lambda store: (
-        store.snapshots.for_publishing(NOW, 1),
-        store.snapshots.for_publishing_again(NOW, 1, 1),
+        world_of(store, "publish", NOW, 1),
+        world_of(store, [failed_of(1)], NOW, 1),
     ),
     "published": lambda store: (
         store.publication_queries.of_task(1),

@@ -23,6 +23,7 @@ from pilotage.testing.stores import (
     new_transfer,
     passage,
 )
+from tests.reading import world_of
 
 X, P, T = TransferState, PilotState, TaskState
 
@@ -177,7 +178,7 @@ def test_each_saved_federation_is_a_new_version(store: Store) -> None:
 def test_another_process_sees_a_new_federation_at_its_next_look(store: Store, store_url: str) -> None:
     other = Store.open(store_url)
     store.save_federation(FEDERATION, "tester")
-    assert other.snapshots.for_split(NOW, 1, 1).federation == FEDERATION
+    assert world_of(other, "split", NOW, 1, 1).federation == FEDERATION
     other.close()
 
 
@@ -185,14 +186,14 @@ def test_p6_a_change_is_known_until_a_hundred_more_versions_were_loaded(store: S
     first, *others = FEDERATION.queues
     store.save_federation(FEDERATION, "tester")
     store.save_federation(replace(FEDERATION, queues=(replace(first, max_memory=123), *others)), "tester")
-    (changed,) = store.snapshots.for_split(NOW, 1, 1).queues_changed
+    (changed,) = world_of(store, "split", NOW, 1, 1).queues_changed
     assert changed == first.name
-    newest = store.snapshots.for_split(NOW, 1, 1).federation
+    newest = world_of(store, "split", NOW, 1, 1).federation
     for _ in range(98):
         store.save_federation(newest, "tester")
-    assert set(store.snapshots.for_split(NOW, 1, 1).queues_changed) == {first.name}
+    assert set(world_of(store, "split", NOW, 1, 1).queues_changed) == {first.name}
     store.save_federation(newest, "tester")
-    assert not store.snapshots.for_split(NOW, 1, 1).queues_changed
+    assert not world_of(store, "split", NOW, 1, 1).queues_changed
 
 
 def test_a_federation_keeps_its_name(store: Store) -> None:

@@ -24,6 +24,9 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
 from pilotage.store import NoFederation, Store
+from pilotage.store.worlds.reports import told_by_pilots
+from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
+from pilotage.store.worlds.work_of_tasks import brokered_again, live_work_of, one_task
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -39,6 +42,7 @@ from pilotage.testing.stores import (
     new_transfer,
     passage,
 )
+from tests.reading import BROKERED, world_of
 
 X, P, T = TransferState, PilotState, TaskState
 
@@ -70,23 +74,23 @@ def filled(world: World) -> set[str]:
 
 def test_without_a_federation_there_is_no_world(store: Store) -> None:
     with pytest.raises(NoFederation, match="no federation yet"):
-        store.snapshots.for_split(NOW, 1, 10)
+        world_of(store, "split", NOW, 1, 10)
 
 
 def test_a_world_has_the_time_the_seed_and_the_newest_federation(house: Store) -> None:
     newer = replace(FEDERATION, plugins={"cms": "production"})
     house.save_federation(newer, "tester")
-    assert house.snapshots.for_split(NOW + 5, 42, 10) == World(time=NOW + 5, seed=42, federation=newer)
+    assert world_of(house, "split", NOW + 5, 42, 10) == World(time=NOW + 5, seed=42, federation=newer)
 
 
 def test_split_sees_registered_tasks_oldest_first(house: Store) -> None:
     first, second, third = (new_task(house, priority=n) for n in (1, 2, 3))
     moved(house, move("task", [first], T.REGISTERED, T.RUNNING))
-    world = house.snapshots.for_split(NOW, 1, 1)
+    world = world_of(house, "split", NOW, 1, 1)
     assert ids(world.tasks) == [second]
     assert world.tasks[0].spec.priority == 2
     assert world.tasks[0].owner == ALICE
-    assert ids(house.snapshots.for_split(NOW, 1, 10).tasks) == [second, third]
+    assert ids(world_of(house, "split", NOW, 1, 10).tasks) == [second, third]
 
 
 def test_split_sees_no_more_tasks_than_its_jobs_go_to(house: Store) -> None:
@@ -96,12 +100,15 @@ def test_split_sees_no_more_tasks_than_its_jobs_go_to(house: Store) -> None:
     new = [new_task(house, jobs=5000) for _ in range(3)]
     moved(house, move("task", large, T.REGISTERED, T.SPLITTING))
     bring(house, new_jobs(house, large[0], 30), J.ACTIVATED)
-    world = house.snapshots.for_split(NOW, 1, 10, jobs=100, turn=50)
+    world = world_of(house, (unsplit_tasks(100, 50), "task_counts"), NOW, 1, 10)
     assert ids(world.tasks) == [*small, *large[:2]]
     assert {(count.task, count.jobs) for count in world.task_counts} == {(large[0], 30)}
     moved(house, move("task", large, T.SPLITTING, T.RUNNING))
-    assert ids(house.snapshots.for_split(NOW, 1, 10, jobs=26, turn=50).tasks) == [*small, *new[:2]]
-    assert ids(house.snapshots.for_split(NOW, 1, 2, jobs=26, turn=50).tasks) == small[:2]
+    assert ids(world_of(house, (unsplit_tasks(26, 50), "task_counts"), NOW, 1, 10).tasks) == [
+        *small,
+        *new[:2],
+    ]
+    assert ids(world_of(house, (unsplit_tasks(26, 50), "task_counts"), NOW, 1, 2).tasks) == small[:2]
 
 
 def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: Store) -> None:
@@ -111,7 +118,7 @@ def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: 
     low = new_jobs(house, task, 2, priority=1)
     high = new_jobs(house, urgent, 2, priority=9, inputs=("b", "a"))
     bring(house, new_jobs(house, other, 3), J.ACTIVATED)
-    world = house.snapshots.for_broker(NOW, 1, 4)
+    world = world_of(house, BROKERED, NOW, 1, 4)
     assert ids(world.jobs) == [*high, *low]
     assert [job.inputs for job in world.jobs] == [("b", "a"), ("b", "a"), (), ()]
     assert ids(world.tasks) == [task, urgent]
@@ -126,15 +133,15 @@ def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: 
 def test_a_large_task_that_waits_keeps_no_other_from_the_broker(house: Store) -> None:
     large = new_jobs(house, new_task(house), 20, priority=9)
     small = new_jobs(house, new_task(house), 2, priority=1)
-    assert ids(house.snapshots.for_broker(NOW, 1, 10).jobs) == [*large[:5], *small]
+    assert ids(world_of(house, BROKERED, NOW, 1, 10).jobs) == [*large[:5], *small]
 
 
 def test_broker_can_be_shown_pending_jobs_instead(house: Store) -> None:
     task = new_task(house)
     waiting, _ = new_jobs(house, task, 2)
     moved(house, move("job", [waiting], J.DEFINED, J.PENDING, {"wake_at": NOW + 9}))
-    assert ids(house.snapshots.for_broker(NOW, 1, 10).jobs) != [waiting]
-    assert ids(house.snapshots.for_broker(NOW, 1, 10, state=J.PENDING).jobs) == [waiting]
+    assert ids(world_of(house, BROKERED, NOW, 1, 10).jobs) != [waiting]
+    assert ids(world_of(house, "lift", NOW, 1, 10).jobs) == [waiting]
 
 
 def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Store) -> None:
@@ -149,7 +156,7 @@ def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Stor
     touch(house, "pilot", pilot, time=NOW + 13, heartbeat=NOW + 13)
     touch(house, "pilot", pilot, time=NOW + 14, heartbeat=NOW + 14)
     touch(house, "pilot", pilot, time=NOW, heartbeat=NOW)
-    world = house.snapshots.for_broker(NOW, 1, 10)
+    world = world_of(house, BROKERED, NOW, 1, 10)
     assert world.link_counts == (LinkCount(source="CERN-disk", destination="PIC-disk", files=2, uploads=0),)
     assert world.queue_reports == (
         QueueReport(
@@ -171,7 +178,7 @@ def test_explain_sees_placed_jobs_as_if_they_were_defined_and_took_no_room(house
     moved(house, move("job", [pending], J.DEFINED, J.PENDING, {"wake_at": NOW + 9}))
     (done,) = new_jobs(house, task)
     bring(house, [done], J.FINISHED)
-    world = house.snapshots.for_explain(NOW + 1, 7, task, 10)
+    world = world_of(house, brokered_again(task), NOW + 1, 7, 10)
     assert (world.time, world.seed, ids(world.tasks)) == (NOW + 1, 7, [task])
     assert ids(world.jobs) == [*placed, running, pending]
     assert {(job.state, job.queue, job.pilot) for job in world.jobs} == {(J.DEFINED, "", None)}
@@ -186,11 +193,11 @@ def test_explain_sees_jobs_that_wait_before_others_and_ended_ones_only_alone(hou
     task = new_task(house)
     ended = new_jobs(house, task, 3)
     bring(house, ended, J.FINISHED)
-    assert ids(house.snapshots.for_explain(NOW, 1, task, 2).jobs) == ended[:2]
+    assert ids(world_of(house, brokered_again(task), NOW, 1, 2).jobs) == ended[:2]
     running = new_jobs(house, task, 2)
     bring(house, running, J.RUNNING)
     (waiting,) = new_jobs(house, task)
-    world = house.snapshots.for_explain(NOW, 1, task, 2)
+    world = world_of(house, brokered_again(task), NOW, 1, 2)
     assert ids(world.jobs) == [running[0], waiting]
     assert world.job_counts == (JobCount(queue="CERN-q", share="default", state=J.RUNNING, jobs=1),)
 
@@ -198,11 +205,11 @@ def test_explain_sees_jobs_that_wait_before_others_and_ended_ones_only_alone(hou
 def test_explain_sees_one_job_alone_and_a_task_without_any(house: Store) -> None:
     task, other = new_task(house), new_task(house)
     first, second = new_jobs(house, task, 2)
-    world = house.snapshots.for_explain(NOW, 1, task, 10, job=second)
+    world = world_of(house, brokered_again(task, second), NOW, 1, 10)
     assert ids(world.jobs) == [second]
     assert world.job_counts == (JobCount(queue="", share="default", state=J.DEFINED, jobs=1),)
-    assert house.snapshots.for_explain(NOW, 1, other, 10, job=first).jobs == ()
-    empty = house.snapshots.for_explain(NOW, 1, other, 10)
+    assert world_of(house, brokered_again(other, first), NOW, 1, 10).jobs == ()
+    empty = world_of(house, brokered_again(other), NOW, 1, 10)
     assert (ids(empty.tasks), empty.jobs) == ([other], ())
 
 
@@ -226,7 +233,7 @@ def test_staging_sees_the_jobs_that_wait_for_what_arrived_or_failed(house: Store
         *passage([a], X.DELIVERING, X.FINISHING),
         move("transfer", [b], X.QUEUED, X.FAILED, {"error": "gone"}),
     )
-    world = house.snapshots.for_staging(NOW, 1, 10)
+    world = world_of(house, "stage", NOW, 1, 10)
     assert ids(world.jobs) == [waits_for_a, waits_for_b]
     assert [(t.id, t.state) for t in world.transfers] == [(a, X.FINISHING), (b, X.FAILED), (c, X.QUEUED)]
     assert [file.name for file in world.files] == ["a", "b", "c", "d"]
@@ -239,11 +246,11 @@ def test_staging_forgets_a_failed_transfer_that_nobody_waits_for(house: Store) -
     job = assigned(house, task, "PIC-q", "a")
     (transfer,) = create(house, new_transfer("a"))
     moved(house, move("transfer", [transfer], X.QUEUED, X.FAILED))
-    assert ids(house.snapshots.for_staging(NOW, 1, 10).transfers) == [transfer]
+    assert ids(world_of(house, "stage", NOW, 1, 10).transfers) == [transfer]
     moved(house, move("job", [job], J.ASSIGNED, J.DEFINED))
-    assert not filled(house.snapshots.for_staging(NOW, 1, 10))
+    assert not filled(world_of(house, "stage", NOW, 1, 10))
     moved(house, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": "PIC-q"}), time=NOW + 1)
-    assert not filled(house.snapshots.for_staging(NOW + 1, 1, 10))
+    assert not filled(world_of(house, "stage", NOW + 1, 1, 10))
 
 
 def test_staging_sees_jobs_with_outputs_to_bring_and_those_whose_outputs_came(house: Store) -> None:
@@ -260,7 +267,7 @@ def test_staging_sees_jobs_with_outputs_to_bring_and_those_whose_outputs_came(ho
     )
     moved(house, *passage([arrived, under_way], X.QUEUED, X.DELIVERING))
     moved(house, *passage([arrived], X.DELIVERING, X.FINISHING))
-    world = house.snapshots.for_staging(NOW, 1, 10)
+    world = world_of(house, "stage", NOW, 1, 10)
     assert ids(world.jobs) == [holding, transferring]
     assert ids(world.transfers) == [arrived, under_way]
     assert [file.job for file in world.files] == [holding, transferring, still]
@@ -274,7 +281,7 @@ def test_staging_sees_all_live_transfers_of_the_outputs_of_its_jobs(house: Store
     (left,) = create(house, new_transfer("out", direction="upload"))
     moved(house, *passage([left], X.QUEUED, X.DELIVERING))
     moved(house, move("transfer", [left], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 99}, next_attempt=True))
-    assert ids(house.snapshots.for_staging(NOW, 1, 10).transfers) == [left]
+    assert ids(world_of(house, "stage", NOW, 1, 10).transfers) == [left]
 
 
 def test_staging_takes_a_limited_number_of_each_share_and_direction_that_are_due(house: Store) -> None:
@@ -289,12 +296,12 @@ def test_staging_takes_a_limited_number_of_each_share_and_direction_that_are_due
     )
     moved(house, *passage([waiting], X.QUEUED, X.DELIVERING))
     moved(house, move("transfer", [waiting], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 5}))
-    world = house.snapshots.for_staging(NOW, 1, 3)
+    world = world_of(house, "stage", NOW, 1, 3)
     assert ids(world.transfers) == [*made[3:], upload, other]
     # Long past their time-out, all have gained up to the highest priority: the oldest go first.
-    aged = house.snapshots.for_staging(NOW + 7200, 1, 3)
+    aged = world_of(house, "stage", NOW + 7200, 1, 3)
     assert ids(aged.transfers) == [*made, upload, other, waiting]
-    assert waiting in ids(house.snapshots.for_staging(NOW + 5, 1, 3).transfers)
+    assert waiting in ids(world_of(house, "stage", NOW + 5, 1, 3).transfers)
 
 
 def test_the_director_sees_task_queues_with_work_and_pilots_until_an_hour_after_their_end(
@@ -307,7 +314,7 @@ def test_the_director_sees_task_queues_with_work_and_pilots_until_an_hour_after_
     live, lately, long_ago = (new_pilot(house) for _ in range(3))
     moved(house, move("pilot", [long_ago], P.CREATED, P.FAILED), time=NOW - 3601)
     moved(house, move("pilot", [lately], P.CREATED, P.FAILED), time=NOW - 3599)
-    world = house.snapshots.for_director(NOW, 1)
+    world = world_of(house, "provision", NOW, 1)
     assert world.task_queues == (TaskQueue(queue="CERN-q", requirements="x", jobs=3, priority=7),)
     assert ids(world.pilots) == [live, lately]
     assert filled(world) == {"task_queues", "pilots", "job_counts"}
@@ -321,7 +328,7 @@ def test_the_director_counts_the_jobs_that_may_leave_by_choice_queue_and_what_th
     elastic(house, task, 2, requirements="y", priority=3)
     bring(house, new_jobs(house, task, 4), J.ACTIVATED)
     moved(house, move("job", first[:1], J.ACTIVATED, J.CANCELLED))
-    world = house.snapshots.for_director(NOW, 1)
+    world = world_of(house, "provision", NOW, 1)
     lines = [
         (one.choice, one.queue, one.requirements, one.jobs, one.priority) for one in world.borrowable_lines
     ]
@@ -370,13 +377,13 @@ def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> 
     bring(house, [foreign], J.RUNNING, pilot=other)
     bring(house, [done], J.HOLDING, pilot=pilot)
     reports = (Report(job=named, attempt=1, state="running"), Report(job=mine, attempt=1, state="done"))
-    world = house.snapshots.for_reports(
-        NOW, 1, [Heartbeat(pilot=pilot, holding=((held, 2),), reports=reports)]
+    world = world_of(
+        house, [told_by_pilots([Heartbeat(pilot=pilot, holding=((held, 2),), reports=reports)])], NOW, 1
     )
     assert ids(world.jobs) == [mine, named, held]
     assert ids(world.pilots) == [pilot]
     assert ids(world.tasks) == [task]
-    assert house.snapshots.for_reports(NOW, 1, [Heartbeat(pilot=99)]).pilots == ()
+    assert world_of(house, [told_by_pilots([Heartbeat(pilot=99)])], NOW, 1).pilots == ()
 
 
 def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Store) -> None:
@@ -389,7 +396,7 @@ def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Sto
     reports = (Report(job=mine, attempt=1, state="done"),)
     differing = ((earlier, 7), (twice, 1), (twice, 2), (foreign, 1), (done, 1), (99, 1))
     told = Heartbeat(pilot=pilot, holding=((held, 1), (mine, 1), *differing), reports=reports)
-    world = house.snapshots.for_reports(NOW, 1, [told], quiet=True)
+    world = world_of(house, [told_by_pilots([told], quiet=True)], NOW, 1)
     assert world.heartbeats == (replace(told, holding=differing),)
     assert ids(world.jobs) == [mine, missed, earlier, twice, foreign, done]
     assert ids(world.tasks) == [task]
@@ -406,7 +413,7 @@ def test_completion_sees_tasks_of_which_no_job_is_at_work(house: Store) -> None:
     moved(house, move("job", [bad], J.DEFINED, J.FAILED, {"error": "no luck"}))
     new_jobs(house, busy)
     new_jobs(house, unsplit)
-    world = house.snapshots.for_completion(NOW, 1, 10)
+    world = world_of(house, "finish", NOW, 1, 10)
     assert ids(world.tasks) == [over]
     assert world.task_counts == (
         TaskCount(task=over, state=J.FAILED, jobs=1),
@@ -423,16 +430,16 @@ def test_completion_sees_what_is_to_be_merged(house: Store) -> None:
         files(house, f"tasks/test/{task}/{job}/x", task=task, job=job)
     bring(house, jobs, J.HOLDING)
     moved(house, move("job", jobs[:1], J.HOLDING, J.MERGING))
-    assert not filled(house.snapshots.for_completion(NOW, 1, 10))
+    assert not filled(world_of(house, "finish", NOW, 1, 10))
     moved(house, move("job", jobs[1:], J.HOLDING, J.MERGING))
-    world = house.snapshots.for_completion(NOW, 1, 10)
+    world = world_of(house, "finish", NOW, 1, 10)
     assert ids(world.jobs) == jobs
     assert [file.job for file in world.files] == jobs
     moved(house, move("task", [task], T.RUNNING, T.MERGING))
     merge = new_jobs(house, task, kind="merge")
-    assert not filled(house.snapshots.for_completion(NOW, 1, 10))
+    assert not filled(world_of(house, "finish", NOW, 1, 10))
     bring(house, merge, J.FINISHED)
-    world = house.snapshots.for_completion(NOW, 1, 10)
+    world = world_of(house, "finish", NOW, 1, 10)
     assert ids(world.jobs) == jobs
     assert world.files == ()
 
@@ -448,7 +455,7 @@ def test_completion_sees_scouts_that_have_all_ended_with_what_they_used_and_made
     moved(house, move("job", scouts[1:2], J.RUNNING, J.FINISHED))
     moved(house, move("job", scouts[2:], J.DEFINED, J.FAILED, {"error": "no luck"}))
     files(house, f"tasks/test/{task}/{scouts[0]}/x", task=task, job=scouts[0])
-    world = house.snapshots.for_completion(NOW, 1, 10)
+    world = world_of(house, "finish", NOW, 1, 10)
     assert ids(world.tasks) == [task]
     assert [(job.id, job.state) for job in world.jobs] == list(
         zip(scouts, (J.MERGING, J.FINISHED, J.FAILED), strict=True)
@@ -470,21 +477,21 @@ def test_completion_sees_what_is_to_be_merged_though_scouts_failed(house: Store)
     text = to_json(Measured(finished=1, failed=1)).decode()
     moved(house, move("task", [task], T.SCOUTING, T.SPLITTING, {"measured": text}))
     moved(house, move("task", [task], T.SPLITTING, T.RUNNING))
-    assert [file.job for file in house.snapshots.for_completion(NOW, 1, 10).files] == [good]
+    assert [file.job for file in world_of(house, "finish", NOW, 1, 10).files] == [good]
     (worse,) = new_jobs(house, task)
     moved(house, move("job", [worse], J.DEFINED, J.FAILED))
-    assert house.snapshots.for_completion(NOW, 1, 10).files == ()
+    assert world_of(house, "finish", NOW, 1, 10).files == ()
 
 
 def test_what_was_measured_is_seen_at_once_by_all_who_knew_the_task_before(house: Store) -> None:
     task = new_task(house, ram=5)
     new_jobs(house, task)
-    before = house.snapshots.for_broker(NOW, 1, 10).tasks[0]
+    before = world_of(house, BROKERED, NOW, 1, 10).tasks[0]
     assert before.measured is None
     moved(house, move("task", [task], T.REGISTERED, T.SCOUTING))
     measured = Measured(finished=3, failed=1, memory=400, cpu_time=0.1)
     moved(house, move("task", [task], T.SCOUTING, T.SPLITTING, {"measured": to_json(measured).decode()}))
-    after = house.snapshots.for_broker(NOW, 1, 10).tasks[0]
+    after = world_of(house, BROKERED, NOW, 1, 10).tasks[0]
     assert after.measured == measured
     assert after.spec == before.spec
     details = house.queries.task(task)
@@ -493,7 +500,7 @@ def test_what_was_measured_is_seen_at_once_by_all_who_knew_the_task_before(house
 
 
 def watched(store: Store, time: float) -> list[int]:
-    return ids(store.snapshots.for_watch(time, 1, 100).jobs)
+    return ids(world_of(store, "watch", time, 1, 100).jobs)
 
 
 def pilot_for(store: Store) -> int:
@@ -550,7 +557,7 @@ def test_the_watchdog_sees_jobs_whose_pilot_ended_or_went_silent(house: Store) -
     late = NOW + FEDERATION.timeouts.heartbeat
     touch(house, "pilot", alive, time=late, heartbeat=late)
     assert watched(house, NOW + 1) == [jobs[ended]]
-    world = house.snapshots.for_watch(late, 1, 100)
+    world = world_of(house, "watch", late, 1, 100)
     assert ids(world.jobs) == [jobs[ended], jobs[silent]]
     assert ids(world.pilots) == [ended, silent]
 
@@ -563,9 +570,9 @@ def test_cancel_sees_what_is_live_of_one_task(house: Store) -> None:
     files(house, "input")
     files(house, "out", task=task, job=live)
     _, upload = create(house, new_transfer("input"), new_transfer("out", direction="upload"))
-    world = house.snapshots.for_cancel(NOW, 1, task)
+    world = world_of(house, (one_task(task), live_work_of(task)), NOW, 1)
     assert (ids(world.tasks), ids(world.jobs), ids(world.transfers)) == ([task], [live], [upload])
-    assert house.snapshots.for_cancel(NOW, 1, 99).tasks == ()
+    assert world_of(house, (one_task(99), live_work_of(99)), NOW, 1).tasks == ()
 
 
 def test_the_whole_world_is_all_that_is_live_in_order(house: Store) -> None:

@@ -13,16 +13,8 @@ from pilotage.model.records.work import File
 from pilotage.staging import preparing, settle
 from pilotage.store import Store
 from pilotage.testing import NOW
-from pilotage.testing.stores import (
-    FEDERATION,
-    create,
-    move,
-    moved,
-    new_jobs,
-    new_task,
-    new_transfer,
-    passage,
-)
+from pilotage.testing.stores import FEDERATION, create, move, moved, new_jobs, new_task, new_transfer, passage
+from tests.reading import world_of
 
 X = TransferState
 
@@ -49,7 +41,7 @@ def test_a_pass_starts_what_it_would_start_if_it_had_read_all(store: Store, seed
         )
         if number % 3 == 0:
             moved(store, *passage(made[:1], X.QUEUED, X.DELIVERING), time=NOW)
-    read = replace(store.snapshots.for_staging(NOW, seed, 1000), unawaited=())
+    read = replace(world_of(store, "stage", NOW, seed, 1000), unawaited=())
     everything = replace(store.snapshots.whole(NOW, seed), unawaited=())
     assert len(read.transfers) < len(everything.transfers)
 
@@ -96,7 +88,7 @@ def test_d7_what_has_aged_goes_first_among_many_shares_and_priorities_behind_ful
         ids = create(store, *made, time=NOW - rng.randint(0, 15000))
         if number % 4 == 0:
             moved(store, *passage(ids[:2], X.QUEUED, X.DELIVERING), time=NOW)
-    read = replace(store.snapshots.for_staging(NOW, seed, 1000), unawaited=())
+    read = replace(world_of(store, "stage", NOW, seed, 1000), unawaited=())
     everything = replace(store.snapshots.whole(NOW, seed), unawaited=())
 
     def started(world: World) -> list[int]:
@@ -117,7 +109,7 @@ def test_d7_of_many_that_age_those_are_read_that_have_waited_longest_whenever_th
     # They were put back lately, and wait anew: their storage rested.
     put_back = move("transfer", again, X.PREPARED, X.QUEUED)
     moved(store, *passage(again, X.QUEUED, X.PREPARED), put_back, time=NOW - 4000)
-    world = replace(store.snapshots.for_staging(NOW, 1, 1000), unawaited=())
+    world = replace(world_of(store, "stage", NOW, 1, 1000), unawaited=())
     assert len(world.transfers) < 19
     assert [move.ids for move in preparing.prepare(world).moves] == [(oldest,)]
 
@@ -129,11 +121,11 @@ def test_d2_downloads_that_no_job_waits_for_are_told_once_they_were_queued_for_a
     queue = next(queue.name for queue in FEDERATION.queues if queue.storage == "PIC-disk")
     moved(store, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": queue}))
     (wanted, given_up) = create(store, new_transfer("wanted"), new_transfer("given-up"), time=NOW)
-    assert store.snapshots.for_staging(NOW + 59, 1, 10).unawaited == ()
-    for world in (store.snapshots.for_staging(NOW + 60, 1, 10), store.snapshots.whole(NOW + 60, 1)):
+    assert world_of(store, "stage", NOW + 59, 1, 10).unawaited == ()
+    for world in (world_of(store, "stage", NOW + 60, 1, 10), store.snapshots.whole(NOW + 60, 1)):
         assert world.unawaited == (given_up,)
     moved(store, move("job", [job], J.ASSIGNED, J.DEFINED, next_attempt=True))
-    assert store.snapshots.for_staging(NOW + 60, 1, 10).unawaited == (wanted, given_up)
+    assert world_of(store, "stage", NOW + 60, 1, 10).unawaited == (wanted, given_up)
 
 
 def test_a_job_assigned_while_its_transfer_was_cancelled_is_told_of(store: Store) -> None:
@@ -144,7 +136,7 @@ def test_a_job_assigned_while_its_transfer_was_cancelled_is_told_of(store: Store
     (job,) = new_jobs(store, new_task(store), inputs=("f",))
     queue = next(queue.name for queue in FEDERATION.queues if queue.storage == "PIC-disk")
     moved(store, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": queue}), time=NOW + 5)
-    world = store.snapshots.for_staging(NOW + 10, 1, 10)
+    world = world_of(store, "stage", NOW + 10, 1, 10)
     assert [one.id for one in world.transfers] == [transfer]
     (again,) = settle.settle(world).moves
     assert (again.ids, again.target) == ((job,), J.DEFINED)
@@ -159,5 +151,5 @@ def test_behind_transfers_for_a_full_storage_others_are_read(store: Store) -> No
     first, second, *_ = create(store, *(new_transfer(f"f{number}", priority=90) for number in range(20)))
     moved(store, *passage([first], X.QUEUED, X.DELIVERING), *passage([second], X.QUEUED, X.PREPARED))
     (last,) = create(store, new_transfer("g", source="PIC-disk", destination="other", priority=1))
-    world = replace(store.snapshots.for_staging(NOW, 1, 100), unawaited=())
+    world = replace(world_of(store, "stage", NOW, 1, 100), unawaited=())
     assert [move.ids for move in preparing.prepare(world).moves] == [(last,)]

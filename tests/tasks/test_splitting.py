@@ -16,6 +16,7 @@ from pilotage.store import Store
 from pilotage.tasks import splitting
 from pilotage.testing import ALICE, task, world
 from pilotage.testing.stores import new_task
+from tests.reading import world_of
 
 T = TaskState
 
@@ -167,11 +168,11 @@ def test_no_pass_makes_more_than_a_part_and_every_task_has_its_turn() -> None:
 def test_a_part_that_another_pass_made_is_not_made_again(store: Store) -> None:
     store.save_federation(world().federation, "test")
     number = new_task(store, jobs=1500)
-    before = store.snapshots.for_split(1.0, 1, 10)
+    before = world_of(store, "split", 1.0, 1, 10)
     for _ in range(2):
         store.commit(splitting.split(before), "split")
     (view,) = store.queries.tasks(None, None, 10, None)
     assert (view.id, view.state, sum(view.jobs.values())) == (number, T.SPLITTING, 1000)
-    store.commit(splitting.split(store.snapshots.for_split(2.0, 1, 10)), "split")
+    store.commit(splitting.split(world_of(store, "split", 2.0, 1, 10)), "split")
     (view,) = store.queries.tasks(None, None, 10, None)
     assert (view.state, sum(view.jobs.values())) == (T.RUNNING, 1500)

@@ -48,6 +48,7 @@ from pilotage.pilots import batch_waits, list_match
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
+from pilotage.store.worlds.staging import of_retried_jobs, staged
 
 from . import set_aside_lines
 
@@ -194,7 +195,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Read what a transfer waits behind in its queue; the accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
-    world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
+    world = runtime.store.snapshots.read(begun, (staged, "tasks", "replicas", of_retried_jobs))
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(seen, queue), queries.live()
@@ -325,14 +326,14 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
 
 def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
     """The reason why no server of a queue takes pilots for a job, as far as this server asked (P8)."""
-    world = runtime.elements.asked(runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds()))
+    world = runtime.elements.asked(runtime.world())
     if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
         yield f"  no pilot is submitted: {problem} (P8)"
 
 
 def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
     """The limits of a site that let no pilot be asked for, as the director sees them."""
-    world = runtime.store.snapshots.for_sites(time, runtime.seeds())
+    world = runtime.world("advertisements", "job_counts")
     there = (pilot for pilot in runtime.store.queries.live_pilots() if pilot.site == name)
     held = [pilot for pilot in there if holds_room(pilot, world.federation.director, time)]
     return pilots.of_throttled(name, site_limits.all_bounds(world).get(name, site_limits.NO_BOUNDS), held)

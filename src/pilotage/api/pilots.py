@@ -10,6 +10,7 @@ from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Name
 from pilotage.pilots import list_match
 from pilotage.pilots.rests import QueueRest, empty_queues
+from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 from .access import FOR_OPERATORS, FOR_PEOPLE
 from .answers import answer, documented
@@ -37,7 +38,7 @@ def get_pilots(
     """
     resting: tuple[QueueRest, ...] = ()
     if empty:
-        world = runtime.store.snapshots.for_director(runtime.clock(), 0)
+        world = runtime.world(live_and_ended_pilots)
         resting = tuple(rest for rest in empty_queues(world) if queue in (None, rest.queue))
     found = runtime.store.queries.pilots(state, queue, limit, empty)
     return answer({"pilots": found, "resting": resting, "problems": _problems(runtime, queue)})
@@ -48,7 +49,7 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
     asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
     if not any(one.computing_element and one.computing_element.list_match for one in asking):
         return []
-    world = runtime.elements.asked(runtime.store.snapshots.for_director(runtime.clock(), 0))
+    world = runtime.elements.asked(runtime.world("task_queues"))
     return [one for one in list_match.problems(world) if queue is None or one.startswith(f"{queue}: ")]
 
 

@@ -5,15 +5,16 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pilotage.model.documents.world import World
 from pilotage.model.records.catalogues import ExternalCatalogue
 from pilotage.model.records.federation import Federation
-from pilotage.model.values.step_names import ADVERTISE, PROVISION, PUBLISH, STAGE, SURVEY
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.moving import Movers
 from pilotage.ports.operator_file import Inbox
 from pilotage.ports.presence import Presence, Unnamed
-from pilotage.store import Store
+from pilotage.store import Pass, Store
+from pilotage.store.worlds.parts import WorldPart
 
 from .brokerages import Brokerages
 from .loops.broker_read_plan import BrokerReadPlan
@@ -31,10 +32,13 @@ from .outside.own_catalogue import OwnCatalogue
 from .outside.publishing import Publishing
 from .outside.spaces import Spaces
 from .outside.workers import Workers, WorkersPort
-from .passes import Pass
 
 if TYPE_CHECKING:
     from .matching.matching import Matching
+
+
+OF_ELEMENTS = ("submissions", "sightings", "server_reports", "list_matches")
+"""Fields of the world that computing elements have news of."""
 
 
 def system_seed() -> int:
@@ -85,17 +89,17 @@ class Runtime:
         self.set_aside = SetAside(store)
         self.broker_read_plan = BrokerReadPlan(self.clock)
         self.log_readers, self.idle_timeouts = LogReaders(store), IdleTimeouts(store)
-        submits = any(step.name == PROVISION for step in steps)
-        stage, survey = (partial(self.wakeups.wake, name) for name in (STAGE, SURVEY))
-        self.elements = Elements(load, self.workers, self._wake_those_who_ask, submits)
-        on_this_machine = movers(stage)
-        self.deliveries = Deliveries(on_this_machine, self.workers, stage)
-        self.spaces = Spaces(on_this_machine, self.workers, self.clock, survey)
+        submits = any("submissions" in step.hears for step in steps)
+        tell = partial(partial, self.wakeups.tell)
+        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits)
+        on_this_machine = movers(tell("deliveries"))
+        self.deliveries = Deliveries(on_this_machine, self.workers, tell("deliveries"))
+        self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))
         self.file_readers = FileReaders(self.deliveries.open)
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
-        self.publishing = Publishing(self.catalogues, partial(self.wakeups.wake, PUBLISH))
+        self.publishing = Publishing(self.catalogues, tell("published"))
         store.listeners.append(self.wakeups.committed)
 
     @cached_property
@@ -105,14 +109,13 @@ class Runtime:
 
         return Matching(self.store)
 
-    def _wake_those_who_ask(self) -> None:
-        """Wake the steps that ask computing elements: an answer is there."""
-        self.wakeups.wake(PROVISION)
-        self.wakeups.wake(ADVERTISE)
-
     def begin(self, batch: int) -> Pass:
         """A pass that starts now."""
         return Pass(self.clock(), self.seeds(), batch)
+
+    def world(self, *reads: str | WorldPart, batch: int = 1) -> World:
+        """Read parts of the world as of now, for a call."""
+        return self.store.snapshots.read(self.begin(batch), reads)
 
     def save_federation(self, federation: Federation, actor: str) -> int:
         """Put a federation in force, without a restart; returns the number of its version."""

@@ -13,12 +13,13 @@ from pilotage.model.documents.projected_world import projected
 from pilotage.model.documents.subjects import Subject
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind, State
-from pilotage.store import concerns_records
+from pilotage.store import Pass, concerns_records
+from pilotage.store.worlds.parts import ALWAYS
 
 from .brokerages import Brokerages
 from .loops.isolation import TimedPolicy, Trials
 from .loops.time_limit import TimeLimit
-from .passes import Pass
+from .reads import News, ProcessFields, Reads, read, resolved
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -54,10 +55,11 @@ class Step:
     """One step of a job's way.
 
     ``place`` orders the steps in lists. ``prepare`` takes in what was left for the step from outside, before
-    a pass reads its world; a plan does not call it. ``reads`` takes the snapshot; a step without it is asked
-    for by pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of
-    them sees what the one before it has changed, and with ``foresees`` without reading again: then those of
-    one actor are committed together. ``wakes_on`` are the states of records that give it
+    a pass reads its world; a plan does not call it. ``reads`` declares the fields of its world: by name, or
+    as parts with readers of their own; ``bounds`` says how much of them a pass takes. A step that reads
+    nothing is asked for by pilots and has no loop. ``phases`` are its policies for a world, in order. With
+    ``rereads`` each of them sees what the one before it has changed, and with ``foresees`` without reading
+    again: then those of one actor are committed together. ``wakes_on`` are the states of records that give it
     something to do, and ``idle`` says why it changes nothing in a world.
     ``subjects`` are the kinds of records that its policies decide about, the first to blame at the beginning:
     one that a policy fails at is set aside, and concerns no other. A pass that changed something is
@@ -70,17 +72,37 @@ class Step:
     phases: Callable[[World, Brokerages], Sequence[Phase]]
     idle: Callable[[World], Iterator[str]]
     prepare: Callable[["Runtime"], None] | None = None
-    reads: Callable[["Runtime", Pass], World] | None = None
+    reads: Reads = ()
+    bounds: Callable[["Runtime", Pass], Pass] | None = None
     subjects: tuple[Subject, ...] = ()
     rereads: bool = False
     foresees: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
 
+    def __post_init__(self) -> None:
+        # A name that nobody can read is told when the step is declared, and not in its first pass.
+        tuple(resolved(self.reads))
+
     @property
     def has_loop(self) -> bool:
         """Tell whether a loop takes this step."""
-        return self.reads is not None
+        return bool(self.reads)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields of the world that its policies and what follows them may read."""
+        return ALWAYS.union(*(one.fields for one in resolved(self.reads)))
+
+    @property
+    def hears(self) -> frozenset[str]:
+        """The fields of which news wake it."""
+        return frozenset(
+            name
+            for one in resolved(self.reads)
+            if isinstance(one, News) or (isinstance(one, ProcessFields) and one.wakes)
+            for name in one.fields
+        )
 
 
 def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
@@ -93,14 +115,14 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 
     What a policy fails at, and what the store refuses, is set aside: it concerns nothing else.
     """
-    if step.reads is None:
+    if not step.has_loop:
         raise ValueError(f"step {step.name} has no pass of its own")
     if step.prepare is not None:
         step.prepare(runtime)
     aside = runtime.set_aside
     if apart := aside.tasks(step.name, now.time):
         now = replace(now, apart=apart)
-    world = step.reads(runtime, now)
+    world = read_world(step, runtime, now)
     phases = step.phases(world, runtime.brokerages)
     changed = 0
     if step.foresees:
@@ -108,10 +130,15 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     else:
         for number, phase in enumerate(phases):
             if number and step.rereads:
-                world = step.reads(runtime, now)
+                world = read_world(step, runtime, now)
             changed += _taken(step, runtime, world, phase, Trials())
     aside.end_pass(step.name, world.time)
     return changed
+
+
+def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
+    """Read what a step declares, as of a pass."""
+    return read(runtime, step.reads, step.bounds(runtime, now) if step.bounds else now)
 
 
 def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:

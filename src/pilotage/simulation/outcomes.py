@@ -12,8 +12,10 @@ from pilotage.explain.analysis import obstacles
 from pilotage.flow.steps.broker import place, plugins
 from pilotage.model.records.states import ENDED, JobState, TaskState
 from pilotage.model.values.types import DESCRIBED
+from pilotage.store import Pass
 from pilotage.store.tables.jobs import is_live, jobs
 from pilotage.store.tables.tasks import tasks
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
 
 from .simulation import BEGIN, Simulation
 
@@ -109,9 +111,8 @@ def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
     What was said when it was made pending is not kept.
     """
     first = dict.fromkeys(waiting, 1)
-    read = simulation.store.snapshots.for_broker(
-        simulation.clock(), 0, len(first), state=JobState.PENDING, parts=lambda _: first
-    )
+    now = Pass(simulation.clock(), 0, len(first), portions=lambda _: first)
+    read = simulation.store.snapshots.read(now, (waiting_jobs(JobState.PENDING), *OF_JOBS, *OF_PLACES))
     world = simulation.runtime.elements.reported(read)
     found: dict[int, str] = {}
     for plugin in plugins(world):

@@ -26,6 +26,7 @@ from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.queues import QueueView, ShareView
+from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "NoFederation",
     "NoticesLost",
     "OutputView",
+    "Pass",
     "PersonToken",
     "QueueView",
     "ReplicaView",

@@ -11,6 +11,7 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.values.identity import Identity
 from pilotage.pilots.borrowing import offers
 from pilotage.store import JobDetails
+from pilotage.store.worlds.borrowings import for_queue
 
 MOST_QUEUES = 5
 """Queues, of those with running pilots, whose view of a job is told."""
@@ -33,12 +34,12 @@ def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Compa
     names = set(queues)
     if not names:
         return []
-    time, seed, snapshots = runtime.clock(), runtime.seeds(), runtime.store.snapshots
-    reports = snapshots.for_borrowing(time, seed, min(names)).queue_reports
+    now, snapshots = runtime.begin(1), runtime.store.snapshots
+    reports = snapshots.read(now, [for_queue(min(names))]).queue_reports
     running = sorted(report.queue for report in reports if report.running_pilots and report.queue in names)
     found: list[Comparison] = []
     for name in running[:MOST_QUEUES]:
-        world = snapshots.for_borrowing(time, seed, name)
+        world = snapshots.read(now, [for_queue(name)])
         found += (
             Comparison(
                 queue=name,

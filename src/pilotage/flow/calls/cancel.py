@@ -5,6 +5,8 @@ from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision_parts import parts
 from pilotage.pilots import withdrawal
+from pilotage.store.worlds.withdrawals import work_to_come
+from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
 from pilotage.tasks import cancellation
 
 
@@ -19,7 +21,7 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
     inputs: set[str] = set()
     lines: set[tuple[str, str]] = set()
     while True:
-        world = runtime.store.snapshots.for_cancel(runtime.clock(), runtime.seeds(), task)
+        world = runtime.world(one_task(task), live_work_of(task))
         if not world.tasks:
             raise NoSuchTask(task)
         inputs.update(name for job in world.jobs for name in job.inputs)
@@ -39,7 +41,7 @@ def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -
     """End pilots in the batch system that were made for these lines, and that no other work could use."""
     if not lines:
         return
-    world = runtime.store.snapshots.for_withdrawal(runtime.clock(), runtime.seeds())
+    world = runtime.world("pilots", work_to_come, "borrowable_lines")
     decision = withdrawal.withdraw(world, lines)
     committed = runtime.store.commit(decision, actor)
     ended = {id_ for ids in committed.accepted for id_ in ids}

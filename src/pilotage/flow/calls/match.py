@@ -24,6 +24,7 @@ from pilotage.model.rules.timeouts import (
 from pilotage.model.values.paths import scratch_path
 from pilotage.pilots import lacking
 from pilotage.store.tables.logs import node_log
+from pilotage.store.worlds.reports import told_by_pilots
 
 from .input_sources import Readings, sources
 from .pilot_files import told
@@ -83,7 +84,7 @@ def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float,
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
     """All that the task of a job asks for, if the pilot holds the job."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), [Heartbeat(pilot=pilot)])
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
     held = next((one for one in world.jobs if one.id == job), None)
     if held is None:
         return None

@@ -10,6 +10,7 @@ from pilotage.model.documents.world import Heartbeat, World
 from pilotage.model.records.logs import KeptLog
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.pilots import reports as policy
+from pilotage.store.worlds.reports import told_by_pilots
 
 
 def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -> None:
@@ -32,7 +33,7 @@ def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
 def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
     """The world of pilots that live and say that they have nothing."""
     told = [Heartbeat(pilot=pilot) for pilot in pilots]
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), told)
+    world = runtime.world(told_by_pilots(told))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
 
 

@@ -12,6 +12,7 @@ from pilotage.model.records.work import Job
 from pilotage.model.values.paths import scratch_path
 from pilotage.model.values.scopes import name_of, split_identifier
 from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
+from pilotage.store.worlds.reports import told_by_pilots
 
 SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
 """Options that name files of the server's machine, which pilots do not have."""
@@ -84,7 +85,7 @@ def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -
 
 def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
     """Find an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), [Heartbeat(pilot=pilot)])
+    world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
     pair = (wanted.job, wanted.attempt)
     job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
     if job is None:

@@ -14,6 +14,7 @@ from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import BROKER
+from pilotage.store.worlds.broker_facts import OF_PLACES
 from pilotage.tasks import splitting
 
 from . import submit
@@ -54,8 +55,7 @@ def run(
     """Decide about tasks as of now, by index, and tell why the others are refused, or not decided about."""
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
-    world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
-    world = runtime.elements.reported(world)
+    world = runtime.elements.reported(runtime.world(*OF_PLACES))
     specs_ = [(index, one.spec) for index, one in accepted]
     found = preview(world, specs_, owner, runtime.time_limit)
     return found, sorted([*submitted.refused, *found.undecided], key=lambda one: one[0])

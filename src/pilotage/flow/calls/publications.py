@@ -2,6 +2,7 @@
 
 from pilotage.flow.runtime import Runtime
 from pilotage.staging import publishing
+from pilotage.store.worlds.publications import failed_of
 
 
 def publish_again(runtime: Runtime, task: int, actor: str) -> int:
@@ -9,7 +10,7 @@ def publish_again(runtime: Runtime, task: int, actor: str) -> int:
     asked = 0
     # One world holds so many: what the commit handed back was asked for by somebody else.
     while True:
-        world = runtime.store.snapshots.for_publishing_again(runtime.clock(), runtime.seeds(), task)
+        world = runtime.world(failed_of(task))
         if not world.publications:
             return asked
         committed = runtime.store.commit(publishing.again(world), actor)

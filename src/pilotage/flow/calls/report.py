@@ -10,6 +10,7 @@ from pilotage.model.documents.world import Heartbeat, Report, World
 from pilotage.model.records.logs import KeptLog
 from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.pilots import reports as policy
+from pilotage.store.worlds.reports import told_by_pilots
 
 Attempt = tuple[int, int]
 
@@ -67,5 +68,5 @@ def _received(
 
 def _world(runtime: Runtime, told: Sequence[Heartbeat], quiet: bool = False) -> World:
     """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), told, quiet)
+    world = runtime.world(told_by_pilots(told, quiet))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))

@@ -9,6 +9,7 @@ from pilotage.model.documents.decision import Choice, Create, Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.advertisements import NewAdvertisement, parsed
 from pilotage.model.values.step_names import ADVERTISE
+from pilotage.store.worlds.work_of_tasks import brokered_again
 
 from .site_views import NotTrue, QueueMatch, SiteState
 
@@ -39,18 +40,16 @@ def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
 
     Raises ``brokerage.PluginError`` where the ClassAd library is not installed.
     """
-    now, seed = runtime.clock(), runtime.seeds()
-    world = runtime.store.snapshots.for_explain(now, seed, task, limit=1)
-    ads = runtime.store.snapshots.for_sites(now, seed).advertisements
+    world = runtime.world(*brokered_again(task), "advertisements")
     options: Mapping[str, object] = {}
     told = runtime.elements.inquiries.unanswered()
-    world = replace(runtime.elements.reported(world), advertisements=ads, server_reports=told)
+    world = replace(runtime.elements.reported(world), server_reports=told)
     choices = runtime.brokerages.get("matchmaking", options).decide(world).choices
     return _of_choice(choices[0], world) if choices else []
 
 
 def _world(runtime: Runtime) -> World:
-    world = runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds())
+    world = runtime.world("advertisements", "job_counts")
     return replace(world, server_reports=runtime.elements.inquiries.unanswered())
 
 

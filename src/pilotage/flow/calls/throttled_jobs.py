@@ -3,11 +3,13 @@
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.job_rooms import JobQuota, JobRooms
 from pilotage.model.values.identity import Identity
+from pilotage.store.worlds.throttled_jobs import throttled_jobs
+from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
 
 
 def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, int]]:
     """The quotas without room by which an owner's jobs are throttled, and the live jobs of each."""
-    world = runtime.store.snapshots.for_split(runtime.clock(), runtime.seeds(), 1)
+    world = runtime.world(unsplit_tasks(), throttled_jobs())
     rooms = JobRooms(world.federation.quotas, world.live_jobs)
     found = {
         quota: have

@@ -16,6 +16,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.work import Measured, Task, TaskSpec
 from pilotage.model.values.step_names import BROKER
+from pilotage.store.worlds.work_of_tasks import brokered_again
 
 from . import preview
 
@@ -43,7 +44,7 @@ class Changes:
 def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -> WhatIf:
     """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
     limit = runtime.store.federation().loops.batch
-    world = runtime.store.snapshots.for_explain(runtime.clock(), runtime.seeds(), task, limit, job)
+    world = runtime.world(*brokered_again(task, job), batch=limit)
     world = runtime.elements.reported(world)
     return decide(world if world.jobs else preview.split_up(world), changes, runtime.time_limit)
 

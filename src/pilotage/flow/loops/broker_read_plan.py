@@ -3,10 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from pilotage.flow.passes import Pass
 from pilotage.model.records.work import Job
 from pilotage.ports import Clock
-from pilotage.store import Waiting
+from pilotage.store import Pass, Waiting
 
 LEAST = 200
 """Jobs of a share that a pass reads at least, as far as there are so many.

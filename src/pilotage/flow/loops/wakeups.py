@@ -23,6 +23,10 @@ class Wakeable(Protocol):
     def wakes_on(self) -> frozenset[Subject]:
         """States of records that wake it."""
 
+    @property
+    def hears(self) -> frozenset[str]:
+        """Fields of the world of which news wake it."""
+
 
 class Wakeups:
     """One event for each step's loop; :meth:`committed` listens to a store's commits."""
@@ -30,15 +34,23 @@ class Wakeups:
     def __init__(self, steps: Iterable[Wakeable]) -> None:
         self._events: dict[str, threading.Event] = {}
         self._steps: dict[Subject, list[str]] = defaultdict(list)
+        self._hearing: dict[str, list[str]] = defaultdict(list)
         for step in steps:
             self._events[step.name] = threading.Event()
             for subject in step.wakes_on:
                 self._steps[subject].append(step.name)
+            for field in step.hears:
+                self._hearing[field].append(step.name)
 
     def wake(self, name: str) -> None:
         """Wake the loop of a step; without one here nothing happens."""
         if name in self._events:
             self._events[name].set()
+
+    def tell(self, *fields: str) -> None:
+        """Wake the loops of the steps that read any of these fields: the outside has news."""
+        for name in {name for field in fields for name in self._hearing.get(field, ())}:
+            self.wake(name)
 
     def wake_all(self) -> None:
         """Wake every loop."""

@@ -14,9 +14,10 @@ from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.readers import Readers
 from pilotage.pilots.tries import Admission
-from pilotage.store import Store
+from pilotage.store import Pass, Store
 from pilotage.store.matching.borrowed_matches import Basis, BorrowRequest, OfferedJob
 from pilotage.store.matching.match_requests import ClaimResult
+from pilotage.store.worlds.borrowings import for_queue
 
 KNOWN_FOR = 5.0
 """Seconds for which offers hold; those that are all taken before are read anew at once."""
@@ -181,7 +182,7 @@ class BorrowableJobs:
         return self._newest
 
     def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
-        world = self._store.snapshots.for_borrowing(time, seed, queue.name)
+        world = self._store.snapshots.read(Pass(time, seed, 0), [for_queue(queue.name)])
         found = {offer.job.id: offer for offer in self._open(world, queue)}
         claims, near = policy.claims(world, queue)
         with self._lock:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.step_names import STAGE
 from pilotage.staging import unawaited
+from pilotage.store.worlds.staging import downloads_of
 
 
 def give_up(runtime: Runtime, files: Collection[str]) -> int:
@@ -14,6 +15,6 @@ def give_up(runtime: Runtime, files: Collection[str]) -> int:
     """
     if not files:
         return 0
-    world = runtime.store.snapshots.for_giving_up(runtime.clock(), runtime.seeds(), files)
+    world = runtime.world(downloads_of(files))
     committed = runtime.store.commit(unawaited.cancel(world), STAGE)
     return sum(len(ids) for ids in committed.accepted)

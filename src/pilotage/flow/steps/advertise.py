@@ -1,11 +1,9 @@
 """Let native sites advertise: ask their batch systems, and record what they told (M1, M2)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.elements import place_of, servers_of
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
@@ -13,11 +11,6 @@ from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.step_names import ADVERTISE
 from pilotage.pilots import advertising
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_sites(now.time, now.seed)
-    return replace(world, server_reports=runtime.elements.inquiries.server_reports())
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
@@ -46,7 +39,7 @@ STEP = Step(
     name=ADVERTISE,
     place=11,
     summary="Let native sites advertise what they have and run.",
-    reads=_reads,
+    reads=("advertisements", "job_counts", "server_reports"),
     phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
     subjects=(SITE,),
     idle=_idle,

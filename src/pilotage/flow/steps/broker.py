@@ -1,18 +1,19 @@
 """Give defined jobs a queue, by the plugin that their task, or its VO, asks for (B1 to B38)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby
 from math import inf
+from typing import Any
 
 from pilotage.brokerage import soundness
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.matching.bindings import plugin_of, waits_for_cycle
-from pilotage.flow.passes import Pass
+from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -20,10 +21,13 @@ from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
-from pilotage.model.records.storage_rests import tried_again
+from pilotage.model.records.storage_rests import FailedDelivery, tried_again
 from pilotage.model.records.work import Job, Task
 from pilotage.model.values.step_names import BROKER, LIFT, STAGE
 from pilotage.staging import lost
+from pilotage.store import Pass
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
+from pilotage.store.worlds.parts import Reading, only_where, part
 
 
 def plugins(world: World) -> list[str]:
@@ -110,9 +114,10 @@ def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
     Those that wait because a storage failed them are left until their time comes, or it is well again (F4).
     """
+    own = restricted(world, plugin)
     pending = tuple(
         replace(job, state=JobState.DEFINED)
-        for job in _ready(restricted(world, plugin))
+        for job in _ready(own.jobs, own.failed_deliveries, own)
         if job.state is JobState.PENDING
     )
     placed: set[int] = set()
@@ -134,26 +139,32 @@ def _lift(jobs: Set[int]) -> Move:
     )
 
 
-def _reads(runtime: Runtime, now: Pass) -> World:
-    read_plan, snapshots = runtime.broker_read_plan, runtime.store.snapshots
-    crowded = read_plan.crowded(snapshots.crowded_tasks)
-    parts = partial(read_plan.parts, now=now)
-    world = snapshots.for_broker(
-        now.time, now.seed, now.batch, parts=parts, if_any=True, apart=now.apart, crowded=crowded
-    )
-    world = replace(world, jobs=_ready(world)) if crowded else world
-    told = runtime.elements.inquiries.unanswered() if world.advertisements else ()
-    return replace(runtime.elements.reported(world), server_reports=told)
+def _bounds(runtime: Runtime, now: Pass) -> Pass:
+    """Take of each task what may find room, and jobs that are pending where room was all that they lacked."""
+    read_plan = runtime.broker_read_plan
+    crowded = read_plan.crowded(runtime.store.snapshots.crowded_tasks)
+    return replace(now, portions=partial(read_plan.parts, now=now), crowded=crowded)
 
 
-def _ready(world: World) -> tuple[Job, ...]:
+@part("jobs")
+def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
+    """The jobs, where pending ones are among them those that are ready."""
+    if not reading.now.crowded:
+        return {}
+    return {"jobs": _ready(reading["jobs"], reading["failed_deliveries"], reading.world)}
+
+
+def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) -> tuple[Job, ...]:
     """The jobs without those that are pending since a storage failed them, until their time comes (F4)."""
-    again = tried_again(world.failed_deliveries, world.federation.staging)
+    again = tried_again(failed, world.federation.staging)
     return tuple(
-        job
-        for job in world.jobs
-        if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
+        job for job in jobs if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
     )
+
+
+def _unanswered(runtime: Runtime, world: World) -> Mapping[str, Any]:
+    """What servers last told that do not answer, where sites advertise."""
+    return {"server_reports": runtime.elements.inquiries.unanswered() if world.advertisements else ()}
 
 
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
@@ -201,7 +212,11 @@ STEP = Step(
     name=BROKER,
     place=2,
     summary="Give defined jobs a queue, each plugin for its own tasks.",
-    reads=_reads,
+    reads=(
+        *(waiting_jobs(JobState.DEFINED), only_where("jobs"), "tasks", ahead, *OF_JOBS, *OF_PLACES),
+        *(_ready_jobs, startable, ProcessFields(("server_reports",), _unanswered)),
+    ),
+    bounds=_bounds,
     phases=_phases,
     rereads=True,
     subjects=(TASK, QUEUE),

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import moment
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Forget
@@ -11,13 +10,10 @@ from pilotage.model.documents.subjects import FILE, SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.step_names import CLEAN
 from pilotage.staging import unwanted
+from pilotage.store.worlds.copies import copies
 
 MOST_COPIES = 10_000
 """Copies that one pass removes at most."""
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_cleaning(now.time, now.seed, limit=MOST_COPIES)
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
@@ -47,7 +43,7 @@ STEP = Step(
     name=CLEAN,
     place=12,
     summary="Remove copies that nobody wants any more, by age, use and quota.",
-    reads=_reads,
+    reads=(copies(MOST_COPIES),),
     phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),
     subjects=(FILE, SITE),
     idle=_idle,

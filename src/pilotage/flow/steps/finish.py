@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.passes import Pass
-from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState
 from pilotage.model.values.step_names import FINISH
+from pilotage.store.worlds.completion import ended_jobs, tasks_to_complete
+from pilotage.store.worlds.parts import only_where
 from pilotage.tasks import completion, scouting
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_completion(now.time, now.seed, limit=now.batch, apart=now.apart)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -25,7 +21,7 @@ STEP = Step(
     name=FINISH,
     place=8,
     summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
-    reads=_reads,
+    reads=(tasks_to_complete, only_where("tasks"), ended_jobs),
     phases=always(
         Phase(actor="scout", decide=scouting.conclude),
         Phase(actor=FINISH, decide=completion.complete, in_parts=True),

@@ -4,23 +4,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.passes import Pass
-from pilotage.flow.runtime import Runtime
+from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.step_names import LIFT, STAGE
 from pilotage.staging import lost
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
+from pilotage.store.worlds.parts import only_where
 
 from .broker import lifted, plugins
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_broker(
-        now.time, now.seed, now.batch, state=JobState.PENDING, if_any=True, apart=now.apart
-    )
-    return runtime.elements.reported(world)
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
@@ -40,7 +34,7 @@ STEP = Step(
     name=LIFT,
     place=3,
     summary="Release pending jobs early once a queue would accept them.",
-    reads=_reads,
+    reads=(waiting_jobs(JobState.PENDING), only_where("jobs"), *OF_JOBS, *OF_PLACES, startable),
     phases=_phases,
     subjects=(TASK, QUEUE),
     idle=_idle,

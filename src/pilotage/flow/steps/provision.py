@@ -7,7 +7,6 @@ from dataclasses import replace
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.elements import place_of
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Committed, Create, Decision
@@ -20,28 +19,13 @@ from pilotage.model.values.step_names import PROVISION
 from pilotage.pilots import credentials, list_match, servers, submissions
 from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
+from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
 
 RESUBMITTED_AFTER = 30.0
 """Seconds after which a pilot is submitted again that was recorded and has no known submission."""
 
 Submission = tuple[str, str, str]
 """Queue, server and submit pool."""
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    elements = runtime.elements
-    # Before the snapshot: an answer that is read must find its pilot recorded.
-    told, seen = elements.submissions(), elements.sightings()
-    world = runtime.store.snapshots.for_director(now.time, now.seed)
-    elements.pools.configure(world.federation.director.submit_pools)  # as it is now (P11)
-    return replace(
-        elements.asked(world),
-        submissions=told,
-        sightings=seen,
-        server_reports=elements.inquiries.server_reports(),
-        pool_reports=elements.pools.reports(),
-        unable_queues=elements.lacking(world.federation),
-    )
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
@@ -200,7 +184,11 @@ STEP = Step(
     name=PROVISION,
     place=6,
     summary="Keep pilots in the sites' queues.",
-    reads=_reads,
+    reads=(
+        *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
+        *(bounding_advertisements, "iterated", "borrowable_lines"),
+        *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
+    ),
     phases=_phases,
     subjects=(TASK_QUEUE, PILOT, QUEUE),
     idle=_idle,

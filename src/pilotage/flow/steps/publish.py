@@ -1,11 +1,9 @@
 """Register outputs in the datasets that their tasks name, of this catalogue and of those that others keep."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.outside.publishing import PublicationOrder
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -16,16 +14,7 @@ from pilotage.model.records.states import PublicationState
 from pilotage.model.values.step_names import PUBLISH
 from pilotage.ports.catalogue import OutputFile
 from pilotage.staging import publishing
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    # Before the snapshot: what is told of must find its publication as it was begun, or later.
-    news = runtime.publishing.news()
-    world = runtime.store.snapshots.for_publishing(now.time, now.seed)
-    presence = runtime.presence
-    asking = {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
-    gone = presence.gone(asking - {"", presence.name})
-    return replace(world, published=news, server=presence.name, servers_gone=tuple(sorted(gone)))
+from pilotage.store.worlds.publications import to_register
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
@@ -81,7 +70,7 @@ STEP = Step(
     name=PUBLISH,
     place=13,
     summary="Register outputs in the datasets that their tasks name.",
-    reads=_reads,
+    reads=("published", to_register, "replicas", "server", "servers_gone"),
     phases=always(
         Phase(actor=PUBLISH, decide=publishing.observed, act=_observed),
         Phase(actor=PUBLISH, decide=publishing.begin, act=_start),

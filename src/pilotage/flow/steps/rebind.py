@@ -8,8 +8,7 @@ from functools import partial
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.matching.bindings import said
-from pilotage.flow.passes import Pass
-from pilotage.flow.runtime import Runtime
+from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.merged_decisions import joined
@@ -23,6 +22,8 @@ from pilotage.model.rules.idle_slots import idle_slots
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
+from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
 
 from .broker import chosen, plugins, restricted
 
@@ -166,11 +167,6 @@ def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
     return replace(decision, changes=(*leaving, *placing), choices=choices)
 
 
-def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch, apart=now.apart)
-    return runtime.elements.reported(world)
-
-
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     return [
         Phase(actor=REBIND, decide=partial(rebound, plugin=plugin, brokerages=brokerages), plugin=plugin)
@@ -193,7 +189,10 @@ STEP = Step(
     name=REBIND,
     place=4,
     summary="Bind waiting jobs to queues whose pilots are idle.",
-    reads=_reads,
+    reads=(
+        *("job_counts", "queue_reports", only_where_idle_elsewhere),
+        *(waiting_jobs(JobState.ACTIVATED), *OF_JOBS, *OF_PLACES, startable),
+    ),
     phases=_phases,
     rereads=True,
     subjects=(TASK, QUEUE),

@@ -2,20 +2,14 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.passes import Pass
-from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.values.step_names import SPLIT
+from pilotage.store.worlds.throttled_jobs import throttled_jobs
+from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
 from pilotage.tasks import splitting
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    most = splitting.SLICE
-    limit = min(now.batch, most)
-    return runtime.store.snapshots.for_split(now.time, now.seed, limit, most, splitting.TURN, now.apart)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -27,7 +21,7 @@ STEP = Step(
     name=SPLIT,
     place=1,
     summary="Split tasks into jobs, scouts first, large ones part by part.",
-    reads=_reads,
+    reads=(unsplit_tasks(splitting.SLICE, splitting.TURN), "task_counts", throttled_jobs(splitting.SLICE)),
     phases=always(Phase(actor=SPLIT, decide=splitting.split)),
     subjects=(TASK,),
     idle=_idle,

@@ -1,16 +1,16 @@
 """Bring files to jobs and from jobs, under transfer shares (D1 to D11)."""
 
 import logging
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from pilotage.flow.calls.transfer_priorities import take_files
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.loops.isolation import words
 from pilotage.flow.outside import rest_notices
 from pilotage.flow.outside.scratch import clear
-from pilotage.flow.passes import Pass
+from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move, Touch
@@ -20,26 +20,15 @@ from pilotage.model.records.states import TRANSFERS_AHEAD, JobState, TransferSta
 from pilotage.model.values.step_names import STAGE
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
+from pilotage.store.worlds.staging import of_retried_jobs, staged
 
 log = logging.getLogger(__name__)
 
 
-def _reads(runtime: Runtime, now: Pass) -> World:
-    # Before the snapshot: a delivery that is told of must find its transfer as it was started, or later.
-    news = runtime.deliveries.news()
-    world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
-    presence = runtime.presence
-    delivering = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
-    gone = presence.gone(delivering - {"", presence.name})
-    # What waits only: a server that has nothing to move need not know what it could.
+def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
+    """Between which storages this process can move nothing, where something waits to be moved."""
     waits = any(one.state in (TransferState.QUEUED, *TRANSFERS_AHEAD) for one in world.transfers)
-    return replace(
-        world,
-        deliveries=news,
-        server=presence.name,
-        servers_gone=tuple(sorted(gone)),
-        unable=runtime.deliveries.unable(world.federation) if waits else (),
-    )
+    return {"unable": runtime.deliveries.unable(world.federation) if waits else ()}
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
@@ -119,7 +108,10 @@ STEP = Step(
     place=5,
     summary="Bring files to jobs and from jobs, under transfer shares.",
     prepare=take_files,
-    reads=_reads,
+    reads=(
+        *("deliveries", staged, "tasks", "replicas", of_retried_jobs),
+        *("server", "servers_gone", ProcessFields(("unable",), _unable)),
+    ),
     phases=always(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
         Phase(actor=STAGE, decide=retries.abandoned),

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.unawaited_downloads import give_up
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -12,11 +11,9 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.step_names import STOP
+from pilotage.store.worlds.parts import only_where
+from pilotage.store.worlds.work_of_tasks import failing_alike, live_jobs
 from pilotage.tasks import stopping
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_stopping(now.time, now.seed)
 
 
 def _give_up_downloads(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
@@ -39,7 +36,7 @@ STEP = Step(
     name=STOP,
     place=10,
     summary="Stop tasks whose first attempts all failed alike.",
-    reads=_reads,
+    reads=(failing_alike, only_where("tasks"), live_jobs, "task_counts"),
     phases=always(Phase(actor=STOP, decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
     subjects=(TASK,),
     idle=_idle,

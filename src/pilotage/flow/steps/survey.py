@@ -1,10 +1,8 @@
 """Ask storages for their free space every ten minutes, and record what they tell (B18)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pilotage.flow.idle_reasons import counted
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
@@ -12,12 +10,6 @@ from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.step_names import SURVEY
 from pilotage.staging import spaces
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    # Before the snapshot: what another server recorded since is seen, and not replaced by something older.
-    told = runtime.spaces.news()
-    return replace(runtime.store.snapshots.for_survey(now.time, now.seed), space_sightings=told)
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
@@ -39,7 +31,7 @@ STEP = Step(
     name=SURVEY,
     place=14,
     summary="Ask storages for their free space.",
-    reads=_reads,
+    reads=("space_sightings", "storage_spaces"),
     phases=always(Phase(actor=SURVEY, decide=spaces.record, act=_ask)),
     subjects=(SITE,),
     idle=_idle,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pilotage.flow.calls import cancel
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.scratch import clear
-from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -16,13 +15,10 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.step_names import WATCH
+from pilotage.store.worlds.watching import deliveries, due_jobs, lapsed, late_pilots
 from pilotage.watchdog import timeouts
 
 log = logging.getLogger(__name__)
-
-
-def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_watch(now.time, now.seed, limit=now.batch)
 
 
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
@@ -61,7 +57,10 @@ STEP = Step(
     name=WATCH,
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
-    reads=_reads,
+    reads=(
+        *("queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots),
+        *(deliveries, lapsed),
+    ),
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
     subjects=(TASK, PILOT, TRANSFER, QUEUE),
     idle=_idle,

@@ -270,10 +270,6 @@ class RecordReader:
         """Read when the last iteration of a step began."""
         return iterations.last(self._connection, step)
 
-    def of_sites(self) -> dict[str, Any]:
-        """Advertisements of sites, and jobs by queue, as parts of a world."""
-        return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
-
     def advertisements(self) -> tuple[Advertisement, ...]:
         """Advertisements of all sites."""
         return advertisements.read(self._connection)

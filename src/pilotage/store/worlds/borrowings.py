@@ -1,7 +1,7 @@
 """Jobs that pilots took from other queues, and the world in which more of them are taken (E1 to E3)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,7 +22,6 @@ from sqlalchemy import (
 )
 
 from pilotage.model.documents.serialization import from_json, to_json
-from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.store.database import bulk
@@ -31,7 +30,7 @@ from pilotage.store.tables.borrowing_queues import candidates, of_choices
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.reader import RecordReader
 
-from .known_inputs import KnownInputs
+from .parts import Reading, WorldPart, part
 
 MOST_LINES = 500
 """Lines, each of a choice at a queue, whose tails are looked at: those of the newest choices."""
@@ -166,11 +165,13 @@ def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     return tuple(sorted(found, key=lambda one: one.job))
 
 
-def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
+@part("borrowable_lines", "candidacies")
+def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
     """Count the jobs that other queues' pilots may take, with these queues, for the director (E4).
 
     However many wait: the tails of so many lines are looked at, none where no choice has candidates.
     """
+    reader = reading.reader
     placed = reader.raw_rows(_PLACED, most=MOST_LINES)
     if not placed:
         return {}
@@ -190,12 +191,19 @@ def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
     }
 
 
-def read(reader: RecordReader, world: World, queue: str, known: KnownInputs) -> dict[str, Any]:
+def for_queue(queue: str) -> WorldPart:
     """The jobs that a queue's pilots might take from others, and all that they are compared by.
 
     Nothing where no job waits that may be taken: candidates stand for a while after their last job has left.
     However many wait: the tails of so many lines are looked at.
     """
+    names = ("candidacies", "jobs", "tasks", "files", "replicas", "job_counts", "queue_reports")
+    others = ("advertisements", "borrowings", "failed_deliveries")
+    return WorldPart((*names, *others), lambda reading: _for_queue(reading, queue))
+
+
+def _for_queue(reading: Reading, queue: str) -> Mapping[str, Any]:
+    reader, world = reading.reader, reading.world
     lines = reader.raw_rows(_LINES, queue=queue, most=MOST_LINES)
     if not lines:
         return {}
@@ -205,7 +213,7 @@ def read(reader: RecordReader, world: World, queue: str, known: KnownInputs) -> 
     if not waiting:
         return {}
     bindings = {choice: binding for choice, binding, _ in lines}
-    inputs, replicas = known.of(reader, waiting, world.time)
+    inputs, replicas = reading.known_inputs.of(reader, waiting, world.time)
     site = next((one.site for one in world.federation.queues if one.name == queue), "")
     return {
         "candidacies": tuple(

@@ -1,7 +1,7 @@
 """What only brokerages read: long waits, queues without pilots, disk I/O, first skips (B3, B9, B12, B26)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,13 @@ from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.failing_pilots import after_failures
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
-from pilotage.store.tables import failures
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import is_in, is_measured, jobs
 from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 
 from . import waiting
+from .parts import Reading, WorldPart, part
 
 WAITED_LONG = 3600.0
 """Seconds after which an activated job, or a start, is worth looking for: B9 asks for those of two hours."""
@@ -58,12 +58,14 @@ DISK_IO = select(_j.queue, func.avg(_j.disk_io)).where(is_measured).group_by(_j.
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
-def reports(reader: RecordReader, world: World, counts: Iterable[JobCount]) -> tuple[QueueReport, ...]:
-    """Read the reports of queues for brokerage.
+def reports(
+    reader: RecordReader, world: World, counts: Iterable[JobCount], seen: Iterable[QueueReport]
+) -> tuple[QueueReport, ...]:
+    """Complete what was last seen of queues for brokerages.
 
     They say how long activated jobs wait there, the disk I/O of jobs that run, and whether pilots can start.
     """
-    known = {report.queue: report for report in reader.queue_reports()}
+    known = {report.queue: report for report in seen}
     waiting = _waiting(reader, world, known.values())
     problems = _problems(reader, world)
     busy = {count.queue for count in counts if count.state is JobState.RUNNING}
@@ -136,42 +138,65 @@ def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, .
     return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)
 
 
-def read(
-    reader: RecordReader,
-    world: World,
-    found: Sequence[Job],
-    most_ahead: int = 0,
-    apart: waiting.Apart = (),
-) -> dict[str, Any]:
-    """Jobs with all that a brokerage reads, and up to so many that wait for a cycle ahead of them (M7).
+def waiting_jobs(state: JobState) -> WorldPart:
+    """The oldest jobs in a state of each task, by priority, then age.
 
-    Tasks that are set ``apart`` keep nobody waiting.
+    Every task that has any is there with some, so that one which has to wait does not keep the others out (of
+    more tasks than a pass takes jobs, the first by priority).
     """
-    asking = reader.tasks_of(found)
-    # The production brokerage reads those that bound a site alone, and most passes are its own.
-    others = bool(world.federation.plugins) or any(task.spec.brokerage for task in asking)
-    ahead: tuple[Job, ...] = ()
-    if others and most_ahead and found:
-        lowest = min(job.priority for job in found)
-        parts = waiting.above(lowest, most_ahead)
-        ahead = waiting.oldest(reader, JobState.PENDING, most_ahead, parts, apart)
-        asking = reader.tasks_of([*found, *ahead])
-    inputs = reader.inputs_of([*found, *ahead])
-    counts = reader.job_counts()
-    return {
-        "jobs": with_first_skips(reader, found),
-        "ahead": ahead,
-        "task_counts": reader.task_counts(task.id for task in asking) if others and most_ahead else (),
-        "tasks": asking,
-        "advertisements": (
-            reader.advertisements() if others else reader.bounding_advertisements(world.federation.sites)
-        ),
-        "files": inputs,
-        "replicas": reader.replicas_of(inputs),
-        "job_counts": counts,
-        "link_counts": reader.link_counts(),
-        "queue_reports": reports(reader, world, counts),
-        "failures": failures.of_places(reader, world.time),
-        "failed_deliveries": reader.failed_deliveries(),
-        "storage_spaces": reader.storage_spaces(),
-    }
+
+    def read(reading: Reading) -> Mapping[str, Any]:
+        now = reading.now
+        portions = now.portions or waiting.equally(now.batch)
+        return {"jobs": waiting.oldest(reading.reader, state, now.batch, portions, now.apart, now.crowded)}
+
+    return WorldPart(("jobs",), read)
+
+
+@part("jobs")
+def first_skips(reading: Reading) -> Mapping[str, Any]:
+    """The same jobs, merge jobs with the time at which they were first skipped (B3)."""
+    return {"jobs": with_first_skips(reading.reader, reading["jobs"])}
+
+
+@part("ahead", "tasks", "task_counts")
+def ahead(reading: Reading) -> Mapping[str, Any]:
+    """Jobs that wait for a cycle ahead of these, and jobs by task; only where a plugin may ask (M7)."""
+    reader, found, now = reading.reader, reading["jobs"], reading.now
+    if not found or not _any_plugin(reading):
+        return {}
+    portions = waiting.above(min(job.priority for job in found), now.batch)
+    first = waiting.oldest(reader, JobState.PENDING, now.batch, portions, now.apart)
+    asking = reader.tasks_of([*found, *first])
+    counts = reader.task_counts(task.id for task in asking)
+    return {"ahead": first, "tasks": asking, "task_counts": counts}
+
+
+@part("advertisements")
+def advertisements(reading: Reading) -> Mapping[str, Any]:
+    """Advertisements: only those that bound a site where no plugin may ask for others."""
+    if _any_plugin(reading):
+        return {"advertisements": reading.reader.advertisements()}
+    return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
+
+
+def _any_plugin(reading: Reading) -> bool:
+    """Tell whether another brokerage than the production brokerage may decide; mostly none does."""
+    return bool(reading.world.federation.plugins) or any(task.spec.brokerage for task in reading.get("tasks"))
+
+
+@part("queue_reports")
+def queue_reports(reading: Reading) -> Mapping[str, Any]:
+    """The reports of queues, with what brokerages alone read of them."""
+    counts = reading["job_counts"]
+    return {"queue_reports": reports(reading.reader, reading.world, counts, reading["queue_reports"])}
+
+
+OF_JOBS = (first_skips, "tasks", "files", "replicas")
+"""What brokerages read of the jobs that they place."""
+
+OF_PLACES = (
+    *("job_counts", "queue_reports", queue_reports, "link_counts"),
+    *("failures", "failed_deliveries", "storage_spaces", advertisements),
+)
+"""What brokerages read of the places where jobs may go, whatever jobs there are."""

@@ -1,7 +1,7 @@
 """Copies that Pilotage made: when they were used last, and whether anybody wants them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
@@ -19,6 +19,7 @@ from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import transfers
 
+from .parts import Reading, WorldPart
 from .wanted_files import asked_by_tasks, wanted_of
 
 _r, _f = replicas.c, files.c
@@ -60,15 +61,20 @@ _USES = (
 )
 
 
-def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Read copies that may go, and how much all take; nothing where there are none, or before it is time."""
+def copies(most: int) -> WorldPart:
+    """The first copies that may go, and how much all take; nothing before it is time to look."""
+    return WorldPart(("copies", "copies_sizes", "cleaned"), lambda reading: _read(reading, most))
+
+
+def _read(reading: Reading, most: int) -> Mapping[str, Any]:
+    reader, world = reading.reader, reading.world
     cleaned = reader.iterated(CLEAN)
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
         return {"cleaned": cleaned}
     sizes = _sizes(reader)
     if not sizes:
         return {"cleaned": cleaned}
-    found = _may_go(reader, world, sizes, limit)
+    found = _may_go(reader, world, sizes, most)
     names = sorted({row[0] for row in found})
     wanted = wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
@@ -81,7 +87,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     for file, queue, last in reader.rows(_USES, names=names):
         place = file, storages.get(queue, "")
         used[place] = max(used[place], last)
-    copies = tuple(
+    found_copies = tuple(
         Copy(
             file=file,
             storage=storage,
@@ -93,7 +99,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         )
         for file, storage, path, size, since in found
     )
-    return {"copies": copies, "copies_sizes": sizes, "cleaned": cleaned}
+    return {"copies": found_copies, "copies_sizes": sizes, "cleaned": cleaned}
 
 
 def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], limit: int) -> list[Any]:

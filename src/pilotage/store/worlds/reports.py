@@ -1,10 +1,10 @@
 """The world of what pilots tell: they, the jobs they have, and those they speak of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pilotage.model.documents.world import Heartbeat, World
+from pilotage.model.documents.world import Heartbeat
 from pilotage.model.records.work import Job
 from pilotage.store.database.sets import among
 from pilotage.store.tables import failures
@@ -13,6 +13,7 @@ from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.reader import RecordReader
 
 from .held_jobs import by_pilot, held_attempts, held_by, held_words, words
+from .parts import Reading, WorldPart
 
 _j = jobs.c
 _HELD = held_by("pilots")
@@ -20,16 +21,26 @@ _THESE = among(_j.id, "ids")
 _ASKING = among(pilots.c.id, "pilots")
 
 
-def read(reader: RecordReader, world: World, told: Sequence[Heartbeat], quiet: bool) -> dict[str, Any]:
-    """Return the parts of a world, as ``Snapshots.for_reports`` describes it."""
+def told_by_pilots(told: Sequence[Heartbeat], quiet: bool = False) -> WorldPart:
+    """Pilots that call, what they tell, the jobs they have, and those they name.
+
+    Where ``quiet``, jobs are left out that a pilot has and merely holds, here and of what it tells: that
+    is another question, which pays for many pilots together.
+    """
+    names = ("pilots", "heartbeats", "jobs", "tasks", "failures", "queue_reports", "failed_deliveries")
+    return WorldPart(names, lambda reading: _read(reading, told, quiet))
+
+
+def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[str, Any]:
+    reader = reading.reader
     asking = [one.pilot for one in told]
     heard, found = _differing(reader, told, asking) if quiet else (told, _spoken_of(reader, told, asking))
     reports = [report for one in told for report in one.reports]
     speaking = reader.pilots(_ASKING, pilots=asking)
     ends = {report.state for report in reports} & {"done", "failed"}
     queues = sorted({pilot.queue for pilot in speaking}) if ends else []
-    of_queues = failures.of_queues(reader, world.time, queues) if queues else ()
-    elsewhere = failures.of_retried(reader, world.time, found)
+    of_queues = failures.of_queues(reader, reading.world.time, queues) if queues else ()
+    elsewhere = failures.of_retried(reader, reading.world.time, found)
     storages = any(report.storage_fault or report.read_from for report in reports)
     return {
         "pilots": speaking,

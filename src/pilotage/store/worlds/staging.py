@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -27,6 +27,8 @@ from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+
+from .parts import Reading, WorldPart, part
 
 UNAWAITED_AFTER = 60.0
 """How long a download has been queued before somebody looks whether it is still waited for, in s."""
@@ -232,8 +234,10 @@ _MADE = (
 )
 
 
-def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Transfers, the jobs that wait for those which ended, their files and replicas."""
+@part("transfers", "unawaited", "jobs", "files", "failed_deliveries")
+def staged(reading: Reading) -> Mapping[str, Any]:
+    """Transfers under way, those that could start, those that ended, and the jobs these concern."""
+    reader, world, limit = reading.reader, reading.world, reading.now.batch
     moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
     told = reader.failed_deliveries()
     ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
@@ -258,11 +262,8 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         "transfers": tuple(moving[id_] for id_ in sorted(moving)),
         "unawaited": unawaited(reader, world, moving.values()),
         "jobs": found,
-        "tasks": reader.tasks_of(found),
         "files": tuple(known[name] for name in sorted(known)),
-        "replicas": reader.replicas_of(known.values()),
         "failed_deliveries": told,
-        "failures": failures.of_retried(reader, world.time, found),
     }
 
 
@@ -271,10 +272,21 @@ def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDeli
     return _Full.of(Room(world.federation, moving_on, PREPARING, rests, world.time))
 
 
-def downloads_of(reader: RecordReader, world: World, names: Iterable[str]) -> dict[str, Any]:
+@part("failures")
+def of_retried_jobs(reading: Reading) -> Mapping[str, Any]:
+    """The failures of earlier attempts of the jobs that speak against places (F2)."""
+    return {"failures": failures.of_retried(reading.reader, reading.world.time, reading["jobs"])}
+
+
+def downloads_of(names: Collection[str]) -> WorldPart:
     """Transfers of some files that have not ended, and which of them no job waits for, as of now (D2)."""
-    found = reader.live_transfers_of(reader.files(names))
-    return {"transfers": found, "unawaited": unawaited(reader, world, found, after=0.0)}
+
+    def read(reading: Reading) -> Mapping[str, Any]:
+        reader = reading.reader
+        found = reader.live_transfers_of(reader.files(names))
+        return {"transfers": found, "unawaited": unawaited(reader, reading.world, found, after=0.0)}
+
+    return WorldPart(("transfers", "unawaited"), read)
 
 
 def unawaited(

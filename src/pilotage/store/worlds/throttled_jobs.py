@@ -1,17 +1,17 @@
 """Live jobs by owner and the throttled ones that may go, where a quota of live jobs is near (rules T)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from pilotage.model.documents.world import World
 from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import COUNTED_JOBS, JobState
-from pilotage.model.records.work import Job, Task
+from pilotage.model.records.work import Job
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import has_state
@@ -21,6 +21,8 @@ from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.live_work import LIVE_WORK
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
+
+from .parts import Reading, WorldPart
 
 _t, _c, _j = tasks.c, counts.c, jobs.c
 _THROTTLED = str(JobState.THROTTLED)
@@ -46,17 +48,25 @@ OWNERS = 100
 """Owners whose throttled jobs a pass releases at most: those with the fewest live jobs."""
 
 
-def read(reader: RecordReader, world: World, new: Sequence[Task], limit: int) -> dict[str, Any]:
-    """Live jobs by owner, and the first throttled jobs of those with room; nothing while no quota is near."""
-    quotas = world.federation.quotas
+def throttled_jobs(most: float = inf) -> WorldPart:
+    """Live jobs by owner, and the first throttled jobs of those with room; nothing while no quota is near.
+
+    The tasks of these jobs come to those that are there already.
+    """
+    return WorldPart(("live_jobs", "jobs", "tasks"), lambda reading: _read(reading, most))
+
+
+def _read(reading: Reading, most: float) -> Mapping[str, Any]:
+    reader, new, quotas = reading.reader, reading["tasks"], reading.world.federation.quotas
     any_throttled = any(count for (count,) in reader.raw_rows(_ANY))
     if not any_throttled and not _near(reader, quotas, {task.owner.vo for task in new}):
-        return {"tasks": tuple(new)}
+        return {}
     live, backlog = _by_owner(reader)
     rooms = JobRooms(quotas, live)
     free = [one for one in backlog if rooms.room(one) > 0]
     free.sort(key=lambda one: (rooms.live(one), one.vo, one.group, one.name))
     found: list[Job] = []
+    limit = int(min(reading.now.batch, most))
     for owner in free[:OWNERS]:
         part = min(rooms.room(owner), max(1, limit // min(OWNERS, len(free))))
         found += reader.jobs(_FIRST, tasks=backlog[owner], limit=part)

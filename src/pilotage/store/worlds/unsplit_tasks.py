@@ -1,17 +1,18 @@
 """Tasks that are not split, or not all of them: a pass reads no more of them than it makes jobs for."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Any
 
 from sqlalchemy import bindparam, select
 
 from pilotage.model.records.spec import SCOUTS
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
-from pilotage.model.records.work import Task
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
-from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
+
+from .parts import Reading, WorldPart
 
 _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -23,14 +24,15 @@ _LONGEST_FIRST = (
 )
 
 
-def read(
-    reader: RecordReader, limit: int, jobs: float, turn: int, apart: Collection[int] = ()
-) -> tuple[Task, ...]:
-    """The first ``limit`` by how long they waited; no more than take so many ``jobs``, ``turn`` of each.
+def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
+    """The first by how long they waited; no more than take so many ``jobs``, ``turn`` of each."""
 
-    Tasks that are set ``apart`` are left out.
-    """
-    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit, apart=apart), jobs, turn))
+    def read(reading: Reading) -> Mapping[str, Any]:
+        limit = int(min(reading.now.batch, jobs))
+        found = reading.reader.raw_rows(_LONGEST_FIRST, limit=limit, apart=reading.now.apart)
+        return {"tasks": reading.reader.tasks(_first(found, jobs, turn))}
+
+    return WorldPart(("tasks",), read)
 
 
 def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:

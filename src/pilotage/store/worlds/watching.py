@@ -1,7 +1,7 @@
 """The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,6 @@ from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
 from pilotage.model.rules.timeouts import JOB_RULES, RULES, heartbeat_of, resting_queues, shortest_heartbeat
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.sets import among
-from pilotage.store.tables import failures
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from pilotage.store.tables.pilots import pilots
@@ -32,6 +31,7 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 
 from .held_jobs import HOLDERS
+from .parts import Reading, part
 
 _j = jobs.c
 _J = JobState
@@ -116,32 +116,41 @@ _LAPSED = (
 )
 
 
-def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Jobs that may be due, at most ``limit`` for each reason, their pilots and late ones; deliveries."""
-    reports = reader.queue_reports()
-    counts = reader.job_counts()
-    told = failures.of_places(reader, world.time)
+@part("jobs")
+def due_jobs(reading: Reading) -> Mapping[str, Any]:
+    """Jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason."""
+    reader, world, limit = reading.reader, reading.world, reading.now.batch
+    counts = reading["job_counts"]
     # Most states have no job most of the time: what cannot be there is not looked for.
     present = {count.state for count in counts}
     due = [
-        *_late(reader, world, reports, present, limit),
+        *_late(reader, world, reading["queue_reports"], present, limit),
         *(_pending(reader, world, limit) if _J.PENDING in present else ()),
         *(_lost(reader, world, limit) if present.intersection(AT_A_PILOT) else ()),
-        *_stranded(reader, world, told, limit),
+        *_stranded(reader, world, reading["failures"], limit),
         *_too_many(reader, world, counts, limit),
     ]
     found = {job.id: job for job in due}
-    jobs_ = tuple(found[id_] for id_ in sorted(found))
-    return {
-        "jobs": jobs_,
-        "tasks": reader.tasks_of(jobs_),
-        "pilots": _pilots(reader, world, jobs_),
-        "transfers": reader.transfers_in(TransferState.DELIVERING),
-        "queue_reports": reports,
-        "job_counts": counts,
-        "failures": told,
-        "lapsed": tuple(task for (task,) in reader.raw_rows(_LAPSED, time=world.time, limit=limit)),
-    }
+    return {"jobs": tuple(found[id_] for id_ in sorted(found))}
+
+
+@part("pilots")
+def late_pilots(reading: Reading) -> Mapping[str, Any]:
+    """Pilots that waited or were silent for as long as they may, and those that have these jobs."""
+    return {"pilots": _pilots(reading.reader, reading.world, reading["jobs"])}
+
+
+@part("transfers")
+def deliveries(reading: Reading) -> Mapping[str, Any]:
+    """Transfers that are being delivered."""
+    return {"transfers": reading.reader.transfers_in(TransferState.DELIVERING)}
+
+
+@part("lapsed")
+def lapsed(reading: Reading) -> Mapping[str, Any]:
+    """Tasks whose lease is over."""
+    rows = reading.reader.raw_rows(_LAPSED, time=reading.world.time, limit=reading.now.batch)
+    return {"lapsed": tuple(task for (task,) in rows)}
 
 
 def _late(

@@ -1,23 +1,22 @@
 """The whole world: all that is live, as it is saved, and any decision made again from it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import select
 
-from pilotage.model.documents.world import MatchRequest, World
-from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
-from pilotage.model.records.work import Job, Pilot
-from pilotage.model.values.step_names import PROVISION
+from pilotage.model.records.work import Job
 from pilotage.store.database.columns import is_state
-from pilotage.store.tables import borrowing_queues, failures, publications
+from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
-from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 
-from . import borrowings, broker_facts, copies, staging
+from . import borrowings, broker_facts, copies, publications, staging
+from .fields import Reads
+from .parts import Reading, part
 
 MOST_COPIES = 1000
 """How many copies that Pilotage made a whole world shows."""
@@ -25,55 +24,63 @@ MOST_COPIES = 1000
 _LIVE_TASKS = select(tasks.c.id).where(is_state(tasks, *LIVE_TASKS))
 
 
-def read(reader: RecordReader, world: World) -> dict[str, Any]:
-    """All that is live, in order, and a request for work of every pilot that runs."""
-    found = reader.jobs_where(is_live)
-    moving = reader.transfers_in(*LIVE_TRANSFERS)
-    live = reader.live_pilots()
-    live_tasks = [id_ for (id_,) in reader.rows(_LIVE_TASKS)]
-    published = publications.read(reader, world)
-    names = {name for job in found for name in job.inputs} | {transfer.file for transfer in moving}
-    made = reader.outputs_of(job.id for job in found)
-    outputs = published["files"]
-    known = tuple(sorted({*reader.files(names), *made, *outputs}, key=lambda file: file.name))
-    choices = (job.choice for job in found if job.choice is not None and job.state in UNSTARTED_JOBS)
-    counts = reader.job_counts()
-    return {
-        "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
-        "jobs": found,
-        "files": known,
-        "replicas": reader.replicas_of(known),
-        "transfers": moving,
-        "publications": published["publications"],
-        "unawaited": staging.unawaited(reader, world, moving),
-        **borrowings.borrowable_lines(reader),
-        "candidacies": borrowing_queues.of_choices(reader, choices),
-        "borrowings": tuple(_readers(reader, world)),
-        **copies.read(reader, world, MOST_COPIES),
-        "pilots": live,
-        "task_queues": reader.task_queues(),
-        "job_counts": counts,
-        "task_counts": reader.task_counts(live_tasks),
-        "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, world, counts),
-        "failures": failures.everything(reader, world.time),
-        "failed_deliveries": reader.failed_deliveries(),
-        "storage_spaces": reader.storage_spaces(),
-        "advertisements": reader.advertisements(),
-        "requests": _requests(world, live, found),
-        "iterated": reader.iterated(PROVISION),
-    }
+@part("jobs", "transfers")
+def _live(reading: Reading) -> Mapping[str, Any]:
+    """All live jobs and transfers."""
+    reader = reading.reader
+    return {"jobs": reader.jobs_where(is_live), "transfers": reader.transfers_in(*LIVE_TRANSFERS)}
 
 
-def _readers(reader: RecordReader, world: World) -> Iterator[Borrowing]:
-    for site in world.federation.sites:
-        yield from borrowings.readers(reader, site.name)
+@part("tasks")
+def _tasks(reading: Reading) -> Mapping[str, Any]:
+    """All live tasks, and those of live jobs."""
+    live = [id_ for (id_,) in reading.reader.raw_rows(_LIVE_TASKS)]
+    return {"tasks": reading.reader.tasks([*live, *(job.task for job in reading["jobs"])])}
 
 
-def _requests(world: World, live: Sequence[Pilot], found: Sequence[Job]) -> tuple[MatchRequest, ...]:
+@part("files")
+def _files(reading: Reading) -> Mapping[str, Any]:
+    """Inputs and outputs of the jobs, and files of the transfers, beside those of publications."""
+    jobs, moving = reading["jobs"], reading["transfers"]
+    names = {name for job in jobs for name in job.inputs} | {transfer.file for transfer in moving}
+    made = reading.reader.outputs_of(job.id for job in jobs)
+    known = {*reading.reader.files(names), *made, *reading["files"]}
+    return {"files": tuple(sorted(known, key=lambda file: file.name))}
+
+
+@part("unawaited")
+def _unawaited(reading: Reading) -> Mapping[str, Any]:
+    """Queued downloads that no job waits for any more (D2)."""
+    return {"unawaited": staging.unawaited(reading.reader, reading.world, reading["transfers"])}
+
+
+@part("candidacies")
+def _candidacies(reading: Reading) -> Mapping[str, Any]:
+    """Queues whose pilots may take the jobs that wait (E1)."""
+    waiting = (job for job in reading["jobs"] if job.choice is not None and job.state in UNSTARTED_JOBS)
+    return {"candidacies": borrowing_queues.of_choices(reading.reader, (job.choice for job in waiting))}
+
+
+@part("borrowings")
+def _borrowings(reading: Reading) -> Mapping[str, Any]:
+    """Jobs that pilots took from other queues, have, and read from afar (E3)."""
+    sites = reading.world.federation.sites
+    found = (one for site in sites for one in borrowings.readers(reading.reader, site.name))
+    return {"borrowings": tuple(found)}
+
+
+@part("failures")
+def _failures(reading: Reading) -> Mapping[str, Any]:
+    """All failed attempts that are kept."""
+    return {"failures": failures.everything(reading.reader, reading.world.time)}
+
+
+@part("requests")
+def _requests(reading: Reading) -> Mapping[str, Any]:
     """Requests of all running pilots, for what the jobs that they have leave free."""
+    world = reading.world
     held: defaultdict[int | None, list[Job]] = defaultdict(list)
-    for job in found:
+    for job in reading["jobs"]:
         if job.state in AT_A_PILOT:
             held[job.pilot].append(job)
     slots = {
@@ -92,7 +99,17 @@ def _requests(world: World, live: Sequence[Pilot], found: Sequence[Job]) -> tupl
             walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
             max_jobs=slots.get(pilot.queue, 1),
         ).less(held[pilot.id])
-        for pilot in live
+        for pilot in reading["pilots"]
         if pilot.state == PilotState.RUNNING
     )
-    return tuple(request for request in requests if request.max_jobs > 0)
+    return {"requests": tuple(request for request in requests if request.max_jobs > 0)}
+
+
+WHOLE: Reads = (
+    *(_live, _tasks, "task_counts", publications.to_register, _files, "replicas", _unawaited),
+    *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
+    *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
+    *("queue_reports", broker_facts.queue_reports, _failures),
+    *("failed_deliveries", "storage_spaces", "advertisements"),
+)
+"""All that the store knows of a world."""

@@ -1,5 +1,6 @@
-"""Pilots that may be withdrawn, and all work that some may use (see :mod:`pilotage.pilots.withdrawal`)."""
+"""All work that pilots may be used for, which are withdrawn else (see :mod:`pilotage.pilots.withdrawal`)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import select
@@ -8,11 +9,9 @@ from pilotage.model.documents.world import TaskQueue
 from pilotage.model.records.states import TASKS_TO_SPLIT, UNSTARTED_JOBS, JobState, TaskState
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.jobs import is_live, jobs
-from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 
-from . import borrowings
-from .live_pilots import LivePilots
+from .parts import Reading, part
 
 _j = jobs.c
 _PLACED = tuple(map(str, UNSTARTED_JOBS))
@@ -29,18 +28,17 @@ _TO_MAKE = (
 )
 
 
-def read(reader: RecordReader, live: LivePilots) -> dict[str, Any]:
-    """Live pilots, lines of jobs that wait (without a queue: to be brokered), and a task to split."""
+@part("tasks", "task_queues")
+def work_to_come(reading: Reading) -> Mapping[str, Any]:
+    """Lines of jobs that wait (without a queue: to be brokered), and a task to split."""
     lines = {
         (queue if state in _PLACED else "", requirements)
-        for state, queue, requirements in reader.raw_rows(_WAITING)
+        for state, queue, requirements in reading.reader.raw_rows(_WAITING)
     }
     return {
-        "pilots": live.read(reader.connection),
-        "tasks": reader.tasks_from(_TO_MAKE),
+        "tasks": reading.reader.tasks_from(_TO_MAKE),
         "task_queues": tuple(
             TaskQueue(queue=queue, requirements=requirements, jobs=1, priority=0)
             for queue, requirements in sorted(lines)
         ),
-        **borrowings.borrowable_lines(reader),
     }

@@ -1,0 +1,129 @@
+"""What steps read: fields of the store's world by name, parts of it, and what the outside told.
+
+News of the outside are taken before the store is read: what an answer is about must be found there as it was
+when the question was asked, or later. What else this process knows is added to what the store has.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import PublicationState, TransferState
+from pilotage.store import Pass
+from pilotage.store.worlds.fields import FIELDS
+from pilotage.store.worlds.parts import WorldPart
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A field with what was told since the last pass. Whoever reads it is woken when there is some."""
+
+    field: str
+    read: Callable[["Runtime"], Any]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The field."""
+        return (self.field,)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFields:
+    """Fields of what this process knows, given the world as the store has it.
+
+    With ``wakes`` whoever reads it is woken when the outside told more.
+    """
+
+    fields: tuple[str, ...]
+    read: Callable[["Runtime", World], Mapping[str, Any]]
+    wakes: bool = False
+
+
+Reads = Sequence[str | WorldPart | News | ProcessFields]
+"""What a step reads, in order."""
+
+
+def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
+    """Who takes this pass, and which servers are gone of those that deliver or ask catalogues."""
+    presence = runtime.presence
+    named = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
+    named |= {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
+    gone = presence.gone(named - {"", presence.name})
+    return {"server": presence.name, "servers_gone": tuple(sorted(gone))}
+
+
+def _list_matches(runtime: "Runtime", world: World) -> Mapping[str, Any]:
+    inquiries = runtime.elements.inquiries
+    return {
+        "list_matches": inquiries.list_matches(world.time),
+        "silent_servers": inquiries.silent_servers(),
+    }
+
+
+def _pool_reports(runtime: "Runtime", world: World) -> Mapping[str, Any]:
+    pools = runtime.elements.pools
+    pools.configure(world.federation.director.submit_pools)  # as it is now (P11)
+    return {"pool_reports": pools.reports()}
+
+
+_OUTSIDE: Sequence[News | ProcessFields] = (
+    News("deliveries", lambda runtime: runtime.deliveries.news()),
+    News("submissions", lambda runtime: runtime.elements.submissions()),
+    News("sightings", lambda runtime: runtime.elements.sightings()),
+    News("published", lambda runtime: runtime.publishing.news()),
+    News("space_sightings", lambda runtime: runtime.spaces.news()),
+    ProcessFields(("server", "servers_gone"), _gone),
+    ProcessFields(
+        ("server_reports",),
+        lambda runtime, _: {"server_reports": runtime.elements.inquiries.server_reports()},
+        wakes=True,
+    ),
+    ProcessFields(("list_matches", "silent_servers"), _list_matches, wakes=True),
+    ProcessFields(("pool_reports",), _pool_reports),
+    ProcessFields(
+        ("unable_queues",),
+        lambda runtime, world: {"unable_queues": runtime.elements.lacking(world.federation)},
+    ),
+)
+
+OUTSIDE: Mapping[str, News | ProcessFields] = {name: one for one in _OUTSIDE for name in one.fields}
+"""What the outside tells, by field."""
+
+
+# With it steps whose policies read the reports of queues know of adapters that cannot be made here (B26).
+startable = ProcessFields(
+    ("queue_reports",),
+    lambda runtime, world: {"queue_reports": runtime.elements.reported(world).queue_reports},
+)
+
+
+def resolved(reads: Reads) -> Iterator[WorldPart | News | ProcessFields]:
+    """What is read, each once. Raises ValueError for a name that nobody can read."""
+    found: dict[int, WorldPart | News | ProcessFields] = {}
+    for one in reads:
+        named = (OUTSIDE.get(one) or FIELDS.get(one)) if isinstance(one, str) else one
+        if named is None:
+            names = ", ".join(sorted({*OUTSIDE, *FIELDS}))
+            raise ValueError(f"no field {one!r} can be read by its name; these can: {names}")
+        found.setdefault(id(named), named)
+    yield from found.values()
+
+
+def stored(reads: Reads) -> list[WorldPart]:
+    """The parts of these that the store has."""
+    return [one for one in resolved(reads) if isinstance(one, WorldPart)]
+
+
+def read(runtime: "Runtime", reads: Reads, now: Pass) -> World:
+    """Read a world: what was told of the outside, then the store, then what else this process knows."""
+    plan = tuple(resolved(reads))
+    told = {one.field: one.read(runtime) for one in plan if isinstance(one, News)}
+    world = runtime.store.snapshots.read(now, stored(plan))
+    for one in plan:
+        if isinstance(one, ProcessFields):
+            told.update(one.read(runtime, world))
+    return replace(world, **told) if told else world

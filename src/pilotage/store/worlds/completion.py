@@ -1,0 +1,91 @@
+"""Tasks of which no job is at work any more, and what their completion rests on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from pilotage.model.documents.world import TaskCount
+from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.records.work import Task
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.sets import among
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
+from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
+
+from .parts import Reading, part
+
+EXAMPLES = 20
+"""How many failed jobs of a task are shown for their errors."""
+
+_j, _t, _c = jobs.c, tasks.c, counts.c
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_WORKING = (
+    select(_c.first)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(JOBS_AT_WORK))
+    .where(_c.first == _t.id.cast(_c.first.type))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
+)
+_TO_COMPLETE = (
+    select(*TASK_COLUMNS)
+    .where(is_state(tasks, TaskState.SCOUTING, TaskState.RUNNING, TaskState.MERGING), ~_WORKING.exists())
+    .where(~among(_t.id, "apart"))
+    .order_by(_t.id)
+    .limit(_LIMIT)
+)
+_OF_TASKS = among(_j.task, "ids")
+_MERGING = is_state(jobs, JobState.MERGING)
+_FAILED = (
+    select(*JOB_COLUMNS)
+    .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
+    .order_by(_j.id)
+    .limit(EXAMPLES)
+)
+
+
+@part("tasks")
+def tasks_to_complete(reading: Reading) -> Mapping[str, Any]:
+    """Tasks of which no job is at work any more."""
+    now = reading.now
+    return {"tasks": reading.reader.tasks_from(_TO_COMPLETE, limit=now.batch, apart=now.apart)}
+
+
+@part("task_counts", "jobs", "files", "usages")
+def ended_jobs(reading: Reading) -> Mapping[str, Any]:
+    """All scouts of tasks that are scouting, what they used and made; of others what ends or merges them."""
+    reader, found = reading.reader, reading["tasks"]
+    scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
+    scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
+    others = [task for task in found if task.state != TaskState.SCOUTING]
+    ids = [task.id for task in others]
+    counted = reader.task_counts(ids)
+    failed = [count.task for count in counted if count.state == JobState.FAILED]
+    unmerged = reader.jobs_where(_OF_TASKS, _MERGING, ids=ids)
+    examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
+    return {
+        "task_counts": counted,
+        "jobs": tuple(sorted([*scouts, *unmerged, *examples], key=lambda job: job.id)),
+        "files": reader.files_of_tasks([*scouting, *_to_merge(others, counted)]),
+        "usages": reader.usages(scouts),
+    }
+
+
+def _to_merge(found: Sequence[Task], counted: Iterable[TaskCount]) -> list[int]:
+    """Running tasks of which all jobs wait to be merged, but for scouts whose work others did."""
+    excused = {task.id: task.measured.failed if task.measured else 0 for task in found}
+    unmerged = {
+        count.task
+        for count in counted
+        if count.state != JobState.MERGING
+        and (count.state != JobState.FAILED or count.jobs > excused[count.task])
+    }
+    return [
+        task.id
+        for task in found
+        if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
+    ]

@@ -1,0 +1,90 @@
+"""What a plain name in a step's ``reads`` stands for: the usual reader of each field of a world."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pilotage.model.values.step_names import PROVISION
+from pilotage.store.tables import failures
+from pilotage.store.tables.reader import RecordReader
+
+from . import borrowings
+from .parts import Reading, WorldPart, part
+
+Reads = Sequence[str | WorldPart]
+"""What is read, in order: fields by name, and parts."""
+
+
+@part("tasks")
+def _tasks(reading: Reading) -> Mapping[str, Any]:
+    """The tasks that the jobs belong to."""
+    return {"tasks": reading.reader.tasks_of([*reading["jobs"], *reading.get("ahead")])}
+
+
+@part("files")
+def _files(reading: Reading) -> Mapping[str, Any]:
+    """The files that the jobs read."""
+    return {"files": reading.reader.inputs_of([*reading["jobs"], *reading.get("ahead")])}
+
+
+@part("replicas")
+def _replicas(reading: Reading) -> Mapping[str, Any]:
+    """Where the files lie."""
+    return {"replicas": reading.reader.replicas_of(reading["files"])}
+
+
+@part("pilots")
+def _pilots(reading: Reading) -> Mapping[str, Any]:
+    """All live pilots."""
+    return {"pilots": reading.live_pilots.read(reading.reader.connection)}
+
+
+@part("task_counts")
+def _task_counts(reading: Reading) -> Mapping[str, Any]:
+    """Jobs of the tasks by state."""
+    ids = [task.id for task in reading["tasks"]]
+    return {"task_counts": reading.reader.task_counts(ids) if ids else ()}
+
+
+@part("usages")
+def _usages(reading: Reading) -> Mapping[str, Any]:
+    """What the last attempts of the jobs used."""
+    return {"usages": reading.reader.usages(reading["jobs"])}
+
+
+@part("failures")
+def _failures(reading: Reading) -> Mapping[str, Any]:
+    """The failed attempts that speak against queues and nodes (F2)."""
+    return {"failures": failures.of_places(reading.reader, reading.world.time)}
+
+
+def _plain(name: str, read: Any) -> WorldPart:
+    """A field that is all there is of something, whatever else was read."""
+    return WorldPart((name,), lambda reading: {name: read(reading.reader)})
+
+
+_PARTS = (
+    *(_tasks, _files, _replicas, _pilots, _task_counts, _usages, _failures),
+    _plain("task_queues", RecordReader.task_queues),
+    _plain("job_counts", RecordReader.job_counts),
+    _plain("link_counts", RecordReader.link_counts),
+    _plain("queue_reports", RecordReader.queue_reports),
+    _plain("failed_deliveries", RecordReader.failed_deliveries),
+    _plain("storage_spaces", RecordReader.storage_spaces),
+    _plain("advertisements", RecordReader.advertisements),
+    _plain("iterated", lambda reader: reader.iterated(PROVISION)),
+    borrowings.borrowable_lines,
+)
+
+FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.fields}
+"""The usual part of each field. What is not here has no usual reader."""
+
+
+def parts_of(reads: Reads) -> tuple[WorldPart, ...]:
+    """The parts that are read, each once. Raises ValueError for a field that has no usual reader."""
+    found: dict[int, WorldPart] = {}
+    for one in reads:
+        if isinstance(one, str) and one not in FIELDS:
+            raise ValueError(f"no field {one!r} is read by its name; there are {', '.join(sorted(FIELDS))}")
+        named = FIELDS[one] if isinstance(one, str) else one
+        found.setdefault(id(named), named)
+    return tuple(found.values())

@@ -1,0 +1,112 @@
+"""Parts of worlds: fields that are read together, from which each step puts together what it reads.
+
+A step declares its parts in order. A plain name stands for the reader that ``world_fields`` has for this
+field; what only one step reads, or reads otherwise than all others, is a part with a reader of its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from pilotage.model.documents.world import World
+from pilotage.store.tables.reader import RecordReader
+
+from .known_inputs import KnownInputs
+from .live_pilots import LivePilots
+from .waiting import Parts
+
+ALWAYS = frozenset({"time", "seed", "federation", "queues_changed"})
+"""Fields that every world has."""
+
+EMPTY: Mapping[str, Any] = {
+    one.name: one.default if one.default_factory is MISSING else one.default_factory()
+    for one in fields(World)
+    if one.name not in ALWAYS
+}
+"""What the other fields are where nothing was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of a step: its time (s since 1970, UTC), its random seed, and how many records it may take.
+
+    It leaves out some tasks ``apart``, at which the step failed. ``portions`` says how many jobs of each task
+    it takes, equally many unless given. Of ``crowded`` tasks it takes pending jobs, too.
+    """
+
+    time: float
+    seed: int
+    batch: int
+    apart: frozenset[int] = frozenset()
+    portions: Parts | None = None
+    crowded: Set[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Reading:
+    """A world while it is read: over one connection, as of one moment.
+
+    ``world`` has what every world has. What was read so far is had by name, as in ``reading["jobs"]``.
+    """
+
+    reader: RecordReader
+    now: Pass
+    world: World
+    live_pilots: LivePilots
+    known_inputs: KnownInputs
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.found:
+            raise LookupError(f"{name!r} is not read yet: declare it before the part that needs it")
+        return self.found[name]
+
+    def get(self, name: str) -> Any:
+        """What was read of a field; empty where it was not."""
+        return self.found.get(name, EMPTY[name])
+
+
+Read = Callable[[Reading], Mapping[str, Any] | None]
+"""Reads the fields of a part; None where the world needs no more: what is declared after it is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldPart:
+    """Fields of a world that are read together, and how. A field that it does not return is empty."""
+
+    fields: tuple[str, ...]
+    read: Read
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.fields if name not in EMPTY]:
+            raise ValueError(f"a world has no field {', '.join(unknown)}")
+
+
+def part(*names: str) -> Callable[[Read], WorldPart]:
+    """Make a part of the function that reads these fields."""
+    return lambda read: WorldPart(names, read)
+
+
+def only_where(name: str) -> WorldPart:
+    """Read what is declared after this only where something was found in a field."""
+    return WorldPart((), lambda reading: {} if reading[name] else None)
+
+
+def read_all(reading: Reading, parts: Sequence[WorldPart]) -> World:
+    """Read the parts in order, and make a world of them."""
+    for one in parts:
+        told = one.read(reading)
+        if told is None:
+            break
+        if unknown := told.keys() - set(one.fields):
+            raise LookupError(f"a part of {one.fields} returned {', '.join(sorted(unknown))}")
+        for name in one.fields:
+            if name in told or name not in reading.found:
+                reading.found[name] = told.get(name, EMPTY[name])
+    return World(
+        time=reading.world.time,
+        seed=reading.world.seed,
+        federation=reading.world.federation,
+        queues_changed=reading.world.queues_changed,
+        **reading.found,
+    )

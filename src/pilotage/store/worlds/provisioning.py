@@ -1,0 +1,41 @@
+"""What only the director reads: pilots that ended lately, and what bounds the sites of others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import bindparam, or_
+
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
+from pilotage.store.database.columns import is_state
+from pilotage.store.tables.pilots import pilots
+
+from .parts import Reading, part
+
+ENDED_LATELY = 3600.0
+"""How long the director hears of a pilot that has ended, in s."""
+
+_ENDED = (
+    is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
+    pilots.c.since > bindparam("after"),
+)
+_ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
+
+
+@part("pilots")
+def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
+    """Live pilots, and those of the last hour that count still.
+
+    To the policy ``balanced`` all do (P12), to the other one those that ended otherwise than by their own
+    word (P6), or before their submission was known: its answer may come yet.
+    """
+    every = reading.world.federation.director.policy == "balanced"
+    after = reading.world.time - ENDED_LATELY
+    lately = reading.reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=after)
+    live = reading.live_pilots.read(reading.reader.connection)
+    return {"pilots": tuple(sorted([*live, *lately], key=lambda pilot: pilot.id))}
+
+
+@part("advertisements")
+def bounding_advertisements(reading: Reading) -> Mapping[str, Any]:
+    """Advertisements that bound sites: of those with limits, and all that sites sent."""
+    return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
