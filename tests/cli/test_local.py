@@ -280,7 +280,7 @@ def test_e5_the_plan_of_matches_says_how_long_pilots_stay_that_get_nothing(
         ("broker", "no job is defined, which is what is brokered"),
         ("stage", "no transfer is queued"),
         ("match", "no pilot asks; no job is activated"),
-        ("watch", "none is late of 0 jobs, 0 live pilots, 0 transfers"),
+        ("watch", "none is late of 0 jobs and 0 live pilots"),
     ],
 )
 def test_a_plan_that_changes_nothing_says_why(

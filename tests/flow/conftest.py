@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from pilotage.store import Store
+from tests.watched_reads import _watched_steps
 
 from .house import House
+
+__all__ = ["_watched_steps"]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ STEP = Step(
     name=ADVERTISE,
     place=11,
     summary="Let native sites advertise what they have and run.",
-    reads=("advertisements", "job_counts", "server_reports"),
+    reads=("advertisements", "server_reports"),
     phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
     subjects=(SITE,),
     idle=_idle,

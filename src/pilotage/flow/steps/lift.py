@@ -11,7 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
 from pilotage.model.values.step_names import LIFT, STAGE
 from pilotage.staging import lost
-from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, nobody_ahead, waiting_jobs
 from pilotage.store.worlds.parts import only_where
 
 from .broker import lifted, plugins
@@ -34,7 +34,7 @@ STEP = Step(
     name=LIFT,
     place=3,
     summary="Release pending jobs early once a queue would accept them.",
-    reads=(waiting_jobs(JobState.PENDING), only_where("jobs"), *OF_JOBS, *OF_PLACES, startable),
+    reads=(waiting_jobs(JobState.PENDING), only_where("jobs"), nobody_ahead, *OF_JOBS, *OF_PLACES, startable),
     phases=_phases,
     subjects=(TASK, QUEUE),
     idle=_idle,

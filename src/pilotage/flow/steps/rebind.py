@@ -22,7 +22,7 @@ from pilotage.model.rules.idle_slots import idle_slots
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.work_budget import PAIRS, WorkBudget
 from pilotage.model.values.step_names import REBIND
-from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, waiting_jobs
+from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, nobody_ahead, waiting_jobs
 from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
 
 from .broker import chosen, plugins, restricted
@@ -191,7 +191,7 @@ STEP = Step(
     summary="Bind waiting jobs to queues whose pilots are idle.",
     reads=(
         *("job_counts", "queue_reports", only_where_idle_elsewhere),
-        *(waiting_jobs(JobState.ACTIVATED), *OF_JOBS, *OF_PLACES, startable),
+        *(waiting_jobs(JobState.ACTIVATED), nobody_ahead, *OF_JOBS, *OF_PLACES, startable),
     ),
     phases=_phases,
     rereads=True,

@@ -10,12 +10,12 @@ from pilotage.flow.outside.scratch import clear
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move
-from pilotage.model.documents.subjects import PILOT, QUEUE, TASK, TRANSFER
+from pilotage.model.documents.subjects import PILOT, QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.step_names import WATCH
-from pilotage.store.worlds.watching import deliveries, due_jobs, lapsed, late_pilots
+from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots
 from pilotage.watchdog import timeouts
 
 log = logging.getLogger(__name__)
@@ -47,22 +47,16 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
 
 def _idle(world: World) -> Iterator[str]:
     pilots = sum(pilot.state in LIVE_PILOTS for pilot in world.pilots)
-    yield (
-        f"none is late of {counted(len(world.jobs), 'job')}, {pilots} live pilots, "
-        f"{len(world.transfers)} transfers"
-    )
+    yield f"none is late of {counted(len(world.jobs), 'job')} and {counted(pilots, 'live pilot')}"
 
 
 STEP = Step(
     name=WATCH,
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
-    reads=(
-        *("queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots),
-        *(deliveries, lapsed),
-    ),
+    reads=("queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots, lapsed),
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
-    subjects=(TASK, PILOT, TRANSFER, QUEUE),
+    subjects=(TASK, PILOT, QUEUE),
     idle=_idle,
     wakes_on=frozenset({("pilot", PilotState.FINISHED), ("pilot", PilotState.FAILED)}),
 )

@@ -172,6 +172,12 @@ def ahead(reading: Reading) -> Mapping[str, Any]:
     return {"ahead": first, "tasks": asking, "task_counts": counts}
 
 
+@part("ahead")
+def nobody_ahead(_: Reading) -> Mapping[str, Any]:
+    """Nobody: jobs that were brokered before keep no place in a cycle (M7)."""
+    return {}
+
+
 @part("advertisements")
 def advertisements(reading: Reading) -> Mapping[str, Any]:
     """Advertisements: only those that bound a site where no plugin may ask for others."""

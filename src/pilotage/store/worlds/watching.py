@@ -16,7 +16,6 @@ from pilotage.model.records.states import (
     UNSTARTED_JOBS,
     JobState,
     PilotState,
-    TransferState,
 )
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.black_holes import resting_now
@@ -138,12 +137,6 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
 def late_pilots(reading: Reading) -> Mapping[str, Any]:
     """Pilots that waited or were silent for as long as they may, and those that have these jobs."""
     return {"pilots": _pilots(reading.reader, reading.world, reading["jobs"])}
-
-
-@part("transfers")
-def deliveries(reading: Reading) -> Mapping[str, Any]:
-    """Transfers that are being delivered."""
-    return {"transfers": reading.reader.transfers_in(TransferState.DELIVERING)}
 
 
 @part("lapsed")
