@@ -1,4 +1,4 @@
-"""Choosing where jobs run: the plugin interface, the production brokerage, and saying why."""
+"""Choose where jobs run: the plugin interface, the production brokerage, and the reasons."""
 
 from .plugin import Brokerage, OptionError, PluginError, PluginOptionsError, UnknownPluginError, load
 

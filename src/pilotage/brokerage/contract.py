@@ -1,4 +1,4 @@
-"""Check what every brokerage plugin promises, as one function for the tests of those who write one."""
+"""Check what every brokerage plugin promises. Plugin authors call this one function in their tests."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -17,12 +17,12 @@ _TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
 
 
 def violations(plugin: Brokerage, world: World) -> list[str]:
-    """List where a plugin breaks its promises in this world; empty where it keeps them all.
+    """Return the promises that a plugin breaks in this world; empty if it keeps them all.
 
-    The same world gives the same bytes, however its records are ordered and also when it was saved and read;
-    every job that is DEFINED makes one move at most; every queue is a candidate or refused, never both; each
-    move's choice says what the move does; ASSIGNED jobs carry exactly the downloads that they need, ACTIVATED
-    ones need none, or may leave the queue and can be read for from afar (E3).
+    The promises are: the same world gives the same bytes, in any order of records and after saving and
+    reading; every DEFINED job makes at most one move; every queue is a candidate or refused, never both; each
+    move agrees with its choice; ASSIGNED jobs carry exactly the downloads that they need, while ACTIVATED
+    ones need none, or may leave the queue and be read for remotely (E3).
     """
     decision = plugin.decide(world)
     found = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
@@ -47,7 +47,7 @@ def _unlike(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str
 
 
 def _reversed(world: World) -> World:
-    """The same world with its records the other way round."""
+    """Return the same world with its records in reverse order."""
     federation = replace(world.federation, **_backwards(world.federation))
     return replace(world, federation=federation, **_backwards(world))
 
@@ -82,7 +82,7 @@ def _moves(decision: Decision, world: World) -> Iterator[str]:
 
 
 def _downloads(decision: Decision, world: World) -> Iterator[str]:
-    """Check that placed jobs carry one download for each input that is not at their queue's storage."""
+    """Yield placed jobs without exactly one download for each input missing at their queue's storage."""
     sources, jobs = Sources(world.federation), {job.id: job for job in world.jobs}
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     holders: dict[str, set[str]] = {}
@@ -100,7 +100,7 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
                     name for name in missing if not sources.readable_from(holders.get(name, ()), storage)
                 }
             carried = [item.file for item in made if item.destination == storage]
-            # Sorted lists and not sets: a download that is carried twice is a fault.
+            # Compare sorted lists, not sets, because a duplicate download is a fault.
             if sorted(carried) != sorted(missing) or len(made) != len(carried):
                 yield f"job {job.id} needs {sorted(missing)} at {storage}, and carries downloads of {carried}"
             for item in made:

@@ -1,4 +1,4 @@
-"""The brokerage's plugin interface: a class that decides, found by an entry point and made with options."""
+"""The brokerage's plugin interface: a class that decides, found by entry point and made with options."""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -25,22 +25,23 @@ class Brokerage(Protocol):
 
 
 class PluginError(Exception):
-    """A brokerage cannot be used as it is named or configured."""
+    """A brokerage cannot be used under this name or with this configuration."""
 
 
 class UnknownPluginError(PluginError):
-    """No installed package offers a brokerage of this name, or several do."""
+    """No installed package offers a brokerage with this name, or several do."""
 
 
 class PluginOptionsError(PluginError):
-    """A brokerage does not take the options it was given."""
+    """A brokerage refuses its options."""
 
 
 def load(name: str, options: Mapping[str, Any]) -> Brokerage:
-    """The brokerage that the entry point ``name`` of group ``pilotage.brokerage`` makes from ``options``.
+    """Return the brokerage that the entry point ``name`` of group ``pilotage.brokerage`` makes from
+    ``options``.
 
-    Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and PluginError where what it needs is
-    not installed.
+    Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and PluginError if a dependency is not
+    installed.
     """
     try:
         factory = _entry(name).load()
@@ -62,7 +63,7 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
 def _entry(name: str) -> EntryPoint:
     found = entry_points(group=BROKERAGES)
     matching = [entry for entry in found if entry.name == name]
-    # The same entry may be listed twice, when a package is installed twice on the path.
+    # The same entry may appear twice if a package is installed twice on the path.
     if len({entry.value for entry in matching}) > 1:
         offers = ", ".join(sorted(entry.value for entry in matching))
         raise UnknownPluginError(

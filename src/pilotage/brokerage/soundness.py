@@ -1,4 +1,4 @@
-"""Refuse decisions of brokerages that could never be carried out, whatever a plugin returns."""
+"""Refuse decisions that could never be carried out, whatever a brokerage plugin returns."""
 
 from collections.abc import Collection, Iterator
 from itertools import chain
@@ -11,14 +11,17 @@ from pilotage.model.records.work import NewTransfer
 from .plugin import PluginError
 
 TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
-"""States that a brokerage brings jobs to."""
+"""States to which a brokerage moves jobs."""
 
 _COLUMNS = frozenset({"queue", "wake_at", "error"})
 """Columns that its moves set."""
 
 
 def check(name: str, decision: object, world: World) -> Decision:
-    """The decision of the plugin ``name``. Raises :class:`PluginError` where it is none, or cannot hold."""
+    """Check and return the decision of the plugin ``name``.
+
+    Raises :class:`PluginError` if it is no decision, or cannot hold.
+    """
     try:
         fault = next(_faults(decision, world), "")
     except (TypeError, AttributeError, ValueError, LookupError) as error:
@@ -46,7 +49,7 @@ def _faults(decision: object, world: World) -> Iterator[str]:
     if len(set(ids)) != len(ids):
         yield "a job is moved twice"
     tasks = {task.id for task in world.tasks}
-    # Those of our own engine are made when they are read, and are sound.
+    # Choices of our own engine are made on reading, and are valid.
     for choice in choices if isinstance(choices, (tuple, list)) else ():
         yield from _choice_faults(choice, tasks)
 

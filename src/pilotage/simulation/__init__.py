@@ -1,1 +1,4 @@
-"""Simulation: the real steps on a virtual clock, with virtual sites and transfers. No step knows of it."""
+"""Simulation: the real steps on a virtual clock, with virtual sites and transfers.
+
+The steps do not know about it.
+"""

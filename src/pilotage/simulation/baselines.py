@@ -1,4 +1,4 @@
-"""Brokerages that policies are compared with; nobody should use them."""
+"""Brokerages for comparison with policies. Nobody should use them."""
 
 import random
 from collections import Counter, defaultdict
@@ -25,17 +25,17 @@ from pilotage.store import Store
 from .policies import Policy
 
 RACING = 3
-"""Queues among which a job is raced for, under the policy ``race``."""
+"""Queues that race for a job under the policy ``race``."""
 
 LOCAL_FOR = 300.0
-"""Seconds for which a job that was skipped waits on for a pilot where its input lies, under ``delayed``."""
+"""Seconds that a skipped job keeps waiting for a pilot near its input, under ``delayed``."""
 
 
 class RandomPlacement:
-    """Sends each job to one of the queues that pass every check, all of them alike.
+    """Sends each job to a random queue among those that pass every check.
 
-    With ``racing`` above 1 it is bound to none: of so many queues, drawn for each choice, whichever pilot
-    asks first takes it. A ``local`` one is bound to none either, and pilots are asked for where its input is.
+    With ``racing`` above 1 it binds no job: it draws that many queues for each choice, and the first pilot
+    that asks takes the job. With ``local`` it binds no job either, and requests pilots where the input lies.
     """
 
     def __init__(self, racing: int = 1, local: bool = False) -> None:
@@ -46,7 +46,10 @@ class RandomPlacement:
         self._columns = DeclaredColumns()
 
     def decide(self, world: World) -> Decision:
-        """Move the world's DEFINED jobs; what fits no queue waits as the production brokerage says."""
+        """Decide the world's DEFINED jobs.
+
+        A job that fits no queue waits as under the production brokerage.
+        """
         published = self._production.decide(world)
         queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues)
@@ -74,7 +77,7 @@ class RandomPlacement:
 
 
 def _told(choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[str, Sequence[int]]) -> Choice:
-    """The choice with the queues that were drawn from, and the jobs of each."""
+    """Return the choice with the drawn queues, and the jobs of each."""
     candidates = Candidates(queues=tuple(queues), weights=(1.0,) * len(queues))
     placed = Counter({queue: len(ids) for queue, ids in drawn.items()})
     return replace(choice, jobs=group.jobs, placed=placed, left=0, candidates=candidates)
@@ -83,7 +86,7 @@ def _told(choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[st
 def _near(
     group: Group, queues: Sequence[str], downloads: Downloads, declared: Mapping[str, Queue]
 ) -> dict[int, list[str]]:
-    """The queues whose storages hold all input of a job, by job."""
+    """Return, by job, the queues whose storages hold all of its input."""
     lacking = {queue: downloads.of_jobs(group.jobs, declared[queue].storage) for queue in queues}
     return {job: [queue for queue in queues if job not in lacking[queue]] for job in group.jobs}
 
@@ -91,7 +94,7 @@ def _near(
 def _drawn(
     group: Group, queues: Sequence[str], near: Mapping[int, Sequence[str]], dice: random.Random
 ) -> dict[str, list[int]]:
-    """The jobs by the queue that is drawn for each: one of those that are near, if there are any."""
+    """Return the jobs by the queue drawn for each. Prefer queues near the input, if there are any."""
     found: dict[str, list[int]] = defaultdict(list)
     for job in group.jobs if queues else ():
         found[dice.choice(near.get(job) or queues)].append(job)
@@ -119,10 +122,11 @@ def _placed(
 
 
 class DelayedLocality(BorrowableJobs):
-    """Delay scheduling (Zaharia et al., EuroSys 2010): late binding, in which jobs wait for their input.
+    """Delay scheduling (Zaharia et al., EuroSys 2010): late binding, where jobs wait for a place near their
+    input.
 
-    A pilot takes jobs whose input its own storage holds; others only once they have been skipped for
-    ``LOCAL_FOR`` s by pilots that had a slot for them.
+    A pilot takes jobs whose input its own storage holds. It takes others only after pilots with a free slot
+    have skipped them for ``LOCAL_FOR`` s.
     """
 
     def __init__(self, store: Store) -> None:
@@ -137,19 +141,19 @@ class DelayedLocality(BorrowableJobs):
 
 
 class Always(Brokerages):
-    """One brokerage for all tasks, whatever they ask for."""
+    """One brokerage for all tasks, whatever they request."""
 
     def __init__(self, only: RandomPlacement) -> None:
         super().__init__()
         self._only = only
 
     def get(self, name: str, options: object) -> RandomPlacement:  # noqa: ARG002
-        """The one brokerage."""
+        """Return the one brokerage."""
         return self._only
 
 
 def adopt(runtime: Runtime, policy: Policy) -> None:
-    """Let a runtime place and match jobs as a policy says, if not as a server does."""
+    """Set a runtime's brokerage and matching to those of a policy, if these differ from a server's."""
     if policy.placement != "brokered":
         racing = RACING if policy.placement == "race" else 1
         runtime.brokerages = Always(RandomPlacement(racing, local=policy.placement == "delayed"))

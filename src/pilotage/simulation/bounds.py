@@ -1,4 +1,4 @@
-"""Bounds of what any policy could reach: work as a fluid that all cores share, and fair parts of it."""
+"""Bounds that no policy can beat: work as a fluid on all cores, divided fairly."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,23 +10,24 @@ from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation, Gl
 from .scenario import Scenario
 
 Arrived = tuple[float, str, float]
-"""When work arrives, in s, its share, and the work in HS23 s."""
+"""The arrival of work in s, its share, and the work in HS23 s."""
 
 HALVINGS = 40
-"""Steps of a bisection: rates are told apart to a part in 10^12."""
+"""Steps of a bisection: they fix a rate to one part in 10^12."""
 
 NOISE = 1e-6
-"""Share error that the bisection itself makes, and that is none."""
+"""Share error below this comes from the bisection and counts as none."""
 
 
 def power(federation: Federation, scenario: Scenario, widest: int) -> float:
-    """HS23 of all cores that payloads may use at the same time, the strongest of each site first.
+    """Return the HS23 of all cores that payloads may use at once, strongest cores of each site first.
 
-    Jobs have up to ``widest`` cores. A queue with 0 takes any, so each of its slots may have as many.
+    Jobs have up to ``widest`` cores. A queue with 0 cores takes any job, so each of its slots may have that
+    many.
     """
     by_site: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for queue in federation.queues:
-        # A pseudo-queue's slots are those of its pilots.
+        # A pseudo-queue's slots belong to its own pilots.
         strength = (queue.core_power or UNKNOWN_CORE_POWER) * (queue.cores or widest)
         element = queue.computing_element
         slots = element.max_pilots * element.pilot_slots if element else 0
@@ -44,7 +45,7 @@ def _of_site(queues: Iterable[tuple[float, int]], most: int | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """A task whose jobs start as they come, on the strongest cores: the work and the s of each of them."""
+    """A task whose jobs all start at once on the strongest cores: the work and the duration in s of each."""
 
     at: float
     works: tuple[float, ...]
@@ -52,15 +53,17 @@ class Ideal:
 
 
 def ideal(federation: Federation, at: float, works: Sequence[float], cores: int) -> Ideal:
-    """The best that could become of a task of so many cores."""
+    """Return the best possible outcome of a task with that many cores per job."""
     powers = (queue.core_power or UNKNOWN_CORE_POWER for queue in federation.queues)
     strength = max(powers, default=UNKNOWN_CORE_POWER) * max(1, cores)
     return Ideal(at, tuple(works), tuple(work / strength for work in works))
 
 
 def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
-    """No policy ends so many jobs earlier: the least work of so many at the rate of all cores, nor so many
-    of them that each start as they come."""
+    """Return the earliest time at which any policy can finish that many jobs.
+
+    They need at least their work at the rate of all cores, and each its own duration.
+    """
     if jobs < 1:
         return 0.0
     ends = sorted(task.at + lasts for task in tasks for lasts in task.lasts)
@@ -69,7 +72,7 @@ def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
 
 
 def _at_rate(tasks: Sequence[Ideal], rate: float, wanted: float) -> float:
-    """When so much work is done at a rate, of what has come."""
+    """Return when that much of the arrived work is done at a rate."""
     now = waiting = 0.0
     for at, works in sorted((task.at, sum(task.works)) for task in tasks):
         able = min(waiting, rate * (at - now))
@@ -80,7 +83,7 @@ def _at_rate(tasks: Sequence[Ideal], rate: float, wanted: float) -> float:
 
 
 def shortest(tasks: Sequence[Ideal], rate: float) -> float:
-    """The mean of the s that each task takes if it has all cores for itself."""
+    """Return the mean duration in s of the tasks, if each had all cores for itself."""
     times = [max(*task.lasts, sum(task.works) / rate if rate else 0.0) for task in tasks]
     return fmean(times) if times else 0.0
 
@@ -88,7 +91,8 @@ def shortest(tasks: Sequence[Ideal], rate: float) -> float:
 def fluid(
     shares: Sequence[GlobalShare], arrivals: Iterable[Arrived], rate: float, until: float
 ) -> Mapping[str, float]:
-    """The work of each share done by a time if all that has arrived kept every core busy, fairly divided."""
+    """Return the work done by a time for each share, if the arrived work kept every core busy under a fair
+    division."""
     waiting: defaultdict[str, float] = defaultdict(float)
     done: defaultdict[str, float] = defaultdict(float)
     now = 0.0
@@ -104,9 +108,9 @@ def fluid(
 def fair_work(
     shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], total: float, until: float
 ) -> Mapping[str, float]:
-    """The work of each share that was due of a total by a time: the fluid's at the rate that does so much.
+    """Return each share's fair part of a total by a time: the fluid's, at the rate that does this total.
 
-    A share is due nothing before its work arrives, so what others did meanwhile is no error.
+    A share is due nothing before its work arrives, so work that others did meanwhile is no error.
     """
     low, high = 0.0, sum(work for *_, work in arrivals)
     for _ in range(HALVINGS):
@@ -119,7 +123,7 @@ def fair_work(
 def share_error(
     shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], done: Mapping[str, float], until: float
 ) -> float:
-    """The part of the work done by a time that went to another share than was due of what had arrived."""
+    """Return the part of the work done by a time that went to the wrong share, judged by what had arrived."""
     total = sum(done.values())
     fair = fair_work(shares, arrivals, total, until) if total else {}
     off = sum(abs(done.get(name, 0.0) - fair.get(name, 0.0)) for name in {*done, *fair})
@@ -130,9 +134,9 @@ def share_error(
 def fair_parts(
     shares: Iterable[GlobalShare], asked: Mapping[str, float], total: float
 ) -> Mapping[str, float]:
-    """Divide a total by the targets of shares; no share gets more than it asked for.
+    """Divide a total by the shares' targets. No share gets more than it requested.
 
-    Shares without a target get what the others leave, evenly.
+    Shares without a target divide the rest evenly.
     """
     targets = {share.name: share.target for share in shares}
     left = {name: work for name, work in asked.items() if work > 0}

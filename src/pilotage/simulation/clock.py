@@ -7,7 +7,7 @@ from math import inf
 
 
 class VirtualClock:
-    """Tells a time that passes only when :meth:`advance` is called, in s since 1970 (UTC)."""
+    """A clock that only :meth:`advance` moves, in s since 1970 (UTC)."""
 
     def __init__(self, now: float) -> None:
         self._now = now
@@ -15,20 +15,23 @@ class VirtualClock:
         self._numbers = count()
 
     def __call__(self) -> float:
-        """The time now."""
+        """Return the current time."""
         return self._now
 
     def after(self, delay: float, happen: Callable[[], None]) -> None:
-        """Let something happen ``delay`` s from now; of two at the same time the first asked for is first."""
+        """Run a callback ``delay`` s from now.
+
+        At the same time, callbacks run in the order of the requests.
+        """
         heapq.heappush(self._events, (self._now + max(0.0, delay), next(self._numbers), happen))
 
     @property
     def next_event(self) -> float:
-        """Time of the next event; infinity where nothing is to happen."""
+        """Return the time of the next event; infinity if there is none."""
         return self._events[0][0] if self._events else inf
 
     def advance(self, until: float) -> None:
-        """Let all happen that is to happen up to a time, and what follows from it up to then."""
+        """Run all events up to a time, including events that these cause."""
         while self._events and self._events[0][0] <= until:
             self._now, _, happen = heapq.heappop(self._events)
             happen()

@@ -1,4 +1,4 @@
-"""Scenarios drawn by chance from any federation: its queues, in weather that nobody tuned anything to."""
+"""Scenarios drawn at random from any federation: its queues, under conditions that nobody tuned for."""
 
 import random
 from collections import Counter, defaultdict
@@ -26,36 +26,36 @@ from .recording import given
 from .scenario import GeneratedWork, Scenario, SiteBehaviour, Spell, User
 
 MOST_SLOTS = 64
-"""Slots of one pilot at most, however many cores a queue has."""
+"""Most slots of one pilot, however many cores its queue has."""
 
 WORK, WORK_SPREAD, JOB_SPREAD, ESTIMATE_SPREAD = 36_000.0, 0.5, 0.2, 0.5
-"""Median HS23 s of a job, and the spreads between tasks, between jobs of one, and of what tasks estimate."""
+"""Median HS23 s of a job, and the spreads between tasks, between jobs of a task, and of tasks' estimates."""
 
 LONGEST = 8.3
-"""Work, against its median, that one task in a thousand passes: three of both spreads of its estimate."""
+"""Factor on the median work that one task in a thousand exceeds: three times both spreads of its estimate."""
 
 FEDERATION_FILE, SCENARIO_FILE = "federation.yaml", "scenario.yaml"
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A federation and a scenario of it, drawn from the ``fitting`` queues of another."""
+    """A federation and a scenario, drawn from the ``fitting`` queues of another federation."""
 
     federation: Federation
     scenario: Scenario
     fitting: int
     left_out: Mapping[str, int]
-    """The queues that do not take the work, by the check that refuses it."""
+    """The number of queues that refuse the work, by check."""
 
 
 class TooFewQueues(ValueError):
-    """A federation has fewer queues that take the work than are to be drawn."""
+    """A federation has fewer queues for the work than should be drawn."""
 
 
 def drawn(declared: Federation, queues: int, seed: int) -> Drawn:
-    """Draw so many queues of a federation, and what its files do not say of them, with work for these.
+    """Draw that many queues of a federation, the facts that its files lack, and work for these queues.
 
-    The same federation, number and seed give the same. Raises :class:`TooFewQueues`.
+    The same federation, number and seed give the same scenario. Raises :class:`TooFewQueues`.
     """
     dice = random.Random(f"{queues} of {declared.name} by {seed}")
     virtual = _virtual(declared)
@@ -91,10 +91,9 @@ def _too_few(declared: Federation, queues: int, fitting: int, left_out: Mapping[
 
 
 def _virtual(declared: Federation) -> Federation:
-    """The federation as it is drawn from: its queues with slots of one core, its storages empty disks.
+    """Return the federation to draw from: its queues have slots of one core, its storages are empty disks.
 
-    Constants stay. Whatever names users, VOs' plugins or catalogues goes, as do limits of sites, in whose
-    place their slots are drawn.
+    Constants stay. Users, VOs' plugins and catalogues go. Drawn slots replace the limits of sites.
     """
     return Federation(
         name=declared.name,
@@ -115,14 +114,17 @@ def _virtual(declared: Federation) -> Federation:
 
 
 def _of_one_core(queue: Queue) -> Queue:
-    """The queue whose pilots have a slot for each core: limits of a whole slot are divided among these."""
+    """Return the queue with one slot per core for its pilots.
+
+    Limits of a whole slot are divided among these.
+    """
     cores = max(1, queue.cores)
     declared = queue.computing_element or ComputingElement()
     element = ComputingElement(
         kind="virtual",
         max_pilots=declared.max_pilots,
         pilot_slots=min(MOST_SLOTS, declared.pilot_slots * cores),
-        # Pilots last as long as the longest jobs of the queue.
+        # Pilots live as long as the queue's longest jobs.
         pilot_walltime=queue.max_walltime or ComputingElement().pilot_walltime,
     )
     divided = {name: getattr(queue, name) / cores for name in ("min_memory", "max_memory", "max_workdir")}
@@ -130,9 +132,10 @@ def _of_one_core(queue: Queue) -> Queue:
 
 
 def _unfit(federation: Federation) -> dict[str, str]:
-    """The check that keeps the drawn work from a queue, by queue, the first where there are several.
+    """Return, by queue, the first check that keeps the drawn work away.
 
-    A queue must take the shortest and the longest job. Whom it serves is not asked: there is work of all VOs.
+    A queue must accept both the shortest and the longest job. VOs do not matter, because there is work of all
+    VOs.
     """
     served = tuple(replace(queue, vos=()) for queue in federation.queues)
     if not served:
@@ -146,7 +149,7 @@ def _unfit(federation: Federation) -> dict[str, str]:
             for refusal in choice.refusals:
                 for queue in refusal.queues:
                     found.setdefault(queue, f"{refusal.rule} {refusal.name}")
-    # B1 leaves test queues out without a word.
+    # B1 leaves out test queues without a refusal.
     named = {queue.name for queue in served if "test" in queue.name.lower()}
     return found | dict.fromkeys(sorted(named), "B1 its name")
 
@@ -165,13 +168,13 @@ def _prototype(work: float, federation: Federation) -> TaskSpec:
 
 
 def _most_slots(queue: Queue) -> int | None:
-    """The cores that all pilots of a declared queue may have together; None where others start them."""
+    """Return the cores that all pilots of a declared queue may have together; None if others start them."""
     element = queue.computing_element
     return element.max_pilots * element.pilot_slots * max(1, queue.cores) if element else None
 
 
 def _sized(queue: Queue, most: int | None, dice: random.Random) -> Queue:
-    """The queue with slots, 16 in the median and no more than it declares, and with the power of a core."""
+    """Return the queue with slots (16 in the median, at most what it declares) and with a core power."""
     slots, power = round(dice.lognormvariate(log(16), 1)), round(dice.uniform(8, 16), 1)
     element = queue.computing_element or ComputingElement()
     if most is not None:
@@ -185,7 +188,7 @@ def _sized(queue: Queue, most: int | None, dice: random.Random) -> Queue:
 
 
 def _links(declared: Iterable[Link], sites: Sequence[str], dice: random.Random) -> tuple[Link, ...]:
-    """A link each way between each two sites, of the rate that it declares, else of the slower end's."""
+    """Return a link each way between every two sites, at its declared rate, else at the slower end's rate."""
     known = {(link.source, link.destination): link for link in declared}
     rates = {site: dice.lognormvariate(log(40), 0.8) for site in sites}
     found = []
@@ -211,7 +214,7 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
         replicas=dice.choice((1, 2, 2, 3)),
         users=_users(federation.queues),
     )
-    # So much that the slots, of which the weather takes some, are busy for this part of the arrivals.
+    # At this rate of arrivals, the slots that other users leave are busy for this part of the time.
     load = dice.uniform(0.3, 1.0)
     rate = sum(slots_of(queue) * (queue.core_power or UNKNOWN_CORE_POWER) for queue in federation.queues)
     arrivals = round(max(7200.0, expected(work) * WORK / (rate * load)))
@@ -228,13 +231,13 @@ def _scenario(federation: Federation, queues: int, seed: int, dice: random.Rando
 
 
 def slots_of(queue: Queue) -> int:
-    """Payloads of one core that the pilots of a drawn queue run side by side, all together."""
+    """Return how many payloads of one core all pilots of a drawn queue run at once."""
     element = queue.computing_element or ComputingElement()
     return element.max_pilots * element.pilot_slots
 
 
 def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
-    """One user of each VO, with a part of the work as large as its part of the slots; of 1000 VOs at most."""
+    """Return one user per VO, for at most 1000 VOs. Each has as large a part of the work as of the slots."""
     known = list(dict.fromkeys(vo for queue in queues for vo in queue.vos)) or ["sim"]
     parts: defaultdict[str, float] = defaultdict(float)
     for queue in queues:
@@ -246,7 +249,7 @@ def _users(queues: Sequence[Queue]) -> tuple[User, ...]:
 
 
 def _weather(federation: Federation, arrivals: float, dice: random.Random) -> dict[str, SiteBehaviour]:
-    """The batch system of each site: how long pilots wait there, and at a third of them others' work."""
+    """Draw each site's batch system: how long pilots wait, and at a third of the sites other users' work."""
     slots: defaultdict[str, int] = defaultdict(int)
     widest: defaultdict[str, int] = defaultdict(int)
     for queue in federation.queues:
@@ -261,7 +264,7 @@ def _weather(federation: Federation, arrivals: float, dice: random.Random) -> di
         others, is_busy = round(dice.uniform(0.1, 0.5), 2), dice.random() < 1 / 3
         found[site] = SiteBehaviour(
             slots=slots[site],
-            # Of slots of which others take a part, there are never all.
+            # If others take a part of the slots, a pilot never finds all of them free.
             slots_taken=others if is_busy and slots[site] > widest[site] else 0,
             wait=wait,
             wait_spread=spread,
@@ -272,12 +275,12 @@ def _weather(federation: Federation, arrivals: float, dice: random.Random) -> di
 
 
 def jobs_expected(scenario: Scenario) -> int:
-    """The jobs of a drawn scenario: the mean over all seeds of its runs."""
+    """Return the expected number of jobs of a drawn scenario over all seeds."""
     return round(expected(scenario.generated)) if scenario.generated else 0
 
 
 def document_of(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as a document without the fields that have their default."""
+    """Return the scenario as a document without fields that have their default."""
     document = given(to_document(scenario), to_document(Scenario(name="-", federation="-")))
     site, work = to_document(SiteBehaviour()), to_document(GeneratedWork())
     user = to_document(User(name="-"))

@@ -1,4 +1,4 @@
-"""Jobs of generated work: how many a task is expected to have, before any is drawn."""
+"""Jobs of generated work: the expected number, before any is drawn."""
 
 from math import exp, log
 from statistics import NormalDist
@@ -8,22 +8,22 @@ from pilotage.model.records.spec import MOST_JOBS
 from .scenario import GeneratedWork
 
 SHORT = 0.1
-"""Jobs of a short task, and their work, against those of others."""
+"""Jobs of a short task, and their work, relative to other tasks."""
 
 MOST_DRAWN = 10_000_000
-"""Jobs of a simulation at most: a million take five minutes and more than a GB."""
+"""Most jobs of a simulation: a million take five minutes and more than a GB."""
 
 
 def expected(work: GeneratedWork) -> float:
-    """Return the mean, over all seeds, of the jobs of all tasks together."""
+    """Return the expected number of jobs of all tasks together, over all seeds."""
     short = work.short * _mean(work.jobs * SHORT, work.jobs_spread)
     return work.tasks * (short + (1 - work.short) * _mean(work.jobs, work.jobs_spread))
 
 
 def _mean(median: float, spread: float) -> float:
-    """Return the mean of a lognormal number of jobs, of which no task has more than it may.
+    """Return the mean of a lognormal number of jobs that is capped at the most jobs of a task.
 
-    Without that bound, a wide spread would count jobs that are never drawn.
+    Without the cap, a wide spread would count jobs that are never drawn.
     """
     if not spread:
         return min(MOST_JOBS, max(1.0, median))

@@ -1,4 +1,4 @@
-"""Slots that stand empty while jobs wait, and the reasons, as a simulation goes on."""
+"""Slots that are empty while jobs wait, and why, over the course of a simulation."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from .replay import WAITING
 from .sites import SiteSlots, VirtualSite
 
 SAMPLED_AFTER = 300.0
-"""Seconds after which empty slots are counted again; what is found holds until then."""
+"""Seconds between two counts of empty slots. A count holds until the next."""
 
 _c = counts.c
 _JOBS = (
@@ -28,22 +28,22 @@ _JOBS = (
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Empty slots beside which a job waits, each counted once, for the first of these reasons."""
+    """Empty slots while a job waits. Each counts once, for the first of these reasons."""
 
     pilot: int = 0
-    """A pilot has it free, and gets nothing."""
+    """A pilot has it free, but gets no job."""
     inputs: int = 0
-    """A pilot has it free, while inputs of jobs are still to come."""
+    """A pilot has it free, but inputs of jobs are still missing."""
     batch: int = 0
     """A pilot for it waits in the batch system."""
     unasked: int = 0
-    """No pilot was asked for."""
+    """Nobody requested a pilot."""
 
 
 def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:
-    """Say why slots are empty beside waiting jobs; no more of them count than jobs wait."""
+    """Return why slots are empty while jobs wait. At most as many slots count as jobs wait."""
     left = sum(jobs.values())
-    # The first, so that there are three columns where there is no site.
+    # Start with zeros, so that there are three columns even without a site.
     columns = zip((0, 0, 0), *(site.empty for site in sites), strict=True)
     idle, queued, unasked = (sum(column) for column in columns)
     at_hand = min(idle, left)
@@ -54,30 +54,30 @@ def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:
 
 @dataclass(slots=True)
 class Idleness:
-    """Slot seconds that were empty beside waiting jobs, by reason (the names of :class:`Empty`)."""
+    """Slot seconds that were empty while jobs waited, by reason (the names of :class:`Empty`)."""
 
     seconds: Counter[str] = field(default_factory=Counter)
     _last: Empty = Empty()
     _since: float | None = None
 
     def is_due(self, now: float) -> bool:
-        """Tell whether slots are to be counted again at a time, in s since 1970."""
+        """Return whether it is time for another count, at a time in s since 1970."""
         return self._since is None or now - self._since >= SAMPLED_AFTER
 
     def note(self, now: float, found: Empty) -> None:
-        """Note what is found now; what was found before held until now."""
+        """Record a new count. The previous count held until now."""
         for name in Empty.__dataclass_fields__:
             self.seconds[name] += getattr(self._last, name) * (now - (self._since or now))
         self._last, self._since = found, now
 
 
 def waiting(connection: Connection) -> dict[JobState, int]:
-    """Jobs that have not started, by state."""
+    """Return the jobs that have not started, by state."""
     return {JobState(state): int(jobs) for state, jobs in raw_rows(connection, _JOBS)}
 
 
 def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[SiteSlots]:
-    """Count the slots of each site that has queues."""
+    """Return the slots of each site that has queues."""
     most: Counter[str] = Counter()
     for queue in federation.queues:
         if queue.computing_element:

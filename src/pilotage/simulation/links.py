@@ -1,4 +1,4 @@
-"""Virtual links: what moves over a link shares its throughput evenly."""
+"""Virtual links: all flows on a link share its throughput evenly."""
 
 import heapq
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from itertools import count
 from .clock import VirtualClock
 
 Ends = tuple[str, str]
-"""The sites of a link, from and to."""
+"""The two sites of a link, from and to."""
 
 
 @dataclass(slots=True)
 class _Link:
-    """A link's flows by the service, in MB, that each of them has had when it ends.
+    """A link's flows, ordered by the service in MB that each has received when it ends.
 
-    All flows have the same service at any time, so that one number, ``served``, tells of all.
+    All flows have received the same service at any time, so one number, ``served``, describes them all.
     """
 
     throughput: float
@@ -46,7 +46,7 @@ class FairLinks:
         self._under_way: dict[int, _Link] = {}
 
     def begin(self, ends: Ends, megabytes: float, arrive: Callable[[], None]) -> int:
-        """Let bytes move over a link, then let them arrive; returns a number to :meth:`cancel` them by."""
+        """Start a flow over a link, and call ``arrive`` at its end. Return a number for :meth:`cancel`."""
         if ends not in self._links:
             self._links[ends] = _Link(self._throughput(ends), at=self._clock())
         link = self._links[ends]
@@ -58,7 +58,7 @@ class FairLinks:
         return number
 
     def cancel(self, number: int) -> None:
-        """Stop what moves; what has arrived is left alone."""
+        """Stop a flow. A flow that has arrived is unaffected."""
         link = self._under_way.pop(number, None)
         if link is not None:
             link.pass_to(self._clock())
@@ -66,7 +66,7 @@ class FairLinks:
             self._expect(link)
 
     def _expect(self, link: _Link) -> None:
-        """Let the next arrival happen, unless something else changes the link before."""
+        """Schedule the next arrival. Any change of the link before then replaces it."""
         while link.flows and link.flows[0][1] in link.gone:
             link.gone.discard(heapq.heappop(link.flows)[1])
         link.version += 1

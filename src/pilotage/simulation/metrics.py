@@ -15,65 +15,72 @@ from .simulation import BEGIN, Simulation
 from .usable_queues import usable
 
 SHORT = 900.0
-"""Seconds up to which a job counts as short, on a core of 10 HS23."""
+"""Longest short job, in s on a core of 10 HS23."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """Metrics of one run; times in s since the arrival of what they are about."""
+    """Metrics of one run. Times are in s, counted from the arrival of the job or task."""
 
     __pydantic_config__ = DESCRIBED
 
     jobs: int
-    """Jobs, merge jobs and scouts included, and those that their task did not come to make."""
+    """Jobs, including merge jobs, scouts, and jobs that their task never made."""
     lost: int
-    """Jobs that ended without having finished: they failed for good, or their task did."""
+    """Jobs that ended without success: they failed for good, or their task did."""
     unfinished: int
-    """Jobs that had not ended when the simulation did, or not been made yet."""
+    """Jobs that had not ended at the end of the simulation, or were not made yet."""
     work: float
-    """Work done by the end of the arrivals, over what every core could have done of what had arrived."""
+    """Work done by the end of the arrivals, relative to what all cores could have done of the arrived
+    work."""
     done_99: float
-    """s after the beginning when 99 % of all jobs had finished; the scenario's limit where fewer ever did."""
+    """s from the beginning until 99 % of all jobs had finished; the scenario's limit if fewer ever did."""
     done_99_bound: float
-    """No policy has them done earlier: the work on all cores once it has come, each job on the strongest."""
+    """A lower bound of done_99 for any policy: the work runs on all cores once it has arrived, each job on
+    the strongest."""
     wait: float
-    """Mean of the s from a task's arrival to the first start of a job, merge jobs left out; to the end of the
-    simulation for one that never starts or is lost, to its limit where done_99 is."""
+    """Mean s from a task's arrival to the first start of a job, without merge jobs.
+
+    For a job that never starts or is lost: to the end of the simulation, or to the limit if done_99 is the
+    limit.
+    """
     wait_95: float
-    """The same, of the job that waits longer than 95 % of them."""
+    """The 95th percentile of these waits."""
     short_wait: float | None
-    """Mean of the same for short jobs; none where no job is short."""
+    """Mean wait of short jobs; none if no job is short."""
     task_time: float
-    """Mean of the s from a task's arrival to its end; to that of the simulation where it did not finish, to
-    its limit where done_99 is."""
+    """Mean s from a task's arrival to its end.
+
+    If it did not finish: to the end of the simulation, or to the limit if done_99 is the limit.
+    """
     task_time_bound: float
-    """The mean of the s of tasks that each had all cores for themselves, without waits."""
+    """Mean s of the tasks if each had all cores for itself, without waits."""
     task_time_95: float
-    """The same, of the task that takes longer than 95 % of them."""
+    """The 95th percentile of these times."""
     share_error: float
-    """Part of the work done during the arrivals that went to another share than was due of what had come."""
+    """Part of the work done during the arrivals that went to the wrong share, judged by what had arrived."""
     moved: float
-    """GB brought to storages for jobs to read, or read by them from afar."""
+    """GB delivered to storages as input of jobs, or read by jobs remotely."""
     unused: float
-    """Part of these that no job read."""
+    """Part of these GB that no job read."""
     cpu_efficiency: float
-    """Work of payloads that ended well, over what the cores could do while pilots held them."""
+    """Work of successful payloads, relative to what the cores could do while pilots held them."""
     pilots: int
     """Pilots that started."""
     empty_pilots: int
-    """Those that ended without having had a job."""
+    """Pilots that ended without having had a job."""
     attempts: float
-    """Starts of payloads for each job that started; 0 where none did."""
+    """Starts of payloads per started job; 0 if none started."""
     idle_pilot: float
-    """s of slots that were empty while jobs waited, for each job: a pilot had the slot free."""
+    """Slot seconds per job that were empty while jobs waited: a pilot had the slot free."""
     idle_inputs: float
-    """The same: a pilot had it free, and inputs of jobs were still to come."""
+    """The same for slots that a pilot had free while inputs of jobs were still missing."""
     idle_batch: float
-    """The same: a pilot for it waited in the batch system."""
+    """The same for slots whose pilot waited in the batch system."""
     idle_unasked: float
-    """The same: no pilot had been asked for."""
+    """The same for slots without a requested pilot."""
     lasted: float
-    """Virtual s that were simulated."""
+    """Simulated time in s."""
 
 
 _SECONDS = (
@@ -81,28 +88,28 @@ _SECONDS = (
     *("task_time_95", "idle_pilot", "idle_inputs", "idle_batch", "idle_unasked", "lasted"),
 )
 _UNITS = dict.fromkeys(_SECONDS, "s") | {"moved": "GB"}
-"""Units of the metrics that are no numbers of things, and no parts of a whole."""
+"""Units of the metrics that are neither counts nor parts of a whole."""
 
 
 def label(name: str) -> str:
-    """The name of a metric as people read it, with its unit."""
+    """Return a metric's name for people, with its unit."""
     unit = f" ({_UNITS[name]})" if name in _UNITS else ""
     return name.replace("_", " ") + unit
 
 
 def number(value: float) -> str:
-    """A value as people read it: four digits, and all of those before the point."""
+    """Return a value for people: four digits, and all digits before the point."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
-    """Compute the metrics of a simulation that is over."""
+    """Compute the metrics of a finished simulation."""
     journal, payloads = simulation.journal, simulation.payloads
     found, lasted = outcomes(simulation), simulation.clock() - BEGIN
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
-    # What never finishes is no quick end: it counts as if it took as long as all the others together. Where
-    # it is so much that the others end early for it, it counts as done_99 does.
+    # An unfinished task is not a fast one: it counts as if it took as long as all others together. If that is
+    # so much that the others end early for it, it counts as in done_99.
     done = found.done(0.99)
     never = scenario.limit if done is None else lasted
     waits = _waits(simulation, found, never)
@@ -143,9 +150,9 @@ def _work_done(simulation: Simulation, rate: float, window: float) -> float:
 
 
 def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[float, float]]:
-    """The s that each job waited, with its work; until ``never`` where it did not start, or is lost.
+    """Return the s that each job waited, with its work; until ``never`` if it did not start or is lost.
 
-    Merge jobs wait for the others of their task, and for slots only then.
+    Merge jobs wait for the other jobs of their task first, and only then for slots.
     """
     first, payloads = simulation.journal.first_starts, simulation.payloads
     waits = []
@@ -160,7 +167,7 @@ def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[
 
 
 def _possible(simulation: Simulation, scenario: Scenario) -> tuple[float, list[Ideal]]:
-    """The HS23 of all cores that the work may use, and the best that could become of each task."""
+    """Return the HS23 of all cores that the work may use, and the best possible outcome of each task."""
     found = simulation.payloads.tasks.values()
     federation = usable(simulation.federation, found)
     widest = max((one.spec.cores for one in found), default=1)

@@ -1,4 +1,4 @@
-"""Virtual movers: a delivery takes as long as its bytes take over a link that it shares."""
+"""Virtual movers: a delivery lasts as long as its bytes need on a shared link."""
 
 import random
 from collections import Counter
@@ -33,7 +33,7 @@ REFUSED_AFTER = 5.0
 
 
 def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClock) -> FairLinks:
-    """The links of a federation, which deliveries and reading jobs share."""
+    """Return the links of a federation, shared by deliveries and reading jobs."""
     known = {(link.source, link.destination): link.throughput_1h for link in federation.links}
 
     def throughput(ends: Ends) -> float:
@@ -46,7 +46,7 @@ def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClo
 
 @dataclass(slots=True)
 class _VirtualDelivery:
-    """A delivery; nothing flows of one that a storage is to refuse."""
+    """A delivery. If a storage will refuse it, nothing flows."""
 
     delivery: Delivery
     flow: int | None = None
@@ -84,11 +84,11 @@ class VirtualMovers:
                 clock.after(spell.ends, partial(self._mend, urls[name]))
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002
-        """The mover between two storages."""
+        """Return the mover between two storages."""
         return self
 
     def for_storage(self, storage: Storage) -> "VirtualMovers":  # noqa: ARG002
-        """The mover of a storage."""
+        """Return the mover of a storage."""
         return self
 
     def for_reading(self, storage: Storage) -> Reader:
@@ -96,14 +96,14 @@ class VirtualMovers:
         raise LookupError(f"storage {storage.name} is virtual and holds no bytes")
 
     def close(self) -> None:
-        """Do nothing: nothing is left behind."""
+        """Do nothing: there is nothing to clean up."""
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Begin deliveries; each wakes whoever waits for news when it ends."""
+        """Begin deliveries. Each wakes whoever waits for news when it ends."""
         return [self._started(delivery) for delivery in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
-        """The states of deliveries. An end is told once."""
+        """Return the states of deliveries. An end is returned once."""
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:
@@ -130,18 +130,18 @@ class VirtualMovers:
         return Started(reference=reference)
 
     def _break(self, url: str) -> None:
-        """Begin an outage of a storage: what moves from it or to it breaks off."""
+        """Begin an outage of a storage. It interrupts transfers from and to it."""
         self._out[url] += 1
         for reference, moving in list(self._moving.items()):
             if url in (moving.delivery.source.url, moving.delivery.destination.url):
                 self._fail(reference, self._fault(moving.delivery))
 
     def _mend(self, url: str) -> None:
-        """End an outage of a storage; another may go on."""
+        """End an outage of a storage. Another may still go on."""
         self._out[url] -= 1
 
     def _fault(self, delivery: Delivery) -> Fault:
-        """Return whose fault it is that a delivery fails now."""
+        """Return who is at fault if a delivery fails now."""
         if self._out[delivery.source.url]:
             return "source"
         return "destination" if self._out[delivery.destination.url] else ""
@@ -166,7 +166,7 @@ class VirtualMovers:
         if moving is None:
             return DeliveryStatus(state="unknown")
         if not moving.arrived:
-            # A virtual delivery always has headway: only what stands still is given up.
+            # A virtual delivery always makes progress: only stalled transfers are given up.
             return DeliveryStatus(state="moving", bytes=int(self._clock()))
         del self._moving[reference]
         if moving.fault:
@@ -181,6 +181,9 @@ class VirtualMovers:
         return DeliveryStatus(state="delivered")
 
     def _breaks(self, reference: str) -> bool:
-        """Tell whether the link breaks under a delivery: that follows from it alone, whenever it is asked."""
+        """Return whether the link fails under a delivery.
+
+        The answer depends on the delivery alone, not on the time.
+        """
         part = self._behaviour.transfer_fails
         return part > 0 and random.Random(f"{reference} of {self._seed}").random() < part

@@ -1,4 +1,5 @@
-"""Outcomes of jobs and tasks by the end of a simulation: what finished and when, what was lost or is left."""
+"""Outcomes of jobs and tasks at the end of a simulation: what finished and when, what was lost, and what
+is left."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -24,43 +25,43 @@ _LOST = frozenset(ENDED["job"]) - {JobState.FINISHED}
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Outcomes of a simulation; times in s since it began."""
+    """Outcomes of a simulation. Times are in s since its beginning."""
 
     tasks: Mapping[int, int]
-    """The task of each job that was made and is not lost, but for merge jobs."""
+    """The task of each job that was made and is not lost, without merge jobs."""
     lost: int
     unfinished: int
     finished: tuple[float, ...]
-    """When jobs finished, in order."""
+    """Times at which jobs finished, in order."""
     ends: Mapping[int, float]
-    """When tasks finished; others have none."""
+    """Times at which tasks finished. Other tasks have no entry."""
 
     @property
     def jobs(self) -> int:
-        """All jobs, made or not."""
+        """Return the number of all jobs, made or not."""
         return len(self.finished) + self.lost + self.unfinished
 
     def needed(self, part: float, planned: int) -> int:
-        """Count the planned jobs that have finished, at the least, when such a part of all has."""
+        """Return the least number of planned jobs that must have finished when that part of all has."""
         return ceil(part * self.jobs) - (self.jobs - planned)
 
     def done(self, part: float) -> float | None:
-        """When such a part of all jobs had finished; None if fewer ever did."""
+        """Return when that part of all jobs had finished; None if fewer ever did."""
         needed = ceil(part * self.jobs)
         return self.finished[needed - 1] if 0 < needed <= len(self.finished) else None
 
 
 def outcomes(simulation: Simulation) -> Outcomes:
-    """Read what became of the jobs and tasks.
+    """Collect the outcomes of jobs and tasks.
 
-    The jobs that a task did not come to make count with it: lost where it failed, else unfinished.
+    Jobs that a task never made share its fate: lost if it failed, else unfinished.
     """
     job_rows = _rows(simulation, select(jobs.c.id, jobs.c.task, jobs.c.kind, jobs.c.state, jobs.c.since))
     task_rows = _rows(simulation, select(tasks.c.id, tasks.c.state, tasks.c.since))
     states = Counter(state for *_, state, _ in job_rows)
     made = Counter(task for _, task, kind, *_ in job_rows if kind != "merge")
     for task, state, _ in task_rows:
-        # A task may make more than planned: each scout that fails is followed by another job.
+        # A task may make more jobs than planned: another job replaces each failed scout.
         left = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made[task])
         states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += left
     return Outcomes(
@@ -74,14 +75,14 @@ def outcomes(simulation: Simulation) -> Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unended:
-    """Jobs that were there and had not ended when the simulation did."""
+    """Jobs that existed and had not ended at the end of the simulation."""
 
     __pydantic_config__ = DESCRIBED
 
     states: Mapping[str, int]
-    """How many are in each state."""
+    """The number of jobs in each state."""
     refused: Mapping[str, int]
-    """How many of those that fit no queue (pending) are kept out by each check, the first in their way."""
+    """The number of pending jobs that fit no queue, by the first check in their way."""
 
     def __str__(self) -> str:
         text = ", ".join(f"{count} {state}" for state, count in self.states.items())
@@ -90,7 +91,7 @@ class Unended:
 
 
 def unended(simulation: Simulation) -> Unended:
-    """Find where jobs that have not ended are, and why those that fit nowhere do not, most first."""
+    """Return where unended jobs are, and why those that fit nowhere do not, largest numbers first."""
     query = select(jobs.c.state, jobs.c.task, func.count()).where(is_live).group_by(jobs.c.state, jobs.c.task)
     states: Counter[str] = Counter()
     pending: dict[int, int] = {}
@@ -106,9 +107,9 @@ def unended(simulation: Simulation) -> Unended:
 
 
 def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
-    """The check that stands in the way of each task's first pending job now, if one does.
+    """Return the check that currently blocks each task's first pending job, if any does.
 
-    What was said when it was made pending is not kept.
+    The reason from the time when the job became pending is not kept.
     """
     first = dict.fromkeys(waiting, 1)
     now = Pass(simulation.clock(), 0, len(first), portions=lambda _: first)

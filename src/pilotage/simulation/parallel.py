@@ -1,4 +1,4 @@
-"""Trials over several processes: the same as one after another, and in the same order."""
+"""Trials over several processes, with the same results and order as one after another."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ Run = tuple[str, int]
 def trials(
     case: Case, policies: Sequence[str], seeds: Sequence[int], workers: int, ended: Callable[[], object]
 ) -> list[Trial]:
-    """Run each policy with each seed in so many processes, in this one alone for one worker.
+    """Run each policy with each seed in ``workers`` processes, or in this one if there is one worker.
 
     They stand seed by seed, in the order of the policies; ``ended`` is called after each. Raises
     :class:`~.trials.TrialFailed` for the first that fails: the others are ended then.
@@ -37,15 +37,15 @@ def trials(
 def _over_processes(
     case: Case, runs: Sequence[Run], workers: int, ended: Callable[[], object]
 ) -> list[Trial]:
-    """Give each process the next run whenever it calls.
+    """Give each process the next run when it calls.
 
-    No pool of Python's: it may wait for ever for a process that is killed as it starts. Here each has a
-    connection of its own, which ends with it.
+    Do not use Python's pools: they may wait for ever for a process that is killed as it starts. Here each
+    process has its own connection, which ends with it.
     """
     left = iter(range(len(runs)))
     found: dict[int, Trial] = {}
     with _crew(workers) as crew:
-        # The runs that they have: none before they call for the first time.
+        # The run of each process; none before its first call.
         has: dict[Connection, int | None] = dict.fromkeys(crew)
         while has:
             for calls in cast("list[Connection]", wait(list(has))):
@@ -79,17 +79,17 @@ def _told(run: Run | None) -> Iterator[None]:
 
 @contextmanager
 def _crew(workers: int) -> Iterator[list[Connection]]:
-    """Begin processes, and end them, whatever they do."""
-    # Not by fork: the bar of a terminal is drawn by a thread, whose locks would be copied as they are.
+    """Start processes, and end them in any case."""
+    # Do not fork: a thread draws the progress bar, and its locks would be copied in their current state.
     context = get_context("spawn")
     processes, crew = [], []
     try:
         for _ in range(workers):
             ours, theirs = context.Pipe()
             crew.append(ours)
-            # What it is to run is sent when it calls: it is too much for a process that may be gone.
+            # Send the run when the process calls: it is too much data for a process that may be gone.
             processes.append(context.Process(target=_work, args=(theirs,)))
-            # The last copy of this end is its own: it closes as soon as that is gone.
+            # The process has the last copy of this end, which closes as soon as the process is gone.
             with theirs:
                 processes[-1].start()
         yield crew
@@ -103,9 +103,9 @@ def _crew(workers: int) -> Iterator[list[Connection]]:
 
 
 def _work(calls: Connection) -> None:
-    """Call, and make the runs that are asked for, until this process is ended.
+    """Call, and make the requested runs, until this process is ended.
 
-    Faults of virtual sites are nothing to log. It ends with its parent.
+    It does not log faults of virtual sites. It ends with its parent.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -121,7 +121,7 @@ def _work(calls: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """End as soon as the parent has, however that ended."""
+    """End as soon as the parent has ended, in any way."""
     if (parent := parent_process()) is not None:
         wait([parent.sentinel])
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Tasks of a simulation with the truth about their jobs, which estimates only approach."""
+"""Tasks of a simulation with the true work of their jobs, which estimates only approach."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ MERGE = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedTask:
-    """A task to submit ``at`` s since the simulation began; ``work`` has the HS23 s of each of its jobs.
+    """A task to submit ``at`` s after the beginning. ``work`` has the HS23 s of each of its jobs.
 
-    Each job leaves outputs of ``output_size`` bytes in all.
+    Each job leaves outputs of ``output_size`` bytes.
     """
 
     spec: TaskSpec
@@ -26,19 +26,19 @@ class SimulatedTask:
 
 @dataclass(slots=True)
 class Payloads:
-    """The tasks that were submitted, by number.
+    """The submitted tasks, by number.
 
-    The job that starts as the n-th of its task has its n-th work. So the same work is done under each policy,
-    whatever order the jobs start in. Merge jobs have little, whatever the others have.
+    The n-th started job of a task has the task's n-th work. So every policy does the same work, whatever the
+    order in which jobs start. Merge jobs have little work, whatever the others have.
     """
 
     tasks: dict[int, SimulatedTask] = field(default_factory=dict)
     works: dict[int, float] = field(default_factory=dict)
-    """The HS23 s of each job that has started."""
+    """The HS23 s of each started job."""
     _started: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 
     def work(self, task: int, job: int, kind: JobKind) -> float:
-        """Return the work of a job that starts now, or started before."""
+        """Return the work of a job that starts now or started before."""
         if job not in self.works and kind == "merge":
             self.works[job] = MERGE
         elif job not in self.works:

@@ -8,7 +8,7 @@ from .metrics import label, number
 from .trials import Estimate, Trial
 
 SHOWN = ("work", "done_99", "wait", "short_wait", "task_time", "task_time_95", "share_error", "moved")
-"""Metrics that have a panel of their own, and a row of ratios."""
+"""Metrics with their own panel and row of ratios."""
 
 COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8d5a97", "#b8860b", "#2f4858", "#e07a5f", "#5f6f52")
 LEFT, WIDTH, ROW = 110, 640, 22
@@ -16,7 +16,8 @@ PANEL, TALL, ACROSS = 240, 170, 3
 
 
 def ratios(compared: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """Draw the ratio of each policy to the first, with its interval, on a logarithmic scale; 1 is a line."""
+    """Draw the ratio of each policy to the first, with its interval, on a logarithmic scale with a line at
+    1."""
     first, *others = compared
     drawn = [(name, policy, compared[policy][name]) for name in SHOWN for policy in others]
     drawn = [(name, policy, one) for name, policy, one in drawn if one.ratio is not None]
@@ -45,7 +46,7 @@ def ratios(compared: Mapping[str, Mapping[str, Estimate]]) -> str:
 
 
 def runs(found: Sequence[Trial]) -> str:
-    """Draw a panel for each metric, with a dot for each run and a line at the mean of each policy."""
+    """Draw a panel per metric, with a dot per run and a line at the mean of each policy."""
     policies = list(dict.fromkeys(trial.policy for trial in found))
     parts: list[str] = []
     for place, name in enumerate(SHOWN):

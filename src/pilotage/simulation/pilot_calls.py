@@ -1,4 +1,4 @@
-"""Calls of virtual pilots: gathered while virtual time passes, and made together."""
+"""Calls of virtual pilots: they are collected while virtual time passes, and made together."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,33 +14,33 @@ from pilotage.ports.computing import PilotOrder
 
 
 class Caller(Protocol):
-    """The part of a virtual pilot that its calls need."""
+    """A virtual pilot, as its calls need it."""
 
     order: PilotOrder
     ended: bool
 
     @property
     def free(self) -> int:
-        """Slots in which nothing runs."""
+        """Return the slots without a payload."""
 
     def told(self) -> Heartbeat:
-        """Tell what runs and what has ended."""
+        """Return a heartbeat: what runs and what has ended."""
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
-        """Take the answer: attempts to stop, or None for a pilot that is not known to run."""
+        """Process the answer: attempts to stop, or None if the server does not know this pilot as running."""
 
     def request(self, record: Pilot) -> MatchRequest:
-        """Ask for as many jobs as it has free slots."""
+        """Return a request for as many jobs as it has free slots."""
 
     def take(self, given: Matched | None) -> None:
-        """Run what it was given; None: the server does not know that this pilot runs."""
+        """Run the matched jobs. None means that the server does not know this pilot as running."""
 
     def vanish(self) -> None:
-        """End without a word, and everything that runs there with it."""
+        """End silently, with everything that runs here."""
 
 
 class PilotCalls:
-    """Reports and questions of pilots for the next tick, one of each pilot."""
+    """Reports and requests of pilots for the next tick, one of each per pilot."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -49,19 +49,19 @@ class PilotCalls:
         self._leaving: dict[int, Caller] = {}
 
     def tell(self, pilot: Caller) -> None:
-        """Let a pilot report on its payloads; the report is its heartbeat."""
+        """Queue a pilot's report on its payloads, which is its heartbeat."""
         self._telling[pilot.order.pilot] = pilot
 
     def ask(self, pilot: Caller) -> None:
-        """Let a pilot ask for jobs."""
+        """Queue a pilot's request for jobs."""
         self._asking[pilot.order.pilot] = pilot
 
     def leave(self, pilot: Caller) -> None:
-        """Let a pilot say goodbye."""
+        """Queue a pilot's goodbye."""
         self._leaving[pilot.order.pilot] = pilot
 
     def report(self) -> None:
-        """Take the reports."""
+        """Process the reports."""
         telling, self._telling = self._telling, {}
         told = [pilot.told() for pilot in telling.values() if not pilot.ended]
         if told:
@@ -70,7 +70,7 @@ class PilotCalls:
                 telling[one.pilot].reported(one, stops.get(one.pilot))
 
     def match(self) -> None:
-        """Hand out jobs, and take the reports on those that start."""
+        """Hand out jobs, and process the reports of those that start."""
         asking, self._asking = self._asking, {}
         free = [id_ for id_, pilot in asking.items() if pilot.free]
         if free:

@@ -1,4 +1,4 @@
-"""Virtual pilots: they ask for work, run payloads for as long as these take, report, and end when idle."""
+"""Virtual pilots: they ask for work, run payloads for their duration, report, and end when idle."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""
 
 ASK_AGAIN = 60.0
-"""Seconds after which a pilot asks again that was given nothing for a free slot, or lost the answer."""
+"""Seconds after which a pilot asks again, if it got no job for a free slot or lost the answer."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A payload: its task and cores, its work in HS23 s, its beginning, and the report once it has ended.
+    """A payload: its task and cores, its work in HS23 s, its start, and its final report.
 
-    It computes for ``cpu_seconds`` on all its cores together. Its pilot reports three times in the ``lease``
-    of its workflow, in s. ``left`` counts what has to end before: its
-    computing, and each file that it reads from afar by ``flows``.
+    It computes for ``cpu_seconds``, summed over its cores. Its pilot reports three times within ``lease`` s,
+    the lease of its workflow. ``left`` counts what must still end: its computing, and each file that it reads
+    remotely over ``flows``.
     """
 
     attempt: Attempt
@@ -51,13 +51,13 @@ class _Running:
 
     @property
     def started(self) -> Report:
-        """The report that it runs."""
+        """Return the report that it runs."""
         job, attempt = self.attempt
         return Report(job=job, attempt=attempt, state="running")
 
 
 class HostSite(Protocol):
-    """The part of a virtual site that its pilots need."""
+    """A virtual site, as its pilots need it."""
 
     name: str
     behaviour: SiteBehaviour
@@ -65,15 +65,15 @@ class HostSite(Protocol):
     dice: Random
 
     def ended(self, pilot: "VirtualPilot") -> None:
-        """Forget a pilot, and give the slots that it held to those that wait."""
+        """Remove a pilot, and give its slots to waiting ones."""
 
     def is_black_hole(self, node: str) -> bool:
-        """Tell whether each payload fails on a node."""
+        """Return whether every payload fails on a node."""
 
 
 @dataclass(slots=True)
 class VirtualPilot:
-    """A pilot with cores of ``core_power`` HS23; it holds its slots from its start to its end."""
+    """A pilot whose cores have ``core_power`` HS23. It holds its slots from start to end."""
 
     site: HostSite
     order: PilotOrder
@@ -88,20 +88,20 @@ class VirtualPilot:
     _heartbeat: float = 0.0
     _beats: int = 0
     _running: dict[Attempt, _Running] = field(default_factory=dict)
-    # What the server does not know yet: which of them began, or ended.
+    # Starts and ends that the server does not know yet.
     _news: dict[Attempt, _Running] = field(default_factory=dict)
     _cores_taken: int = 0
     _idle_since: float | None = None
 
     def start(self, node: str) -> None:
-        """Start on a node, until the walltime is over at the latest."""
+        """Start on a node, at most until the end of the walltime."""
         self.node, self._started = node, self.site.scene.clock()
         self.site.scene.journal.pilots += 1
         self.site.scene.clock.after(self.order.walltime, self.vanish)
         self._ask()
 
     def vanish(self) -> None:
-        """End without a word, and everything that runs here with it."""
+        """End silently, with everything that runs here."""
         if self.ended:
             return
         self.ended = True
@@ -115,22 +115,22 @@ class VirtualPilot:
 
     @property
     def granted(self) -> float:
-        """HS23 seconds of the cores that it has held until now."""
+        """Return the HS23 s of the cores that it has held so far."""
         lasted = self.site.scene.clock() - self._started if self.node else 0.0
         return lasted * self.order.cores * self.core_power
 
     @property
     def free(self) -> int:
-        """Slots in which nothing runs, no more than cores that no payload has."""
+        """Return the slots without a payload, at most as many as free cores."""
         return 0 if self.ended else max(0, min(self.order.slots - len(self._running), self.free_cores))
 
     @property
     def free_cores(self) -> int:
-        """Cores that no payload has."""
+        """Return the cores that no payload uses."""
         return self.order.cores - self._cores_taken
 
     def request(self, record: Pilot) -> MatchRequest:
-        """Ask for as many jobs as it has free slots."""
+        """Return a request for as many jobs as it has free slots."""
         return MatchRequest(
             pilot=record.id,
             queue=record.queue,
@@ -145,7 +145,7 @@ class VirtualPilot:
         )
 
     def take(self, given: Matched | None) -> None:
-        """Run what it was given; None: the server does not know that this pilot runs."""
+        """Run the matched jobs. None means that the server does not know this pilot as running."""
         if self._loses_answer():
             self._ask_after(ASK_AGAIN)
             return
@@ -176,7 +176,7 @@ class VirtualPilot:
                 )
             )
         elif self.free and given.jobs:
-            # One that was given something asks again at once: there may be more.
+            # After a match, ask again at once: there may be more jobs.
             self.site.scene.clock.after(0, self._ask)
         elif self.free:
             self._ask_after(ASK_AGAIN)
@@ -212,7 +212,7 @@ class VirtualPilot:
             self._payload_ended(running, fails)
 
     def _stop(self, attempt: Attempt) -> None:
-        """Forget a payload, and let go of the links that it reads over."""
+        """Remove a payload and its flows."""
         running = self._running.pop(attempt, None)
         if running is None:
             return
@@ -240,7 +240,7 @@ class VirtualPilot:
         self._ask()
 
     def told(self) -> Heartbeat:
-        """Tell what runs and what has ended; it is told again where the answer is lost."""
+        """Return a heartbeat: what runs and what has ended. A lost answer means that it is sent again."""
         ended = {attempt for attempt, running in self._news.items() if running.report}
         return Heartbeat(
             pilot=self.order.pilot,
@@ -249,7 +249,7 @@ class VirtualPilot:
         )
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
-        """Forget what the server knows now, and stop what is not this pilot's any more."""
+        """Forget what the server now knows, and stop attempts that no longer belong to this pilot."""
         if self._loses_answer():
             return
         if stops is None:
@@ -268,11 +268,11 @@ class VirtualPilot:
             self.site.scene.calls.ask(self)
 
     def _period(self) -> float:
-        """Seconds between two heartbeats."""
+        """Return the seconds between two heartbeats."""
         return min([self._heartbeat, *(running.lease / 3 for running in self._running.values())])
 
     def _beat_again(self) -> None:
-        """Call after a period, and so on, in place of the beats that were due until now."""
+        """Schedule a call after one period, and so on. This replaces earlier scheduled calls."""
         self._beats = number = self._beats + 1
 
         def beat() -> None:
@@ -284,7 +284,7 @@ class VirtualPilot:
         self.site.scene.clock.after(self._period(), beat)
 
     def _rest(self, idle: float) -> None:
-        """Wait for work, at most so many s since there was any, then say goodbye."""
+        """Wait for work, but end after ``idle`` s without any."""
         scene = self.site.scene
         if self._idle_since is None:
             self._idle_since = scene.clock()
@@ -292,12 +292,12 @@ class VirtualPilot:
             scene.calls.leave(self)
             self.vanish()
             return
-        # Loops that look for idle pilots take a pass in every period, which is shorter than this rest.
+        # Loops that look for idle pilots pass in every period, which is shorter than this rest.
         scene.runtime.wakeups.wake(REBIND)
         self._ask_after(min(ASK_AGAIN, idle + 1))
 
     def _ask_after(self, seconds: float) -> None:
-        """Ask once more after a while, whatever else lets it ask meanwhile."""
+        """Ask once more after a while, even if something else makes it ask before."""
 
         def ask() -> None:
             self._asks_again = False

@@ -1,4 +1,4 @@
-"""Policies to compare: what is changed of a federation and left out of the steps."""
+"""Policies to compare: changes to a federation, and steps to leave out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,42 +19,44 @@ LEAVABLE = frozenset({REBIND, LIFT})
 """Steps without which a simulation still ends."""
 
 BOUND: Mapping[str, Any] = {"default": "early", "by_vo": {}}
-"""Constants of a federation whose jobs are bound to a queue once, unless a task says otherwise."""
+"""Constants of a federation that binds each job to a queue once, unless a task says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One way to run a federation: constants in place of its own, queue attributes, and steps left out."""
+    """One way to run a federation: its own constants, queue attributes, and steps left out."""
 
     __pydantic_config__ = CLOSED
 
     summary: str = ""
-    """Words that say what is different."""
+    """What is different, in words."""
     without: tuple[str, ...] = ()
-    """Steps that are not taken: ``rebind`` or ``lift``."""
+    """Steps left out: ``rebind`` or ``lift``."""
     constants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Constants by part of the federation document, such as ``guard: {in_a_row: 3}``."""
     queues: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes that every queue has, such as ``num_slots: 0``."""
+    """Attributes for every queue, such as ``num_slots: 0``."""
     placement: Literal["brokered", "random", "race", "delayed"] = "brokered"
-    """``random``: each job goes to one of the queues that fit it, all alike; ``race``: of three such queues
-    the pilot that asks first takes it; ``delayed``: a pilot whose storage holds its input, any other after a
-    delay."""
+    """``random``: each job goes to a random fitting queue.
+
+    ``race``: of three such queues, the first pilot that asks takes it. ``delayed``: a pilot whose storage
+    holds its input takes it, any other after a delay.
+    """
 
     @property
     def is_of_the_brokerage(self) -> bool:
-        """Tell whether a saved world can be brokered under it: what places by chance needs a run."""
+        """Return whether it can broker a saved world: random placement needs a run."""
         return self.placement == "brokered"
 
     @property
     def shows_afterwards(self) -> bool:
-        """Tell whether the brokerage decides as without it, and only what follows a decision is different."""
+        """Return whether it changes only what happens after the brokerage's decisions."""
         changes = self.without or self.constants
         return bool(changes) and not self.queues and set(self.constants) <= AFTERWARDS
 
 
 AFTERWARDS = frozenset({"binding", "loops"})
-"""Constants that the choice of a queue does not depend on."""
+"""Constants that do not affect the choice of a queue."""
 
 
 KNOWN: Mapping[str, Policy] = {
@@ -108,7 +110,7 @@ KNOWN: Mapping[str, Policy] = {
 
 
 REFERENCE_RUN = "reference"
-"""The name of the federation as it is, but without waits in batch systems and with free data."""
+"""The name of the reference run: the unchanged federation without batch waits and with free data."""
 
 REFERENCE = Policy(
     summary="as the federation says, without waits in batch systems, for whose sake pilots would stay (E5)",
@@ -118,11 +120,11 @@ REFERENCE = Policy(
 
 
 class UnknownPolicy(ValueError):
-    """There is no policy of this name."""
+    """No policy has this name."""
 
 
 def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
-    """The policy of a name, known or one's ``own``, or the one of the reference run.
+    """Return the policy with this name: a known one, one of ``own``, or that of the reference run.
 
     Raises :class:`UnknownPolicy`.
     """
@@ -133,10 +135,10 @@ def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
 
 
 def changed(federation: Federation, policy: Policy) -> Federation:
-    """The federation under a policy.
+    """Return the federation under a policy.
 
-    Raises :class:`~pilotage.federation.faults.BadDocument` with each place in the policy that a federation
-    cannot follow.
+    Raises :class:`~pilotage.federation.faults.BadDocument` with each place in the policy that contradicts the
+    federation.
     """
     if unknown := set(policy.without) - LEAVABLE:
         what = f"the step {sorted(unknown)[0]} cannot be left out"
@@ -154,12 +156,15 @@ def changed(federation: Federation, policy: Policy) -> Federation:
 
 
 def _in_policy(path: Path) -> Path:
-    """The place in a policy that gave a place of the federation its value."""
+    """Return the place in a policy that set a value of the federation."""
     return ("queues", *path[2:]) if path[:1] == ("queues",) else ("constants", *path)
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:
-    """The steps that are taken in turn under a policy. Virtual storages tell no free space: nobody asks."""
+    """Return the steps that a policy takes, in order.
+
+    No step asks for free space, because virtual storages do not report any.
+    """
     without = {SURVEY, *policy.without}
     return tuple(step for step in STEPS if step.has_loop and step.name not in without)
 

@@ -1,4 +1,4 @@
-"""Scenarios read from files, with the federation and the log that they name."""
+"""Read scenarios from files, with their federation and log."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from .usable_queues import open_queues
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scenario with what its files hold; ``log`` has the jobs of a log of work."""
+    """A scenario with the content of its files. ``log`` has the jobs of a log of work."""
 
     scenario: Scenario
     federation: Federation
@@ -29,7 +29,7 @@ class Case:
 
 
 def read(path: FilePath) -> Case:
-    """The scenario of a file with its federation and log.
+    """Read the scenario of a file with its federation and log.
 
     Raises :class:`~pilotage.federation.faults.BadFile` with every fault.
     """
@@ -54,7 +54,7 @@ def read(path: FilePath) -> Case:
 
 
 def _log_file(path: FilePath) -> SourceFile:
-    """A log's file, compressed or not. Raises BadFile."""
+    """Read a log's file, compressed or not. Raises BadFile."""
     data = documents.read_bytes(path)
     try:
         return SourceFile(str(path), text_of(data, documents.MAX_BYTES))
@@ -67,7 +67,7 @@ def _log_file(path: FilePath) -> SourceFile:
 def _named(
     field: Path, path: FilePath, read: Callable[[FilePath], SourceFile] = SourceFile.of
 ) -> Generator[Fault, None, SourceFile | None]:
-    """The file that a field of the scenario names; of one that cannot be read, the fault of that field."""
+    """Read the file that a field of the scenario names. If it cannot be read, yield a fault of that field."""
     try:
         return read(path)
     except BadFile as bad:
@@ -91,7 +91,7 @@ def _log(file: SourceFile, work: SwfWork) -> tuple[LoggedJob, ...]:
 
 
 def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
-    """Work that would never be submitted: the simulation is over before it comes."""
+    """Yield work that would arrive after the end of the simulation."""
     path: Path
     if scenario.swf is not None:
         path, times = ("swf", "jobs"), arrivals(log, scenario.swf)
@@ -110,7 +110,7 @@ def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
 
 
 def virtual(federation: Federation, scenario: Scenario) -> Federation:
-    """The federation with virtual computing elements, each of which knows the queue that it is of."""
+    """Return the federation with virtual computing elements. Each knows its queue."""
     queues = tuple(
         replace(
             queue,
@@ -130,7 +130,7 @@ def virtual(federation: Federation, scenario: Scenario) -> Federation:
 
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
-    """Faults that show without the federation."""
+    """Yield faults that show without the federation."""
     given = [name for name in ("generated", "swf", "tasks") if getattr(scenario, name)]
     if len(given) != 1:
         what = f"work is given by {' and '.join(given)}" if given else "no work is given"
@@ -162,7 +162,7 @@ def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, 
 
 
 def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """Names and behaviour of a scenario that its federation cannot follow."""
+    """Yield names and behaviour in a scenario that contradict its federation."""
     sites = [site.name for site in federation.sites]
     for name in scenario.sites:
         yield from _unknown(("sites", name), "site", name, sites)
@@ -188,13 +188,13 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
 
 def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator[Fault]:
     if name not in known:
-        # Ten of them: each of a thousand such faults would name all of a large federation.
+        # List only ten: each of a thousand such faults would name all of a large federation.
         names = ", ".join([*known[:10], *(["..."] if len(known) > 10 else [])])
         yield Fault(path, f"the federation has no {kind} {name}", f"it has {names}")
 
 
 def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
-    """A VO whose jobs would wait until the end: an imported federation serves its own VOs alone."""
+    """Yield a VO whose jobs would wait until the end. An imported federation serves only its own VOs."""
     served = [queue.vos for queue in federation.queues if queue.is_online]
     if served and all(vos and vo not in vos for vos in served):
         known = sorted({name for vos in served for name in vos})
@@ -202,10 +202,10 @@ def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
 
 
 def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """Sites with fewer slots than a pilot takes: it would wait for ever.
+    """Yield sites with fewer slots than a pilot needs, where it would wait for ever.
 
-    Of slots of which others take a part, there are never all. To queues that are closed no pilot is meant to
-    go, unless a task names them.
+    If others take a part of the slots, a pilot never gets all of them. Closed queues are meant to get no
+    pilots, unless a task names them.
     """
     for queue in open_queues(federation, (arrival.task for arrival in scenario.tasks)):
         site = scenario.site(queue.site)

@@ -1,4 +1,4 @@
-"""Scenarios from what a server's jobs did: yesterday's work, to be done again under other policies."""
+"""Record scenarios from a server's past jobs, to repeat yesterday's work under other policies."""
 
 import re
 from collections import defaultdict
@@ -16,24 +16,24 @@ from pilotage.model.values.types import DESCRIBED
 from .scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
 
 SHORTEST, WIDEST = 1.0, 5.0
-"""The least work in HS23 s, and the widest spread, that a scenario may have."""
+"""The least work in HS23 s, and the widest spread, of a scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedJob:
-    """A job that ended well."""
+    """A successful job."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
     """Its queue."""
     wall_seconds: float
-    """s that its payload took."""
+    """Duration of its payload in s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTask:
-    """A task as it was submitted, when (s since 1970 UTC), by whom, and its jobs that ended well."""
+    """A submitted task: its time (s since 1970 UTC), its owner, and its successful jobs."""
 
     spec: TaskSpec
     owner: str
@@ -50,12 +50,12 @@ def recorded(
     begin: float,
     waits: Mapping[str, Sequence[float]],
 ) -> Scenario:
-    """The scenario of tasks that were submitted from ``begin`` on, of which jobs ended well.
+    """Return the scenario of tasks submitted from ``begin`` on that have successful jobs.
 
-    It begins with the first of them, and may last as long after the last as others do after their beginning;
-    ``federation`` is the file that it names. Commands, environments and
-    payload files are left out: they may hold secrets, and no simulation runs them. Where jobs ran tells how
-    much work they were, and what pilots waited, in s by queue, how long batch systems let them wait.
+    It begins with the first task. After the last arrival it lasts as long as tasks usually took.
+    ``federation`` is the name of its federation file. It leaves out commands, environments and payload files:
+    they may hold secrets, and no simulation runs them. The places where jobs ran give their work. The waits
+    of pilots, in s by queue, give the batch systems' delays.
     """
     powers = {queue.name: queue.core_power or UNKNOWN_CORE_POWER for queue in declared.queues}
     storages = {storage.name for storage in declared.storages}
@@ -74,7 +74,7 @@ def recorded(
 
 
 def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[str, SiteBehaviour]:
-    """The batch system of each site where pilots started, as long as it let them wait."""
+    """Return the batch system of each site where pilots started, with the waits that they had."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for queue in declared.queues:
         found[queue.site] += waits.get(queue.name, ())
@@ -86,7 +86,8 @@ def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[s
 
 
 def _tick(walls: Sequence[float]) -> float:
-    """The s of a tick in which few jobs begin and end: a tenth of a run, no more than a scenario's own."""
+    """Return a tick in s that is short against the jobs: a tenth of a run, and at most a scenario's
+    default."""
     return min(TICK, max(SHORTEST_INTERVAL, round(median(walls) / 10))) if walls else TICK
 
 
@@ -95,7 +96,7 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _name(text: str) -> str:
-    """A name that a scenario may have, as near to a text as can be."""
+    """Return a legal name for a scenario, as close to a text as possible."""
     return re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", text).lstrip("_.:@+-")[:200] or "recorded"
 
 
@@ -119,7 +120,8 @@ def _arrival(task: RecordedTask, powers: dict[str, float], storages: set[str], a
 
 
 def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
-    """The task with nothing in it that a payload would be given, and the inputs that lie somewhere."""
+    """Return the task without anything that only a payload would use, and only with inputs that exist
+    somewhere."""
     inputs = tuple(
         replace(one, replicas=tuple(name for name in one.replicas if name in storages))
         for one in spec.inputs
@@ -137,7 +139,7 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
 
 
 def document_of(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as a document of what is given, without the fields that have their default."""
+    """Return the scenario as a document without fields that have their default."""
     tasks = [
         given(to_document(one), _ARRIVAL) | {"task": given(to_document(one.task), _SPEC)}
         for one in scenario.tasks
@@ -153,5 +155,5 @@ _ARRIVAL = to_document(Arrival(task=TaskSpec(name="-")))
 
 
 def given(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a document that have not their default."""
+    """Return the fields of a document that differ from their default."""
     return {name: value for name, value in document.items() if value != defaults.get(name)}

@@ -1,4 +1,4 @@
-"""Replay a saved world: where its waiting jobs would go under other policies, all else as it was."""
+"""Replay a saved world: where its waiting jobs would go under other policies, everything else unchanged."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,24 +18,24 @@ WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The decision of one policy about a world's waiting jobs."""
+    """One policy's decision about a world's waiting jobs."""
 
     __pydantic_config__ = DESCRIBED
 
     queues: Mapping[str, int]
-    """Jobs by the queue that they are given."""
+    """Jobs by the queue that they get."""
     left: int
-    """Jobs that are given none."""
+    """Jobs that get no queue."""
     elsewhere: int
-    """Jobs that are given another queue than they have in the world, of those that have one."""
+    """Jobs that get another queue than they have in the world, among those that have one."""
     to_move: float
-    """GB of input that is not at the storage of the queue, each file once for each storage."""
+    """GB of input missing at the queue's storage. Each file counts once per storage."""
 
 
 def replay(world: World, policy: Policy) -> Replay:
-    """Broker the jobs of a world that have not started as if none of them had a queue yet.
+    """Broker all jobs of a world that have not started, as if none had a queue yet.
 
-    Raises ValueError for a policy that the world's federation cannot follow, or that is no brokerage's.
+    Raises ValueError for a policy that contradicts the world's federation, or that places jobs at random.
     """
     if not policy.is_of_the_brokerage:
         raise ValueError("a saved world is brokered again; placement by chance needs a scenario")
@@ -56,7 +56,7 @@ def replay(world: World, policy: Policy) -> Replay:
 
 
 def _unbound(world: World, waiting: Mapping[int, Job], policy: Policy) -> World:
-    """The world under a policy, its waiting jobs defined, and counted at no queue."""
+    """Return the world under a policy, with its waiting jobs DEFINED and counted at no queue."""
     jobs = (
         replace(job, state=JobState.DEFINED, queue="", wake_at=None) if job.id in waiting else job
         for job in world.jobs

@@ -1,4 +1,4 @@
-"""Scenarios: a federation, the behaviour of its sites and links, and the work that comes, as one document."""
+"""Scenarios: a federation, the behaviour of its sites and links, and the arriving work, as one document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ from pilotage.model.values.types import (
 from .policies import Policy
 
 Spread = Annotated[float, Field(ge=0, le=5), FINITE]
-"""Standard deviation of the logarithm: 0 is none, 1 makes one in six 2.7 times as long as the median."""
+"""Standard deviation of the logarithm. 0 means none; 1 makes one in six 2.7 times as long as the median."""
 
 SHORTEST_INTERVAL = 1.0
-"""s below which a simulation would pass through more moments than anybody waits for."""
+"""Shortest interval in s. Below it, a simulation would take longer than anybody waits."""
 
 TICK = 30
-"""s of a scenario's tick that says nothing."""
+"""Default tick of a scenario in s."""
 
 Interval = Annotated[float, Field(ge=SHORTEST_INTERVAL, le=86_400), FINITE]
-"""s between two moments at which something happens again and again."""
+"""s between repetitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Spell:
     __pydantic_config__ = CLOSED
 
     begins: Seconds
-    """When it begins, in s since the simulation began."""
+    """Its beginning, in s since the simulation began."""
     ends: Seconds
-    """When it ends, in s since the simulation began."""
+    """Its end, in s since the simulation began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,43 +56,46 @@ class SiteBehaviour:
     __pydantic_config__ = CLOSED
 
     slots: Slots | None = None
-    """Payloads that its pilots may run at the same time; none: those of all pilots that may be there."""
+    """Most payloads that its pilots may run at once; none: as many as all its allowed pilots run."""
     slots_taken: Fraction = 0
-    """Part of the slots that others' work takes at most: the part is drawn anew each hour."""
+    """Largest part of the slots that others' work takes. The actual part is drawn every hour."""
     wait: Seconds = 600
-    """Median of the s that a pilot waits in the batch system, beyond the wait for a slot."""
+    """Median s that a pilot waits in the batch system, besides the wait for a slot."""
     wait_spread: Spread = 1
     """Spread of these waits: the standard deviation of their logarithm, which gives them a heavy tail."""
     busy: tuple[Spell, ...] = ()
-    """Spells in which others' work makes waits longer."""
+    """Periods in which others' work makes waits longer."""
     busy_factor: Annotated[float, Field(ge=1, le=1000), FINITE] = 10
-    """Factor on waits that begin in these."""
+    """Factor on waits that begin in these periods."""
     payload_fails: Fraction = 0
     """Part of the attempts whose payload fails at its end."""
     never_calls: Fraction = 0
-    """Part of the pilots that never call home."""
+    """Part of the pilots that never contact the server."""
     answer_lost: Fraction = 0
-    """Part of the calls and submissions that take effect, though their answer never arrives."""
+    """Part of the calls and submissions that take effect although their answer is lost."""
     nodes: Positive = 10
-    """Nodes on which pilots start, by chance."""
+    """Number of nodes, on which pilots start at random."""
     black_holes: Number = 0
-    """Nodes on which each payload fails within seconds."""
+    """Number of nodes on which each payload fails within seconds."""
     outages: tuple[Spell, ...] = ()
-    """Spells in which the site does not answer; what runs there when one begins vanishes."""
+    """Periods in which the site does not answer. At their start, everything that runs there vanishes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBehaviour:
-    """Behaviour of the links, whose deliveries share what a link carries evenly."""
+    """Behaviour of the links. Deliveries on a link share its throughput evenly."""
 
     __pydantic_config__ = CLOSED
 
     throughput: Annotated[float, Field(gt=0, le=1e6), FINITE] = 10
-    """MB/s of links for which the federation has no throughput of the last hour."""
+    """MB/s of links without a throughput of the last hour in the federation."""
     factor: Annotated[float, Field(gt=0, le=1000), FINITE] = 1
     """Factor on every link's throughput."""
     transfer_fails: Fraction = 0
-    """Part of the deliveries that fail at their end; after some in a row what is moved there rests (F4)."""
+    """Part of the deliveries that fail at their end.
+
+    Several failures in a row pause deliveries there (F4).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +105,15 @@ class StorageBehaviour:
     __pydantic_config__ = CLOSED
 
     outages: tuple[Spell, ...] = ()
-    """Spells in which it does not answer: deliveries from it and to it fail. What pilots read and write
-    themselves goes on."""
+    """Periods in which it does not answer: deliveries from and to it fail.
+
+    Pilots' own reads and writes go on.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody who submits a part of the generated work."""
+    """Somebody who submits part of the generated work."""
 
     __pydantic_config__ = CLOSED
 
@@ -119,54 +124,54 @@ class User:
     share: Annotated[str, Field(max_length=200)] = ""
     """The global share; empty: the federation's first."""
     part: Annotated[float, Field(gt=0, le=1e6), FINITE] = 1
-    """Part of the tasks, against those of the others."""
+    """Part of the tasks, relative to the other users'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedWork:
-    """Work drawn by chance, the same for the same seed."""
+    """Randomly drawn work. The same seed gives the same work."""
 
     __pydantic_config__ = CLOSED
 
     tasks: Annotated[Whole, Field(ge=1, le=100_000)] = 20
-    """Tasks."""
+    """Number of tasks."""
     jobs: Annotated[Whole, Field(ge=1, le=100_000)] = 50
-    """Median of the jobs of a task."""
+    """Median number of jobs per task."""
     jobs_spread: Spread = 0.5
-    """Spread of the jobs of a task: the standard deviation of the logarithm of their number."""
+    """Spread of the number of jobs per task: the standard deviation of its logarithm."""
     arrivals: Seconds = 86_400
-    """s in which the tasks arrive, evenly by chance."""
+    """s over which the tasks arrive, at uniformly random times."""
     work: Annotated[float, Field(gt=0, le=1e9), FINITE] = 36_000
-    """Median of the HS23 seconds of a job: the default is an hour on a core of 10 HS23."""
+    """Median HS23 s of a job. The default is an hour on a core of 10 HS23."""
     work_spread: Spread = 0.5
-    """Spread of the work between tasks, likewise."""
+    """Spread of the work between tasks: the standard deviation of its logarithm."""
     job_spread: Spread = 0.2
-    """Spread of the work between jobs of one task, likewise."""
+    """Spread of the work between jobs of a task: the standard deviation of its logarithm."""
     short: Fraction = 0
-    """Part of the tasks that are short: a tenth of the jobs, of a tenth of the work."""
+    """Part of the tasks that are short: a tenth of the jobs, each with a tenth of the work."""
     cores: Positive = 1
     """Cores that each job of a multi-core task uses."""
     multicore: Fraction = 0
-    """Part of the tasks that are multi-core; all others use one."""
+    """Part of the tasks that are multi-core. All others use one core."""
     file_size: Megabytes = 0
-    """MB that each job reads, from one file; 0: nothing."""
+    """MB that each job reads from one file; 0: none."""
     replicas: Positive = 1
-    """Storages that hold each task's files, by chance."""
+    """Number of random storages that hold each task's files."""
     io_intensity: NonNegative = 0
     """kB/s of I/O that the tasks declare (B11)."""
     output_size: Megabytes = 1
-    """MB that each job leaves."""
+    """MB of output per job."""
     nucleus: str = ""
     """The site that gathers the outputs; empty: they stay where they are made."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = 0
-    """Scouts of a task, which measure what its other jobs need."""
+    """Scouts per task, which measure what its other jobs need."""
     users: Annotated[tuple[User, ...], Field(min_length=1, max_length=1000)] = (User(name="alice"),)
-    """Who submits."""
+    """Who submits the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwfWork:
-    """Work of a log in the Standard Workload Format: each of its jobs is a task of one job."""
+    """Work from a log in the Standard Workload Format. Each job of it becomes a task with one job."""
 
     __pydantic_config__ = CLOSED
 
@@ -175,51 +180,51 @@ class SwfWork:
     vo: Name = "swf"
     """The VO of its users."""
     first: Count = 0
-    """Jobs of the log that are left out at its beginning."""
+    """Jobs to skip at the beginning of the log."""
     jobs: Positive = 1000
-    """Jobs that are taken at most."""
+    """Most jobs to use."""
     most_cores: Positive = 1
-    """Cores beyond which a job is left out."""
+    """Most cores of a job. Jobs with more are left out."""
     core_power: Annotated[float, Field(gt=0, le=1e9), FINITE] = 10
-    """HS23 per core of the machine whose log it is."""
+    """HS23 per core of the machine that wrote the log."""
     faster: Annotated[float, Field(gt=0, le=1e6), FINITE] = 1
-    """Factor by which arrivals are drawn together."""
+    """Factor by which arrivals are accelerated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A task that is submitted at a time."""
+    """A task and the time of its submission."""
 
     __pydantic_config__ = CLOSED
 
     task: TaskSpec
-    """What is submitted."""
+    """The submitted task."""
     at: Seconds = 0
-    """When, in s since the simulation began."""
+    """Time of submission, in s since the simulation began."""
     user: Name = "alice"
-    """Who submits it."""
+    """The user who submits it."""
     vo: Name | Literal[""] = "sim"
     """The user's VO; empty: none."""
     work: Annotated[float, Field(gt=0, le=1e12), FINITE] = 36_000
-    """HS23 seconds that each of its jobs takes on one core in truth, whatever the task estimates."""
+    """True HS23 s of each of its jobs on one core, whatever the task estimates."""
     job_spread: Spread = 0
     """Spread of the work between its jobs: the standard deviation of its logarithm."""
     output_size: Megabytes = 1
-    """MB that each job leaves."""
+    """MB of output per job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A document for ``pilotage simulate``: everything but the seed that a simulation follows from."""
+    """A document for ``pilotage simulate``. With a seed it determines a simulation completely."""
 
     __pydantic_config__ = CLOSED
 
     name: Name
     """Name of the scenario."""
     federation: str
-    """File of the federation, relative to the scenario's. Its computing elements are virtual here."""
+    """The federation's file, relative to the scenario's. Its computing elements become virtual."""
     default_site: SiteBehaviour = field(default_factory=SiteBehaviour)
-    """Behaviour of sites that ``sites`` does not name."""
+    """Behaviour of sites that are not in ``sites``."""
     sites: Mapping[str, SiteBehaviour] = field(default_factory=dict)
     """Behaviour by site."""
     links: LinkBehaviour = field(default_factory=LinkBehaviour)
@@ -227,24 +232,26 @@ class Scenario:
     storages: Mapping[str, StorageBehaviour] = field(default_factory=dict)
     """Behaviour by storage."""
     generated: GeneratedWork | None = None
-    """Work drawn by chance."""
+    """Randomly drawn work."""
     swf: SwfWork | None = None
-    """Work of a log."""
+    """Work from a log."""
     tasks: tuple[Arrival, ...] = ()
-    """Work that is given task by task."""
+    """Work given task by task."""
     estimate_spread: Spread = 0
-    """Spread of what tasks estimate of their work around the truth: the standard deviation of its logarithm.
-    Given tasks have their own estimates."""
+    """Spread of tasks' estimates of their work around the truth: the standard deviation of the logarithm.
+
+    Tasks given one by one keep their own estimates.
+    """
     limit: Annotated[float, Field(gt=0, le=1e8), FINITE] = 7 * 86_400
-    """s after which a simulation ends, whatever has not ended by then; no work may come later."""
+    """s after which a simulation ends, even with work left. No work may arrive later."""
     tick: Interval = TICK
-    """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""
+    """s between two moments at which pilots call and steps run. A longer tick is faster and coarser."""
     period: Interval = 300
-    """s between two passes of a step that nothing wakes, in place of the federation's."""
+    """s between two passes of a step that nothing wakes. It replaces the federation's value."""
     heartbeat: Interval = 1800
-    """s between two reports of a pilot, in place of the federation's."""
+    """s between two reports of a pilot. It replaces the federation's value."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    """Policies beside the known ones, by name."""
+    """Policies besides the known ones, by name."""
 
     def site(self, name: str) -> SiteBehaviour:
         """Return the behaviour of a site."""

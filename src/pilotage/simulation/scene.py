@@ -1,4 +1,4 @@
-"""The parts that all virtual sites of a simulation share."""
+"""What all virtual sites of a simulation share."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from .pilot_calls import PilotCalls
 
 @dataclass(slots=True)
 class Scene:
-    """The parts that all virtual sites of a simulation share; times are counted from ``begin``."""
+    """What all virtual sites of a simulation share. Times count from ``begin``."""
 
     runtime: Runtime
     calls: PilotCalls
@@ -28,7 +28,7 @@ class Scene:
     seed: int
 
     def sources(self) -> Sources:
-        """The storages and links, with what rests now (F4)."""
+        """Return the storages and links, with the currently paused ones (F4)."""
         resting = rests(self.runtime)
         if resting != self.known_sources.rests:
             self.known_sources = Sources(self.known_sources.federation, resting)

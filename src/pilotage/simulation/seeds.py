@@ -1,4 +1,4 @@
-"""Seeds of worlds in a simulation: each follows from who asks for it, and when."""
+"""Seeds of worlds in a simulation. Each follows from who asks for it, and when."""
 
 from hashlib import blake2b
 
@@ -6,10 +6,10 @@ from .clock import VirtualClock
 
 
 class Seeds:
-    """Makes the seeds of a run's worlds, of its own seed.
+    """Derives the seeds of a run's worlds from the run's own seed.
 
-    A seed is that of a step's n-th pass in a tick, however many passes others took before: so a pass that
-    would have changed nothing may be left out, and the run stays the same.
+    A seed belongs to the n-th pass of a step in a tick, however many passes other steps took before. So the
+    simulation may skip a pass that would change nothing, without changing the run.
     """
 
     def __init__(self, seed: int, clock: VirtualClock) -> None:
@@ -24,7 +24,7 @@ class Seeds:
         self._who = who
 
     def __call__(self) -> int:
-        """The next seed."""
+        """Return the next seed."""
         now = self._clock()
         if now != self._since:
             self._since = now

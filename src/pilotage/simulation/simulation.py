@@ -46,29 +46,31 @@ BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
 
 AT_ONCE = {STAGE: 4}
-"""Steps that move a record on in several passes, and how many of them a tick has at most.
+"""Steps that move a record on in several passes, with their most passes per tick.
 
-A server takes these within a second: at a pass a tick, files would take minutes for nothing.
+A server takes these within a second. With one pass per tick, files would take minutes for nothing.
 """
 
 IN_PARTS = (SPLIT, BROKER)
-"""Steps that take what waits in parts. A tick has a pass of them for each :data:`PART_AFTER` s that it lasts.
+"""Steps that process waiting records in parts. A tick has one pass of them per :data:`PART_AFTER` s of its
+length.
 
-A server takes part after part. At one in a tick of many minutes, slots would stand empty for want of jobs.
+A server processes part after part. With one part in a tick of many minutes, slots would stay empty for lack
+of jobs.
 """
 
 PART_AFTER = 60.0
 
 COLLECTED_AFTER = 200
-"""Ticks after which cyclic garbage is collected."""
+"""Ticks between collections of cyclic garbage."""
 
 
 class Simulation:
-    """One Pilotage in virtual time. Everything follows from federation, scenario, seed and policy.
+    """One Pilotage in virtual time. Federation, scenario, seed and policy determine everything.
 
-    Only the parts of the policy count that no federation has: steps left out, and the placement.
+    Only parts of the policy that no federation has count here: steps left out, and the placement.
 
-    Computing elements are virtual, whatever their kind: ``options: {queue: NAME}`` names the queue of each
+    Computing elements are virtual, whatever their kind. ``options: {queue: NAME}`` names the queue of each
     (see :func:`.reading.virtual`).
     """
 
@@ -111,7 +113,7 @@ class Simulation:
         self._sites = {name: VirtualSite(name, scenario.site(name), scene) for name in names}
 
     def _scene_of(self, links: FairLinks, seed: int) -> Scene:
-        """The parts of this simulation that virtual sites share."""
+        """Return what the virtual sites of this simulation share."""
         return Scene(
             runtime=self.runtime,
             calls=self._calls,
@@ -131,9 +133,9 @@ class Simulation:
         return outcome
 
     def run(self, duration: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Let ``duration`` s pass, or fewer where ``until`` becomes true; it is asked once in a period.
+        """Let ``duration`` s pass, or fewer if ``until`` becomes true. It is checked once per period.
 
-        What happens between two ticks is taken together at the second.
+        Events between two ticks take effect at the second.
         """
         end = self.clock() + duration
         due = self.clock()
@@ -150,27 +152,27 @@ class Simulation:
                 ticked()
 
     def _next_tick(self) -> float:
-        """The end of the tick in which something happens next, or in which steps that wait are taken."""
+        """Return the end of the tick with the next event, or with the next pass of a waiting step."""
         tick = self._scenario.tick
         happens = self.clock() if self._waiting or self._changed else self.clock.next_event
         return BEGIN + (floor((happens - BEGIN) / tick) + 1) * tick if happens < inf else inf
 
     def has_ended(self, tasks: int) -> bool:
-        """Tell whether so many tasks have ended."""
+        """Return whether that many tasks have ended."""
         ((ended,),) = self.store.database.read(lambda connection: raw_rows(connection, _ENDED))
         return bool(ended >= tasks)
 
     @property
     def granted(self) -> float:
-        """HS23 seconds of the cores that pilots held, those that have not ended until now."""
+        """Return the HS23 s of the cores that pilots have held so far."""
         return self.journal.granted + sum(site.granted for site in self._sites.values())
 
     def close(self) -> None:
-        """Forget everything."""
+        """Free all resources."""
         self.store.close()
 
     def _take_calls_and_steps(self) -> None:
-        """Take what pilots tell, then each step that has something to do, then what pilots ask."""
+        """Process pilots' reports, then each step with work, then pilots' requests."""
         self._seeds.of("pilots")
         self._calls.report()
         for step in self._steps:
@@ -187,17 +189,17 @@ class Simulation:
             self.idleness.note(self.clock(), empty(jobs, slots(self.federation, self._sites)))
 
     def _is_due(self, step: Step) -> bool:
-        """Tell whether a step is taken in this tick.
+        """Return whether a step runs in this tick.
 
-        One that changed something is asked only now whether it goes on, as a server's loop asks: much may
-        have happened since, and then its next pass does not follow the last one.
+        A step that changed something decides only now whether it goes on, like a server's loop: much may have
+        happened since, and then its next pass does not follow the last one.
         """
         if step.name in self._waiting or self.runtime.wakeups.waits(step.name):
             return True
         return step.name in self._changed and step.goes_on(self.runtime)
 
     def _take(self, step: Step) -> None:
-        """Take a step; one that goes on is taken again, after its last pass of this tick in the next."""
+        """Run a step. If it goes on, run it again, up to its most passes per tick."""
         self._seeds.of(step.name)
         self._waiting.discard(step.name)
         for number in range(self._passes(step)):
@@ -209,7 +211,7 @@ class Simulation:
         self._changed.add(step.name)
 
     def _passes(self, step: Step) -> int:
-        """The passes of a step in one tick, at most."""
+        """Return the most passes of a step in one tick."""
         parts = int(self._scenario.tick / PART_AFTER) if step.name in IN_PARTS else 1
         return max(1, parts, AT_ONCE.get(step.name, 1))
 
@@ -222,9 +224,9 @@ class Simulation:
 
 @contextlib.contextmanager
 def _collecting_seldom() -> Iterator[Callable[[], None]]:
-    """Collect cyclic garbage once in ``COLLECTED_AFTER`` ticks, which the block counts by a call of each.
+    """Collect cyclic garbage every ``COLLECTED_AFTER`` ticks. The block calls the result once per tick.
 
-    A tick makes many records and few cycles: Python's own collections take a quarter of its time.
+    A tick makes many records and few cycles. Python's own collections would take a quarter of its time.
     """
     ticks = 0
 
@@ -234,10 +236,10 @@ def _collecting_seldom() -> Iterator[Callable[[], None]]:
         if ticks % COLLECTED_AFTER == 0:
             gc.collect()
         if ticks == COLLECTED_AFTER and not was_frozen:
-            # Modules and what else is there by now stay: to look at them again takes most of a collection.
+            # Modules and other existing objects stay: checking them again takes most of a collection.
             gc.freeze()
 
-    # Whoever froze modules before keeps them so: there is no thawing of some.
+    # If somebody froze objects before, leave them frozen: they cannot be unfrozen selectively.
     was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     try:

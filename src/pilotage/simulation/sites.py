@@ -1,4 +1,4 @@
-"""Virtual sites: batch systems in which pilots wait for slots, nodes on which they start, and outages."""
+"""Virtual sites: batch systems where pilots wait for slots, nodes where they start, and outages."""
 
 import random
 from collections import deque
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class SiteSlots:
-    """Slots of a site: all that pilots may hold now, those that run payloads, are free, or are queued for."""
+    """Slots of a site: all that pilots may hold now, running ones, free ones, and queued ones."""
 
     granted: int
     running: int
@@ -26,7 +26,8 @@ class SiteSlots:
 
     @property
     def empty(self) -> tuple[int, int, int]:
-        """Slots that run nothing: at a pilot, with one in the batch system, and without any."""
+        """Return the slots without a payload: at a pilot, with a pilot in the batch system, and without
+        any."""
         left = max(0, self.granted - self.running)
         free = min(self.free, left)
         queued = min(self.queued, left - free)
@@ -34,7 +35,7 @@ class SiteSlots:
 
 
 class VirtualSite:
-    """The batch system of one site, and its nodes, made as the simulation begins.
+    """The batch system and the nodes of one site, made at the start of the simulation.
 
     Pilots start in the order in which their waits end.
     """
@@ -53,17 +54,17 @@ class VirtualSite:
 
     @property
     def is_dead(self) -> bool:
-        """Tell whether it does not answer: an outage may begin in another."""
+        """Return whether the site does not answer. Outages may overlap."""
         return self._outages > 0
 
     def submit(self, pilot: VirtualPilot) -> None:
-        """Put a pilot into the batch queue; some never come out of it."""
+        """Put a pilot into the batch queue. Some never leave it."""
         self.pilots[pilot.order.name] = pilot
         if self.dice.random() >= self.behaviour.never_calls:
             self.scene.clock.after(self._wait(), lambda: self._ready(pilot))
 
     def ended(self, pilot: VirtualPilot) -> None:
-        """Forget a pilot, and give the slots that it held to those that wait."""
+        """Remove a pilot, and give its slots to waiting ones."""
         self.pilots.pop(pilot.order.name, None)
         if pilot.node:
             self._held -= pilot.order.slots
@@ -71,7 +72,7 @@ class VirtualSite:
 
     @property
     def granted(self) -> float:
-        """HS23 seconds of the cores that the pilots here, which have not ended, have held until now."""
+        """Return the HS23 s of the cores that the live pilots here have held so far."""
         return sum(pilot.granted for pilot in self.pilots.values())
 
     def _wait(self) -> float:
@@ -96,7 +97,7 @@ class VirtualSite:
                 pilot.start(f"{self.name}-{self.dice.randrange(self.behaviour.nodes)}")
 
     def _look_again(self) -> None:
-        """Look when the next hour begins, in which others' work may have given slots back."""
+        """Check again at the next full hour, when others' work may have freed slots."""
         if not self._looks_again:
             self._looks_again = True
             self.scene.clock.after(HOUR - (self.scene.clock() - self.scene.begin) % HOUR, self._hour_passed)
@@ -106,7 +107,7 @@ class VirtualSite:
         self._start_waiting()
 
     def _granted(self) -> float:
-        """Slots that the site leaves to pilots in this hour."""
+        """Return the slots that the site leaves to pilots in this hour."""
         if self.behaviour.slots is None:
             return float("inf")
         hour = int((self.scene.clock() - self.scene.begin) // HOUR)
@@ -114,7 +115,7 @@ class VirtualSite:
         return self.behaviour.slots * (1 - taken)
 
     def slots(self, most: int) -> SiteSlots:
-        """Count its slots now, of which pilots may hold so many at ``most``."""
+        """Return its slots now. Pilots may hold at most ``most`` of them."""
         held, free, queued = 0, 0, 0
         for pilot in self.pilots.values():
             if pilot.node:
@@ -124,7 +125,7 @@ class VirtualSite:
         return SiteSlots(0 if self.is_dead else int(min(self._granted(), most)), held - free, free, queued)
 
     def is_black_hole(self, node: str) -> bool:
-        """Tell whether each payload fails on a node: the first ones are those."""
+        """Return whether each payload fails on a node. The first nodes are black holes."""
         return int(node.rpartition("-")[2]) < self.behaviour.black_holes
 
     def _die(self) -> None:
@@ -138,9 +139,9 @@ class VirtualSite:
 
 
 class VirtualElement:
-    """The computing element of a queue at a virtual site, whose cores have ``core_power`` HS23 each.
+    """The computing element of a queue at a virtual site, with ``core_power`` HS23 per core.
 
-    Its jobs read at its ``storage``, what is not there from afar.
+    Its jobs read from its ``storage``, and read missing files remotely.
     """
 
     def __init__(self, site: VirtualSite, core_power: float, storage: Storage) -> None:
@@ -149,7 +150,7 @@ class VirtualElement:
         self._storage = storage
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Put pilots into the batch queue. Raises OSError while the site is dead or if its answer is lost."""
+        """Put pilots into the batch queue. Raises OSError during an outage or if the answer is lost."""
         self._reach()
         for order in orders:
             self._site.submit(VirtualPilot(self._site, order, self._core_power, self._storage))
@@ -158,7 +159,7 @@ class VirtualElement:
         return [Submitted(reference=order.name) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """The states of pilots. Raises OSError while the site is dead."""
+        """Return the states of pilots. Raises OSError during an outage."""
         self._reach()
         return {reference: self._status(reference) for reference in references}
 
@@ -169,7 +170,7 @@ class VirtualElement:
                 pilot.vanish()
 
     def capacity(self) -> Capacity:
-        """Tell nothing of what waits and runs."""
+        """Return nothing about waiting and running jobs."""
         return Capacity()
 
     def _reach(self) -> None:

@@ -1,4 +1,4 @@
-"""The work of a scenario: drawn by chance, from a log, or given; the same for the same seed."""
+"""The work of a scenario: random, from a log, or given. The same seed gives the same work."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from .swf import LoggedJob, arrivals, taken
 
 
 def submissions(case: Case, seed: int) -> list[SimulatedTask]:
-    """The tasks of a scenario in the order of their arrival, with the truth about their work."""
+    """Return the tasks of a scenario in order of arrival, with the truth about their work."""
     scenario, dice = case.scenario, random.Random(f"work of {seed}")
     if scenario.generated is not None:
         found = _generated(scenario.generated, case.federation, dice)
@@ -40,7 +40,7 @@ def _given(arrival: Arrival, dice: random.Random) -> SimulatedTask:
 
 
 def _with_estimate(submission: SimulatedTask, spread: float, dice: random.Random) -> SimulatedTask:
-    """The same with what its task estimates of a job's work: the truth, off by a factor."""
+    """Return the same task with an estimate of its work: the truth times a random factor."""
     typical = sorted(submission.work)[len(submission.work) // 2]
     spec = replace(submission.spec, cpu_time=typical * dice.lognormvariate(0, spread), cpu_efficiency=1.0)
     return replace(submission, spec=spec)
@@ -57,7 +57,7 @@ def _generated(work: GeneratedWork, federation: Federation, dice: random.Random)
         user = dice.choices(work.users, parts)[0]
         scale = SHORT if dice.random() < work.short else 1.0
         count = min(MOST_JOBS, max(1, round(work.jobs * scale * dice.lognormvariate(0, work.jobs_spread))))
-        # Nothing is drawn where nothing can differ: so older scenarios keep their work.
+        # Draw only where values can differ, so that older scenarios keep their work.
         cores = work.cores if work.multicore and dice.random() < work.multicore else 1
         holders = tuple(dice.sample(storages, min(work.replicas, len(storages))))
         median = work.work * scale * dice.lognormvariate(0, work.work_spread)

@@ -1,4 +1,4 @@
-"""Logs in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known."""
+"""Logs in the Standard Workload Format: one job per line, 18 numbers, -1 for unknown."""
 
 import gzip
 import io
@@ -14,15 +14,15 @@ from .scenario import SwfWork
 FIELDS = 18
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
-"""A number as the format has it. Python's own would take ``1_000`` and the digits of every script, too."""
+"""A number in the format. Python's own parser would also accept ``1_000`` and digits of other scripts."""
 
 LARGEST = 1e10
-"""The largest number that a log may hold: as s some three hundred years."""
+"""The largest number in a log: as s, some three hundred years."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """A job of a log; times in s, ``submitted`` since the log began."""
+    """A job of a log. Times are in s; ``submitted`` counts from the start of the log."""
 
     number: int
     submitted: float
@@ -32,7 +32,7 @@ class LoggedJob:
 
 
 class BadLog(ValueError):
-    """A line of a log, counted from 1, is none of the format."""
+    """A line of a log, counted from 1, does not follow the format."""
 
     def __init__(self, line: int, message: str) -> None:
         self.line, self.message = line, message
@@ -40,11 +40,11 @@ class BadLog(ValueError):
 
 
 def jobs(text: str) -> list[LoggedJob]:
-    """The jobs of a log that ran, in its order. Raises :class:`BadLog` for the first bad line."""
+    """Return the jobs of a log that ran, in order. Raises :class:`BadLog` for the first bad line."""
     found = []
-    # Only these end a line: comments may hold what Python takes for an end as well.
+    # Only these end a line. Comments may contain other characters that Python takes for a line end.
     lines = text.split("\n" if "\n" in text else "\r")
-    # Some programs begin a text with a mark that says it is UTF-8.
+    # Some programs begin a file with a UTF-8 mark.
     for number, line in enumerate((line.removeprefix("\ufeff") for line in lines), 1):
         if not line.strip() or line.lstrip().startswith(";"):
             continue
@@ -59,9 +59,9 @@ def jobs(text: str) -> list[LoggedJob]:
 
 
 def text_of(data: bytes, most: int) -> str:
-    """The text of a log, which may be compressed by gzip; comments may be in any character set.
+    """Return the text of a log, compressed with gzip or not. Comments may use any character set.
 
-    Raises ValueError where it is no gzip, or longer than ``most`` bytes.
+    Raises ValueError for invalid gzip, or for more than ``most`` bytes.
     """
     if data.startswith(b"\x1f\x8b"):
         try:
@@ -74,22 +74,22 @@ def text_of(data: bytes, most: int) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        # Every byte is a character of Latin-1; jobs are of digits alone.
+        # In Latin-1 every byte is a character, and jobs consist of digits only.
         return data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
 
 
 def taken(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:
-    """The jobs of a log that are taken, in its order."""
+    """Return the jobs of a log that the scenario uses, in order."""
     return [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
 
 
 def too_wide(log: Sequence[LoggedJob], work: SwfWork) -> int:
-    """How many jobs of a log have more cores than are taken."""
+    """Return how many jobs of a log have too many cores."""
     return sum(job.cores > work.most_cores for job in log)
 
 
 def arrivals(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[float]:
-    """When the jobs that are taken come, in s since the simulation began: with the first of them."""
+    """Return the arrivals of the used jobs in s. The simulation begins with the first."""
     submitted = [job.submitted for job in taken(log, work)]
     begin = min(submitted, default=0.0)
     return [(time - begin) / work.faster for time in submitted]

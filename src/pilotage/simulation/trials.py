@@ -1,4 +1,4 @@
-"""Trials: a scenario under several policies, with several seeds, and what differs, seed by seed."""
+"""Trials: a scenario under several policies with several seeds, and the differences seed by seed."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from .submissions import submissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One run: the policy, the seed, what came of it and what was left, and the s of this machine it took."""
+    """One run: policy, seed, metrics, what was left, and the seconds that it took on this machine."""
 
     policy: str
     seed: int
@@ -29,11 +29,11 @@ class Trial:
 
 
 class TrialFailed(Exception):
-    """A run could not be made; its text names the policy and the seed."""
+    """A run failed. The message names the policy and the seed."""
 
 
 def trial(case: Case, name: str, seed: int) -> Trial:
-    """Run a policy with a seed. Raises :class:`TrialFailed`, whatever went wrong."""
+    """Run a policy with a seed. Raises :class:`TrialFailed` for any error."""
     try:
         return run(case, name, seed, submissions(case, seed))
     except Exception as error:
@@ -41,7 +41,7 @@ def trial(case: Case, name: str, seed: int) -> Trial:
 
 
 def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Trial:
-    """Simulate one policy with one seed until all work has ended, or the scenario's limit."""
+    """Simulate one policy with one seed until all work has ended, or until the scenario's limit."""
     began = time.perf_counter()
     policy = policy_of(name, case.scenario.policies)
     scenario = _ideal(case.scenario) if name == REFERENCE_RUN else case.scenario
@@ -67,9 +67,10 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
 
 
 def _ideal(scenario: Scenario) -> Scenario:
-    """The scenario without batch waits, and with links that neither limit nor fail; all else of sites stays.
+    """Return the scenario without batch waits, and with links that neither limit nor fail; the rest of the
+    sites stays.
 
-    These are no matter of binding, and what they cost no policy gets back.
+    Waits and links have nothing to do with binding, and no policy can recover their cost.
     """
 
     def ideal(site: SiteBehaviour) -> SiteBehaviour:
@@ -87,8 +88,8 @@ def _ideal(scenario: Scenario) -> Scenario:
 class Estimate:
     """A mean over the seeds that have a value.
 
-    ``ratio`` is the geometric mean of those to the first policy, seed by seed, with its 95 % interval.
-    There is no mean where no seed has a value, no ratio where a value is 0, and no interval of one seed.
+    ``ratio`` is the geometric mean of the ratios to the first policy, seed by seed, with its 95 % interval.
+    There is no mean without a value, no ratio if a value is 0, and no interval from one seed.
     """
 
     mean: float | None
@@ -101,7 +102,7 @@ NAMES = tuple(item.name for item in fields(Metrics))
 
 
 def compared(found: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
-    """Estimates by policy and metric; the first policy is what others are compared with."""
+    """Return estimates by policy and metric. The others are compared with the first policy."""
     by_policy: dict[str, dict[int, Metrics]] = {}
     for trial in found:
         by_policy.setdefault(trial.policy, {})[trial.seed] = trial.metrics
@@ -128,7 +129,10 @@ def _estimate(name: str, runs: Mapping[int, Metrics], first: Mapping[int, Metric
 
 
 def _values(name: str, runs: Mapping[int, Metrics]) -> dict[int, float]:
-    """A metric by seed, of the seeds that have it: where no job is short, nothing is their wait."""
+    """Return a metric by seed, for seeds that have it.
+
+    Without a short job, for example, there is no wait of short jobs.
+    """
     found = {seed: getattr(one, name) for seed, one in runs.items()}
     return {seed: value for seed, value in found.items() if value is not None}
 
@@ -137,5 +141,8 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.22
 
 
 def _student(freedom: int) -> float:
-    """The 97.5 % point of Student's distribution; that of 10 degrees of freedom, which is wider, for more."""
+    """Return the 97.5 % point of Student's distribution.
+
+    For more than 10 degrees of freedom, return the wider one of 10.
+    """
     return _STUDENT[min(freedom, len(_STUDENT)) - 1]

@@ -1,4 +1,4 @@
-"""Queues that work may use: others' cores are no part of what could have been done."""
+"""Queues that the work may use: cores of other queues do not count as available."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ from .payloads import SimulatedTask
 
 
 def usable(federation: Federation, tasks: Collection[SimulatedTask]) -> Federation:
-    """The federation with the queues alone that may take jobs of some of these tasks (B4, F1)."""
+    """Return the federation with only those queues that accept jobs of these tasks (B4, F1)."""
     vos = {task.owner.vo for task in tasks}
     found = open_queues(federation, (task.spec for task in tasks))
     return replace(
@@ -19,6 +19,6 @@ def usable(federation: Federation, tasks: Collection[SimulatedTask]) -> Federati
 
 
 def open_queues(federation: Federation, specs: Iterable[TaskSpec]) -> Iterator[Queue]:
-    """The queues that take work: those that are online, and those that a task names (B4)."""
+    """Yield the queues that accept work: online ones, and those that a task names (B4)."""
     named = {name for spec in specs for name in spec.queues}
     return (queue for queue in federation.queues if queue.is_online or queue.name in named)

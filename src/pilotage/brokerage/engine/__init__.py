@@ -1,13 +1,13 @@
-"""Parts that any brokerage is built from; it adds its own checks, weights and way of spreading jobs.
+"""Parts for any brokerage, which adds its own checks, weights and way of spreading jobs.
 
     world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ choices and moves ─▶ decision
 
-- ``job_groups`` and ``options``: like jobs in turn, and what holds for their VO;
+- ``job_groups`` and ``options``: similar jobs in order, and the options of their VO;
 - ``queue_columns``, ``task_columns``, ``nuclei``, ``link_weights`` and ``offers``: attributes as columns;
-- ``check`` and ``verdicts``: checks on all pairs at once, and the refusals they give; ``local_checks`` are
-  those that every brokerage makes, ``needs`` what several compute alike;
+- ``check`` and ``verdicts``: checks on all pairs at once, and their refusals; ``local_checks`` are those
+  that every brokerage makes, ``needs`` holds computations that several share;
 - ``decision_draft``: a decision under construction: its choices, and moves with their downloads.
 
-A queue's attribute is a column of shape (Q,), a task's one of shape (T, 1); a check gives a mask over
-(T, Q). Every check runs on every queue; the reasons are made from the arrays that decided.
+A queue attribute is a column of shape (Q,), a task attribute one of shape (T, 1). A check returns a mask over
+(T, Q). Every check judges every queue. The reasons come from the arrays that decided.
 """

@@ -1,4 +1,4 @@
-"""Kinds of arrays of which columns and tables are made."""
+"""Kinds of arrays for columns and tables."""
 
 from typing import Any
 
@@ -8,4 +8,4 @@ from numpy.typing import NDArray
 Column = NDArray[Any]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.intp]
-"""Places in a table of distinct values."""
+"""Indexes into a table of distinct values."""

@@ -18,20 +18,22 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Values of queues that differ by kinds of tasks: a row of a table (K, Q) for each task (T,)."""
+    """Values per queue that differ by kind of task: (T,) holds a row number of a table (K, Q) for each
+    task."""
 
     table: Column
     of: Codes
 
     @property
     def values(self) -> Column:
-        """The same for each task: (T, Q)."""
+        """Return the values for each task: (T, Q)."""
         return self.table[self.of]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that decided.
+    """The result of a check. ``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that
+    decided.
 
     ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,), (T, Q) or
     :class:`Rows`, which are stored once for all tasks of a kind. ``lifted_by`` stands in place of the check's
@@ -45,7 +47,7 @@ class Verdict:
 
 
 NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
-"""Refuses nothing: for where no queue declares what a check is about."""
+"""Refuses nothing: for checks about something that no queue declares."""
 
 Judge = Callable[[TaskColumns, QueueColumns], Verdict]
 Asking = Callable[[Group], tuple[Asked, ...]]
@@ -53,10 +55,10 @@ Asking = Callable[[Group], tuple[Asked, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Label):
-    """A labelled judge; ``reads`` names the task columns that it reads.
+    """A judge with a label. ``reads`` names the task columns that it reads.
 
-    ``asks`` names the fields of a task that the need comes from, so that a user learns what to ask for
-    instead. A check that is not ``optional`` stays when its rule is switched off.
+    ``asks`` names the task fields behind the need, so that users learn what to change. A check that is not
+    ``optional`` stays even if its rule is switched off.
     """
 
     judge: Judge
@@ -76,7 +78,7 @@ def check(
     asks: Asking | None = None,
     optional: bool = True,
 ) -> Callable[[Judge], Check]:
-    """Make a check of the function that judges."""
+    """Return a decorator that makes a check of a judging function."""
 
     def make(judge: Judge) -> Check:
         return Check(

@@ -1,4 +1,4 @@
-"""A decision under construction: choices, and moves of jobs with the downloads that they need (D1, D2)."""
+"""A decision under construction: choices, and moves of jobs with their downloads (D1, D2)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ from .queue_columns import QueueColumns
 
 
 class DecisionDraft:
-    """The moves and choices of one pass; a move belongs to the choice that is added after it."""
+    """The moves and choices of one pass. A move belongs to the choice added after it."""
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._world = world
         self._queues = queues
-        # Plain texts: a name out of an array costs as much as the rest of a move.
+        # Plain texts: taking a name out of an array costs as much as the rest of a move.
         self._names: list[str] = queues.names.tolist()
         self._downloads = Downloads(world, queues.sources)
         self._moves: list[Move] = []
@@ -44,13 +44,14 @@ class DecisionDraft:
         binding: Binding = "early",
         takers: tuple[str, ...] | None = None,
     ) -> None:
-        """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``.
+        """Send jobs to a queue (by code). They are ASSIGNED with their downloads, unless all input is
+        ``local``.
 
-        Nothing is moved for those that may leave the queue where whichever pilot takes them reads it (E3).
+        Jobs that may leave the queue get no download if any pilot that takes them can read the input (E3).
         """
         name, storage = self._names[queue], self._queues.storage_of(queue)
         declared = self._declared[name]
-        # Another Pilotage is handed what lies at the storage of its queue.
+        # Another Pilotage gets the files from the storage of its queue.
         reads = binding != "early" and not local and not declared.forwards
         creates = {} if local else self._downloads.of_jobs(ids, storage, declared if reads else None)
         ready = tuple(id_ for id_ in ids if id_ not in creates) if reads else ids if local else ()
@@ -73,9 +74,9 @@ class DecisionDraft:
                 self._moves.append(move)
 
     def suspend(self, group: Group, cause: str, until: float) -> tuple[int, ...]:
-        """Make the group's jobs PENDING until a time (s since 1970); returns their ids in order of the moves.
+        """Make the group's jobs PENDING until a time (s since 1970). Return their ids in order of the moves.
 
-        Jobs with an input that can be brought to no queue at all carry an error that names the file.
+        A job whose input cannot reach any queue carries an error that names the file.
         """
         ids: list[int] = []
         for error, jobs in self._by_error(group).items():
@@ -95,11 +96,11 @@ class DecisionDraft:
         return tuple(ids)
 
     def explain(self, choice: Packable) -> None:
-        """Add the choice that the moves since the last one belong to."""
+        """Add the choice for the moves since the last one."""
         self._choices.append(choice)
 
     def decision(self, facts: Callable[[], Facts]) -> Decision:
-        """All of it, as one decision of the step ``broker``; ``facts`` are those of the choices."""
+        """Return the whole decision of the step ``broker``. ``facts`` are those of the choices."""
         return Decision(
             step=BROKER,
             time=self._world.time,
@@ -110,7 +111,7 @@ class DecisionDraft:
 
     def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:
         queued = self._queues.storage
-        # Almost always: then the jobs need not be looked at one by one.
+        # Almost always true: then there is no need to check jobs one by one.
         if all(self._queues.reach.of(holders)[queued].any() for holders, _, _ in group.inputs):
             return {"": group.jobs}
         jobs: dict[str, list[int]] = defaultdict(list)
@@ -122,7 +123,7 @@ class DecisionDraft:
 class Downloads:
     """The transfers that jobs need before they can start at a queue.
 
-    Each job of several that read one file carries its transfer, since any of them may be handed back; the
+    If several jobs read one file, each carries its transfer, because any of them may be handed back. The
     commit makes it once.
     """
 
@@ -159,10 +160,10 @@ class Downloads:
     def of_jobs(
         self, ids: Sequence[int], storage: str, reader: Queue | None = None
     ) -> dict[int, tuple[Creation, ...]]:
-        """One download for each input of a job that the storage does not hold, from its best source.
+        """Return a download, from its best source, for each input of a job that the storage lacks.
 
-        With the queue of jobs that may leave it as ``reader``, none for a job whose pilot may read all of
-        them from afar (E3). What several of these jobs read is brought there, once for all of them.
+        With a ``reader`` queue, jobs that may leave it get no download if their pilot may read all inputs
+        remotely (E3). A file that several of these jobs read is delivered once for all of them.
         """
         found: dict[int, tuple[Creation, ...]] = {}
         lacking = {number: self._lacking(self._jobs[number], storage) for number in ids}
@@ -179,12 +180,12 @@ class Downloads:
         return [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
 
     def _is_readable(self, job: Job, missing: Sequence[str], reader: Queue) -> bool:
-        """Tell whether a pilot of a queue may read these files from afar for a job (E3).
+        """Return whether a pilot of a queue may read these files remotely for a job (E3).
 
-        That is over links of a known rate, and for no longer than it runs.
+        The links must have a known rate, and reading must not take longer than the run.
         """
         if job.attempt > 1:
-            # A job that was tried before is not put at the mercy of links again.
+            # Do not expose a job that was tried before to slow links again.
             return False
         seconds = 0.0
         for name in missing:
@@ -196,7 +197,7 @@ class Downloads:
         return seconds <= self._run(job, reader)
 
     def _run(self, job: Job, queue: Queue) -> float:
-        """Seconds that a job is expected to run at a queue; the same for all that are alike."""
+        """Return the seconds that a job is expected to run at a queue; the same for all similar jobs."""
         key = job.task, job.kind, job.events, queue.name
         if key not in self._runs:
             mean = self._mean_runs.get(queue.name)
@@ -204,7 +205,7 @@ class Downloads:
         return self._runs[key]
 
     def missing(self, number: int, queues: QueueColumns) -> str:
-        """The error of a job with an input that can be brought to no queue; empty where there is none."""
+        """Return the error of a job whose input cannot reach any queue; empty if there is none."""
         for name in dict.fromkeys(self._jobs[number].inputs):
             codes = tuple(sorted(queues.storages[item] for item in self._held(name) & queues.storages.keys()))
             if not queues.reach.of(codes)[queues.storage].any():
@@ -216,7 +217,7 @@ class Downloads:
         return self._holders.get(name, set())
 
     def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
-        # By task, whose share and priority it has; the commit makes one of those of several tasks (D2).
+        # Per task, which has the share and priority. The commit merges those of several tasks (D2).
         key = (job.task, name, storage)
         made = self._made.get(key)
         if made is None:
@@ -233,7 +234,7 @@ class Downloads:
         return made
 
     def _share(self, number: int) -> tuple[str, int]:
-        """The transfer share of a task's downloads, and their priority in it (D1, D2)."""
+        """Return the transfer share of a task's downloads, and their priority in it (D1, D2)."""
         if number not in self._shares:
             task, constants = self._tasks[number], self._world.federation.staging
             share = share_of(task.owner, "download", constants, task.spec.transfer_sub_share)

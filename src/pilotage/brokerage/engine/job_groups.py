@@ -1,4 +1,5 @@
-"""Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
+"""Groups of similar jobs: same task, kind and priority, with inputs of the same sizes at the same
+storages."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,22 +17,22 @@ from .queue_columns import QueueColumns
 from .spec_table import SpecTable, least_output
 
 SKIPPED_AFTER = 24 * 3600.0
-"""Seconds since a merge job was first skipped at its input, after which it may go anywhere (B3)."""
+"""Seconds after a merge job was first skipped at its input, before it may go anywhere (B3)."""
 
 MEGABYTE = 1e6
 
 Placed = tuple[tuple[int, ...], int, int]
-"""Storage codes that hold some files, how many files, and their bytes."""
+"""Codes of the storages that hold some files, the number of files, and their bytes."""
 
 
 class Group(NamedTuple):
-    """Jobs that differ by nothing a check or weight could see; ``jobs`` are in order of age.
+    """Jobs that no check or weight can tell apart. ``jobs`` are in order of age.
 
-    ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs ask for,
-    ``policy`` what holds for the task's VO. ``home`` has the codes of the storages whose queues merge jobs
-    are pre-assigned to (B3); it is empty for all others. ``together`` are the input files, each once, of all
-    jobs that are brokered together: the task's of this kind (B11, B33). ``io_intensive`` marks work whose
-    files B11 bounds.
+    ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs request,
+    ``policy`` the options of the task's VO. ``home`` has the codes of the storages whose queues merge jobs
+    are pre-assigned to (B3). Other groups have none. ``together`` are the input files, each once, of all jobs
+    brokered together: those of the task with this kind (B11, B33). ``io_intensive`` marks work whose files
+    B11 limits.
     """
 
     task: Task
@@ -48,14 +49,16 @@ class Group(NamedTuple):
 
     @property
     def output_size(self) -> float:
-        """MB that a job leaves behind: of a merge job as much as it reads, else 0.5 GB at least (B17)."""
+        """Return the MB of a job's output: for a merge job as much as it reads, else at least 0.5 GB
+        (B17)."""
         if self.kind == "merge":
             return sum(total for _, _, total in self.inputs) / MEGABYTE
         return least_output(self.spec)
 
 
 _Key = tuple[int, JobKind, str, int, tuple[Placed, ...], bool]
-"""Task, kind, share, priority and inputs of a job, and whether it is a merge job no longer pre-assigned."""
+"""Task, kind, share, priority and inputs of a job, and whether it is a merge job that is no longer
+pre-assigned."""
 
 _EVERYONE = Options()
 
@@ -63,9 +66,11 @@ _EVERYONE = Options()
 def groups_of(
     world: World, queues: QueueColumns, options: Options = _EVERYONE, specs: SpecTable | None = None
 ) -> list[Group]:
-    """The world's DEFINED jobs in groups: by share (see :mod:`global_shares`), priority, then age.
+    """Return the world's DEFINED jobs in groups, ordered by share (see :mod:`global_shares`), priority, then
+    age.
 
-    ``specs`` remembers what earlier passes expected of tasks. Raises ValueError for a job without task.
+    ``specs`` remembers the expected needs of tasks from earlier passes. Raises ValueError for a job without
+    task.
     """
     specs = specs or SpecTable()
     tasks = {task.id: task for task in world.tasks}
@@ -88,7 +93,7 @@ def groups_of(
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         home = _home(inputs, queues) if gathered else ()
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
-        # By place: names would take twice as long, for each of some thousand groups.
+        # Index by position: names would take twice as long for some thousand groups.
         read_together = together.get((number, kind), ())
         bounded = kind != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
         groups.append(
@@ -101,7 +106,7 @@ def groups_of(
 
 
 def _files_together(world: World, locate: "_Locator") -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
-    """All files that a task's jobs of a kind read, each once (B11, B33)."""
+    """Return all files that a task's jobs of a kind read, each once (B11, B33)."""
     names: defaultdict[tuple[int, JobKind], dict[tuple[str, ...], None]] = defaultdict(dict)
     for job in world.jobs:
         if job.inputs and job.state is JobState.DEFINED:
@@ -124,7 +129,8 @@ def _members(world: World, locate: "_Locator", work: WorkBudget) -> dict[_Key, l
 
 
 def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
-    """B3: of the storages that queues read, those with most of the bytes; with most files, if empty."""
+    """Return, of the storages that queues read, those with most of the bytes, or most files if all are
+    empty (B3)."""
     held: dict[int, tuple[int, int]] = {}
     for holders, count, total in inputs:
         for code in holders:
@@ -150,14 +156,14 @@ class _Locator:
         }
 
     def files(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
-        """Return these files, put together by the storages that hold them."""
+        """Return these files, grouped by the storages that hold them."""
         if names not in self._found:
             self._found[names] = self._put_together(names)
         return self._found[names]
 
     def together(self, of_jobs: tuple[tuple[str, ...], ...]) -> tuple[Placed, ...]:
-        """Return the files of several jobs, each once, put together by the storages that hold them."""
-        # Most often one list: it is known already.
+        """Return the files of several jobs, each once, grouped by the storages that hold them."""
+        # Usually there is one list, which is known already.
         return self.files(of_jobs[0] if len(of_jobs) == 1 else tuple(sorted({*chain(*of_jobs)})))
 
     def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:

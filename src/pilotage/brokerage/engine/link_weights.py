@@ -1,4 +1,4 @@
-"""Declared links by destination, and what their throughput weighs (B35)."""
+"""Declared links by destination, and their weight by throughput (B35)."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ _WEIGHTS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 1.9, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingLinks:
-    """The links to one site: codes of the sources, whether blocked, and the throughput weight of each.
+    """The links to one site: codes of the sources, whether each is blocked, and its throughput weight.
 
-    ``rates`` are in MB/s, 0 where a link is blocked or was not measured.
+    ``rates`` are in MB/s; 0 means blocked or not measured.
     """
 
     sources: NDArray[np.intp]
@@ -30,7 +30,7 @@ class IncomingLinks:
 
 
 def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int, IncomingLinks]:
-    """Links grouped by the code of their destination."""
+    """Return links grouped by the code of their destination."""
     grouped: dict[int, list[Link]] = {}
     for link in links:
         grouped.setdefault(sites[link.destination], []).append(link)
@@ -46,10 +46,11 @@ def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int,
 
 
 def throughput_weight(link: Link) -> float:
-    """The weight of a link by its measured throughput, or where nothing was measured by closeness (B35)."""
+    """Return the weight of a link by measured throughput, or by closeness if there is no measurement
+    (B35)."""
     measured = throughput_of(link)
     if measured is not None:
         return _WEIGHTS[bisect_left(_THROUGHPUTS, measured)]
-    # A blocked link has closeness -1, which would weigh more than the closest.
+    # A blocked link has closeness -1, which would weigh more than the closest link.
     closeness = FARTHEST if is_blocked(link) else closeness_of(link)
     return 1 + (FARTHEST - closeness) / FARTHEST

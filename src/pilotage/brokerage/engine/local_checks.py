@@ -1,4 +1,5 @@
-"""Checks of any brokerage that no published text has: VOs that a queue is open to (F1), rests (F2, F4)."""
+"""Checks for any brokerage that stand in no published text: VOs of a queue (F1), circuit breakers (F2,
+F4)."""
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from .task_columns import TaskColumns
 
 @check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
 def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue is open to the VO of the task's owner: it names that VO, or none at all."""
+    """Accept queues that are open to the VO of the task's owner: they name that VO, or none."""
     if queues.vo_kinds == ((),):
         return NEVER
     refused = [
@@ -27,8 +28,8 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its rest is over; then one job tries it again",
 )
 def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Job after job of the task failed fast at the queue, or those of two tasks of the owner, or of two
-    owners, and nothing shows that the tasks are to blame."""
+    """Refuse queues where job after job of the task failed fast, or jobs of two tasks of the owner, or of
+    two owners, while nothing shows that the tasks are to blame."""
     rests = queues.live.rests
     if not rests:
         return NEVER
@@ -51,8 +52,8 @@ def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="its rest is over; then one delivery tries it again",
 )
 def resting_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Deliveries of file after file failed at a storage that the job needs: it must bring its input, or take
-    it, or give the output, or take that at the nucleus."""
+    """Refuse storages where delivery after delivery failed, if the job needs them to give or take its
+    input, to give its output, or to take that at the nucleus."""
     rests = queues.live.storage_rests
     if not rests:
         return NEVER

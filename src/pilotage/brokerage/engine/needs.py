@@ -1,4 +1,4 @@
-"""Needs of jobs at each queue, where they depend on its cores, power or storage."""
+"""Needs of jobs that depend on a queue's cores, power or storage."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ from .task_columns import TaskColumns
 
 
 def memory_at(tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """MB that a job asks for with the cores that it has at each queue: (T, 1) or (T, Q)."""
+    """Return the MB that a job requests with its cores at each queue: (T, 1) or (T, Q)."""
     need: Column = tasks.base_memory + tasks.core_memory * tasks.cores_at(queues)
     return need
 
 
 def walltime_at(work: Column, tasks: TaskColumns, queues: QueueColumns, unknown_power: float) -> Column:
-    """Seconds that this work (HS23 seconds) takes with the cores that a job uses at each queue: (T, Q).
+    """Return the seconds that this work (HS23 s) takes with a job's cores at each queue: (T, Q).
 
-    ``unknown_power`` (HS23 a core) stands for that of queues where nobody declared it.
+    ``unknown_power`` (HS23 per core) stands in for queues that declare no power.
     """
     power = np.where(np.isnan(queues.core_power), unknown_power, queues.core_power)
     need: Column = work / (power * tasks.cores_at(queues)) + (tasks.base_time + tasks.walltime)
@@ -24,7 +24,7 @@ def walltime_at(work: Column, tasks: TaskColumns, queues: QueueColumns, unknown_
 
 
 def without_source(tasks: TaskColumns, queues: QueueColumns) -> Mask | None:
-    """Queues to which an input file can be brought from nowhere, (T, Q); None where there are none."""
+    """Return the queues that an input file cannot reach from anywhere, (T, Q); None if there are none."""
     unreadable = tasks.input_table.unreadable
     if not unreadable.any():
         return None

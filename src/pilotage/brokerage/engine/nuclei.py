@@ -1,4 +1,4 @@
-"""Links between queues and nuclei: closeness, files under way, network weight (B34)."""
+"""Links between queues and nuclei: closeness, files on the way, network weight (B34)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,13 @@ NUCLEUS_WEIGHT = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTable:
-    """One row for each of some nuclei, one column for each queue: shapes (N, Q).
+    """One row per nucleus, one column per queue: shapes (N, Q).
 
-    Without a nucleus every queue is ``here`` and weighs 1, which makes the nucleus rules not applicable.
-    Every link is that of the queue's storage, wherever the queue stands. Of shape (N, 1): ``exists`` where
-    there is a nucleus, ``closed`` where no storage that takes its outputs may be written from afar,
-    ``resting`` tells why none of these takes any now, and is empty where one does (F4),
-    ``arriving`` the files of outputs on their way to it from elsewhere. ``files`` wait on the queue's own
-    link; ``weight`` is B34's.
+    Without a nucleus every queue is ``here`` and weighs 1, so the nucleus rules do not apply. Every link
+    starts at the queue's storage, wherever the queue stands. These have shape (N, 1): ``exists`` is true if
+    there is a nucleus. ``closed`` is true if no storage for its outputs accepts remote writes. ``resting``
+    says why none of them accepts any now; it is empty if one does (F4). ``arriving`` counts files of outputs
+    on the way to it from elsewhere. ``files`` wait on the queue's own link. ``weight`` is B34's.
     """
 
     exists: Mask
@@ -38,9 +37,9 @@ class LinkTable:
 
     @classmethod
     def of(cls, nuclei: Sequence[tuple[str, int]], queues: QueueColumns) -> "LinkTable":
-        """The rows of these nuclei, each with the ``nqueued_sat_cap`` that holds for it.
+        """Return the rows of these nuclei, each with its ``nqueued_sat_cap``.
 
-        The empty name stands for no nucleus. A site may be unknown.
+        The empty name means no nucleus. A site may be unknown.
         """
         shape = (len(nuclei), len(queues))
         table = cls(
@@ -74,18 +73,19 @@ class LinkTable:
         self.blocked[row] = blocked[queues.storage_site] & ~here
         self.files[row] = files[queues.storage_site]
         self.arriving[row] = queues.live.arriving.get(nucleus, 0)
-        # By site first, a short row, and then spread over the queues of each site.
+        # Compute by site first (a short row), then expand to the queues of each site.
         self.weight[row] = np.where(here, NUCLEUS_WEIGHT, (0.5 * (queued + throughput))[queues.storage_site])
 
 
 def _closed(nucleus: str, queues: QueueColumns) -> bool:
-    """Tell whether all storages for outputs at the nucleus are closed (B19), but for scratch and tape."""
+    """Return whether all storages for outputs at the nucleus are closed (B19), apart from scratch and
+    tape."""
     own = outputs_at(queues.federation, nucleus)
     return bool(own) and all("write_wan" in storage.blacklisted for storage in own)
 
 
 def _resting(nucleus: str, queues: QueueColumns) -> str:
-    """Tell why no storage for outputs at the nucleus takes any now; empty where one does, or none may."""
+    """Return why no storage for outputs at the nucleus accepts any now; empty if one does, or if none may."""
     written = {rest.destination: rest.text for rest in queues.live.storage_rests if not rest.source}
     if not written:
         return ""

@@ -1,4 +1,4 @@
-"""The verdict on what queues offer of software, containers and hardware, for the checks of any brokerage."""
+"""The verdict on the software, containers and hardware of queues, for the checks of any brokerage."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from .queue_columns import QueueColumns
 
 
 def offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
-    """Refuse queues without what is asked; ``codes`` (T, 1) are places in ``requests``.
+    """Refuse queues that lack the request. ``codes`` (T, 1) are indexes into ``requests``.
 
-    Evaluated once for each distinct description of queues and distinct request of tasks.
+    It is evaluated once per distinct description of queues and distinct request of tasks.
     """
     if not queues.offers.is_checked(aspect):
         return NEVER

@@ -1,4 +1,4 @@
-"""Software, containers and hardware: what tasks ask for and what queues publish (B14)."""
+"""Software, containers and hardware: tasks' requests and queues' offers (B14)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ ANY, AUTO = "ANY", "AUTO"
 EVERYTHING = frozenset({"", "any"})
 EXCLUSIVE = "excl"
 PROCESSORS = frozenset({"x86_64", "aarch64", "arm64", "i686", "ppc64le", "riscv64"})
-"""Architectures that the first part of a software platform may name."""
+"""Architectures that may begin a software platform's name."""
 
 MOST_ANSWERS = 10_000
-"""Distinct requests whose answers are kept, a byte for each description of queues."""
+"""Most distinct requests whose answers are cached, with a byte per description of queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release, cache or nightly, or only a platform; all empty where a task asks for none."""
+    """A release, cache or nightly, or only a platform. All are empty if a task requests none."""
 
     project: str
     version: str
@@ -37,9 +37,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container image by its name or path; empty where a task asks for none.
+    """A container image by its name or path; empty if a task requests none.
 
-    ``base_platform``, where given, is the system inside of containers that the queue has to run.
+    ``base_platform``, if given, is the system that the queue must be able to run inside containers.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Attributes of processors and accelerators with the values asked for; None asks for no such hardware."""
+    """Requested attributes of processors and accelerators. None requests no such hardware."""
 
     cpu: tuple[tuple[str, str], ...] | None
     gpu: tuple[tuple[str, str], ...] | None
@@ -73,9 +73,10 @@ Aspect = Literal["releases", "containers", "hardware"]
 
 
 def request_of(spec: TaskSpec, asked: Architecture) -> SoftwareRequest:
-    """Software, container and hardware that a task asks for, given its parsed architecture.
+    """Return the software, container and hardware that a task requests, given its parsed architecture.
 
-    A container brings its own release."""
+    A container brings its own release.
+    """
     release = Release(spec.sw_project, spec.sw_version, asked.platform, spec.nightlies)
     return (
         _NO_RELEASE if spec.container_name else release,
@@ -85,7 +86,10 @@ def request_of(spec: TaskSpec, asked: Architecture) -> SoftwareRequest:
 
 
 def processor_of(asked: Architecture) -> tuple[tuple[str, str], ...] | None:
-    """The processor asked for: a platform such as ``x86_64-el9-gcc13-opt`` implies its architecture."""
+    """Return the requested processor.
+
+    A platform such as ``x86_64-el9-gcc13-opt`` implies its architecture.
+    """
     implied = asked.platform.partition("-")[0]
     if implied not in PROCESSORS or "arch" in dict(asked.cpu or ()):
         return asked.cpu
@@ -93,7 +97,7 @@ def processor_of(asked: Architecture) -> tuple[tuple[str, str], ...] | None:
 
 
 class SoftwareOffer:
-    """Software and hardware of queues of one description (B14).
+    """Software and hardware of all queues with one description (B14).
 
     ``is_checked`` is false for ANY, which skips software but not hardware.
     """
@@ -118,7 +122,7 @@ class SoftwareOffer:
         self.hardware = "; ".join(map(_described, queue.architectures)) or "no hardware"
 
     def has_release(self, asked: Release) -> bool:
-        """The release and its platform, on the queue's own system, in containers, or as a tag."""
+        """Return whether it has the release and platform: on its own system, in containers, or as a tag."""
         if not (asked.project or asked.version or asked.platform) or self._has_listed(asked):
             return True
         if not self._is_published:
@@ -132,7 +136,8 @@ class SoftwareOffer:
         return "any" in self._prefixes and (asked.platform, asked.project, asked.version) in self._tags
 
     def has_container(self, asked: Container) -> bool:
-        """The image as a tag; else any image, or one whose name or full path begins as the queue lists."""
+        """Return whether it has the image: as a tag, or because it runs any image, or images whose name or
+        path begins like this one."""
         if not asked.name:
             return not asked.base_platform or self._runs_containers
         if asked.only_tags:
@@ -141,11 +146,14 @@ class SoftwareOffer:
         return self._runs_containers or any(path.startswith(self._prefixes) for path in paths)
 
     def has_hardware(self, asked: Machine) -> bool:
-        """Processors and accelerators that have what is asked for, and are not only for those who ask."""
+        """Return whether it has the requested processors and accelerators.
+
+        Exclusive ones need a request for them.
+        """
         return self._has_kind("cpu", asked.cpu) and self._has_kind("gpu", asked.gpu)
 
     def _has_listed(self, asked: Release) -> bool:
-        """Tell whether a queue that lists releases by name has this one; platforms are not listed."""
+        """Return whether a queue that lists releases by name has this one. Platforms are not listed."""
         if not self._listed:
             return False
         names = {asked.version, f"{asked.project}-{asked.version}"} if asked.version else {asked.project}
@@ -154,7 +162,7 @@ class SoftwareOffer:
     def _has_kind(self, kind: str, asked: tuple[tuple[str, str], ...] | None) -> bool:
         there = self._hardware[kind]
         if not there:
-            # A queue that lists its hardware has no accelerators that it does not list.
+            # A queue that lists its hardware has no other accelerators.
             return kind == "cpu" or asked is None or not self.has_hardware_listed
         return any(_serves(item, dict(asked or ())) for item in there)
 
@@ -181,29 +189,29 @@ def _described(item: Hardware) -> str:
 
 
 class Offers:
-    """The distinct descriptions of a federation's queues, and which queue has which."""
+    """The distinct descriptions of a federation's queues, and the description of each queue."""
 
     def __init__(self, queues: Sequence[Queue], federation: Federation) -> None:
         first: dict[tuple[object, ...], tuple[int, Queue]] = {}
         codes = [first.setdefault(_description(queue), (len(first), queue))[0] for queue in queues]
         self._code = np.array(codes, dtype=np.intp)
         self._kinds = [SoftwareOffer(queue, federation.container_sources) for _, queue in first.values()]
-        # Of the object and not of the class: the answers go with the federation that they are about.
+        # One cache per object, not per class: the answers disappear with their federation.
         self._answers = lru_cache(maxsize=MOST_ANSWERS)(self._answer)
         self._software = any(kind.is_checked for kind in self._kinds)
         self._listed = any(kind.has_hardware_listed for kind in self._kinds)
 
     def is_checked(self, aspect: Aspect) -> bool:
-        """Tell whether any queue could lack this."""
+        """Return whether any queue could lack this."""
         return self._listed if aspect == "hardware" else self._software
 
     def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:
-        """(T, Q) where the queue does not offer what the request (T) asks for, and is checked."""
+        """Return (T, Q), true where the queue is checked and does not offer the request (T)."""
         lacking: NDArray[np.bool_] = np.array([self._answers(aspect, asked) for asked in requests])
         return lacking[:, self._code]
 
     def texts(self, aspect: Aspect) -> NDArray[Any]:
-        """The offer of each queue in words, (Q,)."""
+        """Return the offer of each queue in words, (Q,)."""
         return np.array([getattr(kind, aspect) for kind in self._kinds], dtype=object)[self._code]
 
     def _answer(self, aspect: Aspect, asked: Any) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The plugin's options: rules that are switched off, and constants that differ, for single VOs."""
+"""The plugin's options: rules switched off, and constants changed, also for single VOs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pilotage.model.values.types import CLOSED
 
 
 class OptionError(ValueError):
-    """The error of a plugin that cannot be made with its options: ``path`` leads to the wrong one."""
+    """The plugin cannot be made with its options. ``path`` leads to the wrong one."""
 
     def __init__(self, path: Sequence[str | int], message: str) -> None:
         self.path = tuple(path)
@@ -23,14 +23,14 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoOptions:
-    """Rules switched off for a VO, beside those off for all; constants in place of the federation's."""
+    """Options of a VO: rules switched off besides those off for all, and its own constants."""
 
     __pydantic_config__ = CLOSED
 
     off: tuple[str, ...] = ()
-    """Numbers of rules that are switched off for its work."""
+    """Numbers of rules switched off for its work."""
     constants: Mapping[str, Any] = field(default_factory=dict)
-    """Constants of the brokerage by name, in the units of the federation's."""
+    """The brokerage's constants by name, in the units of the federation's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,16 @@ class Options:
     __pydantic_config__ = CLOSED
 
     off: tuple[str, ...] = ()
-    """Numbers of rules that are switched off for all work."""
+    """Numbers of rules switched off for all work."""
     by_vo: Mapping[str, VoOptions] = field(default_factory=dict)
-    """What differs for the work of single VOs, by name."""
+    """Different options for the work of single VOs, by name."""
 
     @classmethod
     def of(cls, document: Mapping[str, Any], rules: frozenset[str]) -> "Options":
-        """The options of a document; ``rules`` may be switched off. Raises :class:`OptionError`."""
+        """Return the options of a document.
+
+        Only ``rules`` can be switched off. Raises :class:`OptionError`.
+        """
         options: Options = _checked(cls, document, ())
         _check_rules(options.off, rules, ("off",))
         for vo, own in options.by_vo.items():
@@ -55,13 +58,12 @@ class Options:
         return options
 
     def policies(self, constants: BrokerageConstants) -> "Policies":
-        """The policy for the work of each VO, given the federation's constants."""
+        """Return the policy for each VO's work, given the federation's constants."""
         general = frozenset(self.off)
         own = {}
         for vo, options in self.by_vo.items():
             changed = _checked(BrokerageConstants, options.constants, ())
-            # Through the record, which gives them their types, but only those named: others are the
-            # federation's.
+            # Take types from the record, but only the named values. The others are the federation's.
             values = {name: getattr(changed, name) for name in options.constants}
             own[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
         return Policies(VoPolicy(general, constants), own)
@@ -69,7 +71,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoPolicy:
-    """Rules switched off and constants for some work; equal only to itself."""
+    """Rules switched off and constants for some work. It is equal only to itself."""
 
     off: frozenset[str]
     constants: BrokerageConstants
@@ -83,7 +85,7 @@ class Policies:
     by_vo: Mapping[str, VoPolicy]
 
     def of(self, vo: str) -> VoPolicy:
-        """The VO's own, or the general one."""
+        """Return the VO's own policy, or the general one."""
         return self.by_vo.get(vo, self.general)
 
 

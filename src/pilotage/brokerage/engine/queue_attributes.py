@@ -1,4 +1,4 @@
-"""Attributes that a federation declares of its queues, as columns in the order of the queues."""
+"""Declared attributes of a federation's queues, as columns in the order of the queues."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,7 +14,7 @@ from .offers import MOST_ANSWERS
 
 
 def attributes(queues: list[Queue]) -> dict[str, Any]:
-    """Attributes of queues that checks and weights read, as columns."""
+    """Return the attributes that checks and weights read, as columns."""
     parents = {queue.parent for queue in queues}
     return {
         "names": _labels(queue.name for queue in queues),
@@ -33,7 +33,7 @@ def attributes(queues: list[Queue]) -> dict[str, Any]:
 
 
 def _limits(queues: list[Queue]) -> dict[str, Column]:
-    """Resources of queues, and how much of them a job may ask for."""
+    """Return the resources of queues, and how much of them a job may request."""
     cores = {queue.name: queue.cores for queue in queues}
     return {
         "cores": _numbers(queue.cores for queue in queues),
@@ -45,7 +45,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
         "max_workdir": _numbers(queue.max_workdir for queue in queues),
         "min_walltime": _numbers(queue.min_walltime for queue in queues),
         "max_walltime": _numbers(queue.max_walltime for queue in queues),
-        # NaN compares false with everything: an unknown limit refuses nobody.
+        # NaN compares false with everything, so an unknown limit refuses nobody.
         "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
         "transferring_limit": known(queue.transferring_limit for queue in queues),
         "num_slots": _numbers(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
@@ -54,7 +54,7 @@ def _limits(queues: list[Queue]) -> dict[str, Column]:
 
 
 def _kinds(queues: list[Queue]) -> dict[str, Any]:
-    """Attributes of few kinds among many queues: checks compare the kinds, and look answers up by code."""
+    """Return attributes with few kinds among many queues: checks compare the kinds, then expand by code."""
     kinds = tuple(sorted({queue.connectivity for queue in queues}))
     vo_kinds = tuple(sorted({queue.vos for queue in queues}))
     vo_codes = {vos: code for code, vos in enumerate(vo_kinds)}
@@ -81,7 +81,10 @@ def _labels(values: Iterable[str]) -> Column:
 
 
 def fairshares(queues: list[Queue]) -> dict[str, Any]:
-    """The queues' policies of fair shares, each kind read once. Raises ValueError for one that is none."""
+    """Return the queues' fair-share policies.
+
+    Each kind is parsed once. Raises ValueError for an invalid one.
+    """
     texts: dict[str, int] = {}
     kinds = []
     for queue in queues:
@@ -100,5 +103,5 @@ def fairshares(queues: list[Queue]) -> dict[str, Any]:
 
 
 def known(values: Iterable[float | None]) -> Column:
-    """A column of numbers, NaN where nothing is known."""
+    """Return a column of numbers, NaN where unknown."""
     return np.array([np.nan if value is None else value for value in values], dtype=float)

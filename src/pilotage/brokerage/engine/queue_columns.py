@@ -33,7 +33,7 @@ _COUNTED = (
 
 
 class Throttled(NamedTuple):
-    """The tightest limit of a site in jobs, and the jobs of ours there that it counts (M5)."""
+    """The tightest limit of a site in jobs, and our jobs there that count against it (M5)."""
 
     most: int
     jobs: int
@@ -42,8 +42,8 @@ class Throttled(NamedTuple):
 class SpaceColumns(NamedTuple):
     """Free space at each queue's storage, in GB (B18).
 
-    ``total`` is what the storage tells that it has in all, ``told`` when it was measured, in s since 1970:
-    NaN where it is not known, or declared.
+    ``total`` is the size that the storage reports, ``told`` the time of that report in s since 1970. Both are
+    NaN if unknown or declared.
     """
 
     free: Column
@@ -53,14 +53,13 @@ class SpaceColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveColumns:
-    """Columns that change from cycle to cycle: jobs by state, reports, files under way between sites.
+    """Columns that change every cycle: jobs by state, reports, files on the way between sites.
 
-    ``by_share`` has the jobs of each global share. Points in time are NaN where nothing was ever seen, as is
-    ``disk_io``. ``link_files`` counts live transfers by destination site, then source site, both as codes;
-    ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
-    knows that it can start none, with ``pilots_problem``. ``rests`` are those of whole queues (F2).
-    ``storage_rests`` are those that are not over (F4).
-    ``throttled`` tells how full the sites are that have limits, by queue (M8).
+    ``by_share`` has the jobs of each global share. Times are NaN if nothing was ever seen; so is ``disk_io``.
+    ``link_files`` counts live transfers by the codes of destination site and source site. ``arriving`` counts
+    those of outputs from other sites. ``no_pilots`` marks queues where this system knows that it can start
+    none; ``pilots_problem`` says why. ``rests`` are the pauses of whole queues (F2). ``storage_rests`` are
+    the current pauses of storages (F4). ``throttled`` holds, by queue, how full sites with limits are (M8).
     """
 
     time: float
@@ -81,7 +80,7 @@ class LiveColumns:
     space: SpaceColumns
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
-        """Jobs of one global share at each queue, by state (B30 to B36)."""
+        """Return the jobs of one global share at each queue, by state (B30 to B36)."""
         if share in self.by_share:
             return self.by_share[share]
         return {state: np.zeros_like(counted) for state, counted in self.jobs.items()}
@@ -89,16 +88,16 @@ class LiveColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueColumns:
-    """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
+    """All queues of a federation by attribute. ``live`` is the cycle's part (see :meth:`during`).
 
-    ``storage`` are codes into ``storages``, ``connectivity_code`` into ``connectivity_kinds``, ``vo_code``
-    into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``, of which ``no_share`` says which refuse
-    some work (B10); ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a
-    mask for each operation, by queue, of its own storage. ``storage_site`` is the site of the queue's
-    storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
-    Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
-    stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are declared;
-    ``own_slots`` are then those that this system's own pilots may have, 0 where ``num_slots`` are declared.
+    Codes are indexes: ``storage`` into ``storages``, ``connectivity_code`` into ``connectivity_kinds``,
+    ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``. ``no_share`` marks those of
+    the last that refuse some work (B10). ``read_storages`` has the codes of storages that any queue reads.
+    ``blacklists`` has, for each operation, a mask of queues whose own storage forbids it. ``storage_site`` is
+    the site of the queue's storage, wherever the queue stands. ``slot_cores`` are the cores that share its
+    work directory. Limits are as declared; 0 means none. ``max_disk_io`` and ``transferring_limit`` are NaN
+    if a constant replaces them, ``core_power`` if it is unknown. ``num_slots`` is -1 if none are declared.
+    ``own_slots`` are then the slots of this system's own pilots; they are 0 if ``num_slots`` are declared.
     """
 
     federation: Federation
@@ -155,7 +154,10 @@ class QueueColumns:
 
     @classmethod
     def of(cls, federation: Federation) -> "QueueColumns":
-        """The columns of a federation whose references were checked where it was read; nothing runs yet."""
+        """Return the columns of a federation without any job yet.
+
+        Its references were checked when it was read.
+        """
         queues = sorted(federation.queues, key=lambda queue: queue.name)
         storages = {storage.name: storage for storage in federation.storages}
         sites = {name: code for code, name in enumerate(sorted(site.name for site in federation.sites))}
@@ -186,23 +188,23 @@ class QueueColumns:
         )
 
     def storage_of(self, queue: int) -> str:
-        """The name of a queue's storage."""
+        """Return the name of a queue's storage."""
         return self.reach.names[int(self.storage[queue])]
 
     def reading(self, inputs: Iterable[tuple[int, ...]]) -> Mask:
-        """Find the queues, (Q,), whose pilots may read inputs that these storages hold (E3)."""
+        """Return the queues, (Q,), whose pilots may read inputs on these storages (E3)."""
         masks = [self.reach.readers(holders)[self.storage] for holders in inputs]
         readable: Mask = np.logical_and.reduce(masks) if masks else np.ones(len(self), dtype=bool)
         return readable
 
     @property
     def sources(self) -> Sources:
-        """The sources of files, those that rest last (F4)."""
+        """Return the sources of files, paused ones last (F4)."""
         known, rests = self.reach.sources, self.live.storage_rests
         return replace(known, rests=rests) if rests else known
 
     def during(self, world: World) -> "QueueColumns":
-        """The same queues as the world's counts and reports show them."""
+        """Return the same queues with the world's counts and reports."""
         by_share = self._jobs_by_share(world.job_counts)
         totals = {
             state: np.sum([counted[state] for counted in by_share.values()], axis=0) for state in _COUNTED
@@ -230,7 +232,7 @@ class QueueColumns:
         return replace(self, live=live)
 
     def _throttled(self, world: World) -> dict[int, Throttled]:
-        """Tell how full the sites with limits are, by queue (M5, M8)."""
+        """Return how full the sites with limits are, by queue (M5, M8)."""
         bounds = all_bounds(world)
         there = jobs_there(self.federation, world.job_counts) if bounds else {}
         found = {}
@@ -250,7 +252,7 @@ class QueueColumns:
         found = [spaces[name] for name in sorted(self.storages)]
         free = known(one.gigabytes for one in found)
         return SpaceColumns(
-            # What nobody knows is enough.
+            # Unknown free space is enough.
             free=np.where(np.isnan(free), np.inf, free)[self.storage],
             total=known(one.total for one in found)[self.storage],
             told=known(one.told for one in found)[self.storage],
@@ -276,7 +278,7 @@ class QueueColumns:
         return found
 
     def _arriving(self, counts: Iterable[LinkCount]) -> dict[int, int]:
-        """Files of outputs that other sites send to a site (B7); where it is not known, all files."""
+        """Return the files of outputs that other sites send to a site (B7); if unknown, all files."""
         sites = self.storage_sites.tolist()
         found: dict[int, int] = {}
         for row in counts:
@@ -332,9 +334,9 @@ def _children(queues: list[Queue]) -> dict[str, tuple[int, ...]]:
 
 
 class DeclaredColumns:
-    """The columns of a federation's queues, built once for each document.
+    """The columns of a federation's queues, built once per document.
 
-    Several threads may ask at once, each for its own.
+    Several threads may call it at once, each with its own document.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Storages to which a file can be brought from those that hold it, as masks (B19)."""
+"""Storages that a file can reach from those that hold it, as masks (B19)."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pilotage.model.rules.sources import Sources
 
 
 class Reach:
-    """The rule of :class:`Sources` by code: storages in the order of their names, shape (S,)."""
+    """The rule of :class:`Sources` by code: storages in order of name, shape (S,)."""
 
     def __init__(self, sources: Sources, storages: Sequence[Storage]) -> None:
         self.sources = sources
@@ -21,21 +21,22 @@ class Reach:
         self._readers: dict[tuple[int, ...], NDArray[np.bool_]] = {}
 
     def of(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Storages that have a file which these hold, or to which it can be brought."""
+        """Return the storages that hold a file of these holders, or that it can reach."""
         if holders not in self._masks:
             sites = frozenset[str]().union(
                 *(self.sources.sites_reached(self.names[code]) for code in holders)
             )
             mask = np.array([site in sites for site in self._sites], dtype=bool)
-            # Where it lies it need not be brought, also if its storage cannot be read from afar.
+            # A storage that holds it needs no transfer, even if nothing can read from it remotely.
             mask[list(holders)] = True
             self._masks[holders] = mask
         return self._masks[holders]
 
     def readers(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Find the storages whose pilots may read a file that these hold: where it lies, and from afar (E3).
+        """Return the storages whose pilots may read a file of these holders: at its storage, and remotely
+        (E3).
 
-        Whether a storage rests is asked when a pilot takes a job.
+        Whether a storage is paused matters later, when a pilot takes a job.
         """
         if holders not in self._readers:
             mask = np.zeros(len(self.names), dtype=bool)
@@ -55,7 +56,7 @@ class Reach:
         return mask
 
     def held_up(self, holders: tuple[int, ...], rests: Sequence[StorageRest]) -> NDArray[np.intp]:
-        """Find what keeps a file from each storage: the number of a rest, from 1; 0 where none does (F4)."""
+        """Return what keeps a file from each storage: the number of a pause, from 1; 0 for none (F4)."""
         found = np.zeros(len(self.names), dtype=np.intp)
         for place, name in enumerate(self.names):
             if place in holders:

@@ -1,4 +1,4 @@
-"""Claims by which sites are never overrun, whichever brokerage places jobs there (M8)."""
+"""Claims that keep sites from being overrun, whichever brokerage places jobs there (M8)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,9 +10,9 @@ from pilotage.model.rules.site_limits import all_bounds, claims, queues_by_site
 
 
 def with_site_claims(decision: Decision, world: World) -> Decision:
-    """The same decision, in which jobs that go to a site with limits claim their places there (M5).
+    """Return the same decision, where jobs for a site with limits claim their places there (M5).
 
-    ``world`` has all queues of these sites, and the jobs that are there.
+    ``world`` has all queues of these sites, and the jobs there.
     """
     claimed = _claims_by_queue(world)
     if not claimed:

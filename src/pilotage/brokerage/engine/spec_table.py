@@ -1,4 +1,4 @@
-"""Task specifications as rows of numbers and codes, kept from pass to pass."""
+"""Task specifications as rows of numbers and codes, kept between passes."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from pilotage.model.values.software import parse_architecture
 from .offers import request_of
 
 LEAST_OUTPUT = 500.0
-"""MB of output that B17 assumes at least (0.5 GB)."""
+"""Least MB of output that B17 assumes (0.5 GB)."""
 
 MOST_ROWS = 20_000
-"""Specifications that are kept at most; where more come, all are read anew."""
+"""Most cached specifications. If there are more, all are read again."""
 
 SPEC_NUMBERS = (
     "cores",
@@ -50,27 +50,27 @@ CODED = ("release", "container", "machine", "nucleus", "ip_connectivity")
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """The distinct values in the order in which they come, and for each row (T,) its place there."""
+    """The distinct values in order of appearance, and the index of each row's (T,) value."""
 
     values: tuple[Any, ...]
     codes: NDArray[np.intp]
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> "Coded":
-        """Number these values, one for each row."""
+        """Number these values, one per row."""
         places: dict[Any, int] = {}
         codes = [places.setdefault(value, len(places)) for value in values]
         return cls(tuple(places), np.array(codes, dtype=np.intp))
 
     @classmethod
     def chosen(cls, values: Sequence[Any], codes: NDArray[np.intp]) -> "Coded":
-        """The same from places in a longer list of distinct values, some of which do not occur."""
+        """Return the same from indexes into a longer list of distinct values, some of them unused."""
         if len(values) > 4 * len(codes):
-            # Looking at each of the values would take longer than to sort the few that occur.
+            # Sorting the few used values is faster than checking every value.
             used, codes = np.unique(codes, return_inverse=True)
             values = [values[place] for place in used.tolist()]
         first = np.full(len(values), len(codes))
-        # Backwards, so that of equal codes the first one is written last.
+        # Go backwards, so that the first of equal codes is written last.
         first[codes[::-1]] = np.arange(len(codes))[::-1]
         there = np.flatnonzero(first < len(codes))
         there = there[np.argsort(first[there])]
@@ -79,7 +79,7 @@ class Coded:
         return cls(tuple(values[place] for place in there.tolist()), numbers[codes])
 
     def with_other(self, other: "Coded") -> "Coded":
-        """The pairs of these values and others, row by row."""
+        """Return the pairs of these values and others, row by row."""
         width = len(other.values)
         if width == 1:
             return Coded(tuple((value, other.values[0]) for value in self.values), self.codes)
@@ -97,10 +97,10 @@ class SpecRows:
 
 
 class SpecTable:
-    """A memory of what specifications ask for: a store gives the same objects pass after pass.
+    """A cache of what specifications request. A store returns the same objects pass after pass.
 
-    No pass depends on what others left here: values are numbered by the rows that are asked for. Several
-    threads may ask at once.
+    Passes do not depend on each other: values are numbered by the requested rows. Several threads may call it
+    at once.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class SpecTable:
         self._clear()
 
     def _clear(self) -> None:
-        # With the objects themselves: while they are held, nothing else has their identity.
+        # Keep the objects themselves: while they live, no other object has their identity.
         self._places: dict[int, tuple[int, TaskSpec]] = {}
         self._expected: dict[tuple[int, JobKind, Measured | None], tuple[TaskSpec, TaskSpec]] = {}
         self._numbers = np.zeros((0, len(SPEC_NUMBERS)))
@@ -118,7 +118,7 @@ class SpecTable:
         self._listed: tuple[list[Any], ...] = tuple([] for _ in CODED)
 
     def expected(self, task: Task, kind: JobKind) -> TaskSpec:
-        """The specification of a task's jobs of a kind, the same object each time; see :class:`Task`."""
+        """Return the specification of a task's jobs of a kind, always the same object; see :class:`Task`."""
         if task.measured is None and kind != "merge":
             return task.spec
         key = (id(task.spec), kind, task.measured)
@@ -131,7 +131,7 @@ class SpecTable:
             return known[1]
 
     def rows(self, specs: Sequence[TaskSpec]) -> SpecRows:
-        """The rows of these specifications, in their order."""
+        """Return the rows of these specifications, in order."""
         with self._lock:
             keys = [id(spec) for spec in specs]
             new = {key: spec for key, spec in zip(keys, specs, strict=True) if key not in self._places}
@@ -171,12 +171,12 @@ class SpecTable:
 
 
 def least_output(spec: TaskSpec) -> float:
-    """MB that a job leaves behind, unless it merges: 0.5 GB at least (B17)."""
+    """Return the MB of a job's output, unless it merges: at least 0.5 GB (B17)."""
     return max(LEAST_OUTPUT, spec.out_disk * spec.least_events)
 
 
 def _numbers(spec: TaskSpec) -> tuple[float, ...]:
-    """The values of :data:`SPEC_NUMBERS`; a merge job's output is as large as what it reads."""
+    """Return the values of :data:`SPEC_NUMBERS`. A merge job's output is as large as its input."""
     known = spec.cpu_time > 0
     return (
         spec.cores,
@@ -196,7 +196,7 @@ def _numbers(spec: TaskSpec) -> tuple[float, ...]:
 
 
 def _flags(spec: TaskSpec) -> tuple[bool, ...]:
-    """The values of :data:`SPEC_FLAGS`."""
+    """Return the values of :data:`SPEC_FLAGS`."""
     return (
         spec.merge is not None,
         "urgent" in spec.processing_type,
@@ -210,7 +210,7 @@ def _flags(spec: TaskSpec) -> tuple[bool, ...]:
 
 
 def _coded(spec: TaskSpec) -> tuple[Any, ...]:
-    """The values of :data:`CODED`."""
+    """Return the values of :data:`CODED`."""
     return (
         *request_of(spec, parse_architecture(spec.architecture)),
         spec.nucleus,

@@ -1,4 +1,4 @@
-"""Attributes of groups of jobs as columns of shape (T, 1), and the tables that tie tasks to queues."""
+"""Attributes of job groups as columns of shape (T, 1), and the tables that connect tasks with queues."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ URGENT_PRIORITY = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputTable:
-    """One row for each distinct set of inputs of a job, one column for each storage: shapes (I, S).
+    """One row per distinct set of a job's inputs, one column per storage: shapes (I, S).
 
     ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
-    ``unreadable`` marks storages that miss a file which can be brought there from nowhere (B19), ``held_up``
-    has the number, from 1, of the storages' rest that keeps one from them, 0 where none does (F4).
+    ``unreadable`` marks storages that lack a file which cannot reach them from anywhere (B19). ``held_up``
+    has the number, from 1, of the pause that keeps a file from them; 0 means none (F4).
     """
 
     files: Column
@@ -39,7 +39,7 @@ class InputTable:
 
     @classmethod
     def of(cls, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> "InputTable":
-        """The rows of these inputs."""
+        """Return the rows of these inputs."""
         files = np.array([[sum(part[1] for part in parts)] for parts in inputs], dtype=float)
         size = np.array([[sum(part[2] for part in parts)] for parts in inputs], dtype=float)
         here = [
@@ -60,7 +60,7 @@ class InputTable:
             unreadable=np.zeros((len(inputs), width), dtype=bool),
             held_up=np.zeros((len(inputs), width), dtype=np.intp),
         )
-        # Not `table[...] -= counts`, which would count a storage once that holds several parts of the input.
+        # Not `table[...] -= counts`: that counts a storage only once if it holds several parts of the input.
         np.subtract.at(table.missing_files, (rows, codes), counts)
         np.subtract.at(table.missing_size, (rows, codes), totals)
         table._mark_unreadable(inputs, queues)
@@ -80,7 +80,7 @@ class InputTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Tables that code columns of tasks point into: rows of arrays, and the distinct requests."""
+    """Tables behind the code columns of tasks: rows of arrays, and the distinct requests."""
 
     links: LinkTable
     input_table: InputTable
@@ -94,17 +94,15 @@ class Tables:
 
 
 class TaskColumns:
-    """One row for each of some groups of jobs: columns of shape (T, 1).
+    """One row per job group: columns of shape (T, 1).
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
-    (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` codes into the tables of these, ``owner`` into scopes (F2).
-    ``together`` is the row of ``input_table`` for all jobs that are brokered together (B33), ``to_move`` the
-    same for I/O-intensive work, and a row without files for other work (B11). ``named`` is whether the task
-    names its queues.
-    Memory in MB: ``base_memory`` for a job, ``core_memory`` for each of its cores. ``cpu_work`` is in HS23
-    seconds of all cores. What :meth:`distinct` returns has only the columns asked for,
-    so that a check cannot read what it does not declare.
+    (of shape (P, Q); row 0 means no pre-assignment). ``policy``, ``work``, ``release``, ``container`` and
+    ``machine`` are codes into their tables, ``owner`` a code into scopes (F2). ``together`` is the row of
+    ``input_table`` for all jobs brokered together (B33). ``to_move`` is the same for I/O-intensive work, and
+    a row without files for other work (B11). ``named`` is true if the task names its queues. Memory in MB:
+    ``base_memory`` per job, ``core_memory`` per core. ``cpu_work`` is in HS23 s of all cores.
+    :meth:`distinct` returns only the requested columns, so that a check cannot read what it does not declare.
     """
 
     nucleus: Column
@@ -161,7 +159,7 @@ class TaskColumns:
         self.links = tables.links
         self.input_table = tables.input_table
         self.preassigned = tables.preassigned
-        # Attributes of this object alone: a check that reads a column it did not declare fails at once.
+        # Attributes of this object alone: a check that reads an undeclared column fails at once.
         vars(self).update(columns)
 
     def __len__(self) -> int:
@@ -171,14 +169,14 @@ class TaskColumns:
     def of(
         cls, groups: Sequence[Group], queues: QueueColumns, specs: SpecTable | None = None
     ) -> "TaskColumns":
-        """The columns of these groups; (T, 1) whatever the number of jobs.
+        """Return the columns of these groups, (T, 1) whatever the number of jobs.
 
-        ``specs`` remembers what earlier passes read of the same specifications.
+        ``specs`` caches specifications between passes.
         """
         rows = (specs or SpecTable()).rows([group.spec for group in groups])
         policy = Coded.of(group.policy for group in groups)
         caps = Coded(tuple(one.constants.nqueued_sat_cap for one in policy.values), policy.codes)
-        # Tasks of one owner are alike but for those that a queue is closed to by themselves (F2).
+        # Tasks of one owner are equal, except those that a queue is closed to individually (F2).
         known = {rest.whose[-1] for rest in queues.live.rests}
         owner = Coded.of(
             (one.owner.vo, one.owner.name, one.id if one.id in known else 0)
@@ -196,7 +194,7 @@ class TaskColumns:
             "work": _works(groups, queues),
             "owner": owner,
         }
-        # Tables may have rows in front that no group has as its own: no files, the files together, and no
+        # Tables may begin with rows that no group uses as its own: no files, the files together, no
         # pre-assignment.
         columns = {name: one.codes[-len(groups) :].reshape(-1, 1) for name, one in coded.items()}
         columns["together"] = coded["inputs"].codes[1 : len(groups) + 1].reshape(-1, 1)
@@ -207,38 +205,38 @@ class TaskColumns:
         return cls(len(groups), columns | _attributes(groups, rows), _tables(values, queues))
 
     def part(self, rows: slice) -> "TaskColumns":
-        """Some of the rows, with the same columns and tables."""
+        """Return some of the rows, with the same columns and tables."""
         chosen = {name: column[rows] for name, column in self._columns.items()}
         return TaskColumns(len(range(*rows.indices(len(self)))), chosen, self.tables)
 
     def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Codes]:
-        """The distinct rows of these columns, and for each row of this table its row there.
+        """Return the distinct rows of these columns, and for each row its index among them.
 
-        Rows of different policies differ too.
+        Rows with different policies are distinct.
         """
         if names not in self._distinct:
             asked = names if len(self.tables.policies) == 1 else (*names, "policy")
             codes, kinds = np.zeros(len(self), dtype=np.intp), 1
             for name in asked:
                 own, number = self._numbered(name)
-                # Made dense at every step, or the products of several columns would pass 64 bits.
+                # Renumber densely at every step, or products of several columns would exceed 64 bits.
                 codes, kinds = _dense(codes * number + own, kinds * number)
             first = np.zeros(kinds, dtype=np.intp)
-            # Backwards, so that of equal rows the first one is written last.
+            # Go backwards, so that the first of equal rows is written last.
             first[codes[::-1]] = np.arange(len(self))[::-1]
             chosen = {name: self._columns[name][first] for name in asked}
             self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), codes)
         return self._distinct[names]
 
     def constant(self, name: str) -> Column:
-        """A constant of the brokerage for each row, (T, 1), or (1, 1) where it is one for all.
+        """Return a constant of the brokerage per row, (T, 1), or (1, 1) if all rows share it.
 
-        None is NaN, which no number exceeds.
+        None becomes NaN, which no number exceeds.
         """
         return self._by_policy([getattr(policy.constants, name) for policy in self.tables.policies], float)
 
     def switched_off(self, rule: str) -> Mask:
-        """Mask of the rows for which a rule is switched off: (T, 1), or (1, 1) where it is one for all."""
+        """Return a mask of rows where a rule is switched off: (T, 1), or (1, 1) if all rows agree."""
         return self._by_policy([rule in policy.off for policy in self.tables.policies], bool)
 
     def _by_policy(self, values: list[Any], kind: Any) -> Column:
@@ -246,11 +244,11 @@ class TaskColumns:
         return column if len(column) == 1 else column[self.policy[:, 0]]
 
     def _numbered(self, name: str) -> tuple[Codes, int]:
-        """The values of a column by number, and how many different ones there are."""
+        """Return the values of a column by number, and how many distinct ones there are."""
         if name not in self._codes:
             column = self._columns[name][:, 0]
             if column.dtype.kind in "bi":
-                # Flags and codes are small numbers as they are: sorting them would take most of the time.
+                # Flags and codes already are small numbers: sorting them would take most of the time.
                 self._codes[name] = column.astype(np.intp, copy=False), int(column.max()) + 1
             else:
                 found, codes = np.unique(column, return_inverse=True)
@@ -258,20 +256,20 @@ class TaskColumns:
         return self._codes[name]
 
     def cores_at(self, queues: QueueColumns) -> Column:
-        """Cores that a job uses at each queue, where the task says 0 those of the queue: (T, 1) or (T, Q)."""
+        """Return a job's cores at each queue, (T, 1) or (T, Q). If the task says 0, they are the queue's."""
         if (self.cores > 0).all():
             return self.cores
         used: Column = np.where(self.cores > 0, self.cores, np.maximum(queues.cores, 1))
         return used
 
     def missing_files(self, queues: QueueColumns) -> Column:
-        """Input files of one job that are not at the queue's storage: (T, Q)."""
+        """Return the number of one job's input files missing at the queue's storage: (T, Q)."""
         return self.input_table.missing_files[self.inputs[:, 0]].take(queues.storage, axis=1)
 
 
 def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
-    """The same codes, which are below ``most``, numbered without gaps, and how many there are."""
-    # Counting takes a place for each possible code: sorting is better where most of them do not occur.
+    """Return the same codes, all below ``most``, numbered without gaps, and how many there are."""
+    # Counting needs a place per possible code. Sorting is better if most codes are unused.
     if most > 4 * len(codes):
         found, numbered = np.unique(codes, return_inverse=True)
         return numbered, len(found)
@@ -285,7 +283,7 @@ _NUMBERS = [name for name in SPEC_NUMBERS if name not in ("output_size", "work_d
 
 
 def _tables(values: Mapping[str, tuple[Any, ...]], queues: QueueColumns) -> Tables:
-    """Tables of the values that the codes of columns stand for."""
+    """Return tables of the values behind the code columns."""
     return Tables(
         links=LinkTable.of(values["nucleus"], queues),
         input_table=InputTable.of(values["inputs"], queues),
@@ -328,15 +326,15 @@ def _column(values: list[Any], kind: Any) -> Column:
 
 
 def _texts(coded: Coded) -> Column:
-    """The values themselves, for each row."""
+    """Return the values themselves, one per row."""
     return np.array(coded.values, dtype=object)[coded.codes].reshape(-1, 1)
 
 
 def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
-    """The attributes that any fair-share policy reads, by code (B10)."""
+    """Return the attributes that any fair-share policy reads, by code (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
         return Coded((FairshareWork(),), np.zeros(len(groups), dtype=np.intp))
-    # Priorities between two bounds of the policies are alike to all of them.
+    # No policy can tell priorities between two of the bounds apart.
     bounds = sorted({bound for policy in queues.fairshare_kinds for bound in policy.priority_bounds})
     priorities = np.array([group.priority for group in groups])
     between = np.searchsorted(bounds, priorities) + np.searchsorted(bounds, priorities, side="right")
@@ -358,7 +356,8 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
 
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:
-    """The named queues, a unified one standing for its pseudo-queues (B2); those at home for merging (B3)."""
+    """Return the named queues (a unified one gives its pseudo-queues, B2), or those at home for merging
+    (B3)."""
     at_home = np.zeros(len(queues.storages), dtype=bool)
     at_home[list(home)] = True
     mask: Mask = at_home[queues.storage] & ~queues.unified

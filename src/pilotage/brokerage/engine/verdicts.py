@@ -1,4 +1,4 @@
-"""All checks on all queues at once: refused pairs as bits, and the reasons from the arrays that decided."""
+"""All checks on all queues at once: refused pairs as bits, and reasons from the arrays that decided."""
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -19,27 +19,27 @@ from .queue_columns import QueueColumns
 from .task_columns import TaskColumns
 
 Bits = NDArray[np.uint8]
-"""Masks over queues, eight queues a byte, the first one lowest."""
+"""Masks over queues: eight queues per byte, the first in the lowest bit."""
 
 AT_ONCE = 1 << 18
-"""Pairs of task and queue that a check judges at once: what fits a processor's cache."""
+"""Pairs of task and queue that a check judges at once: as many as fit a processor's cache."""
 
 Asking = Callable[[Label, int], tuple[Asked, ...]]
-"""The task fields behind a check's need, of the task in a row."""
+"""Returns the task fields behind a check's need, for the task in a row."""
 
 
 def bits_of(mask: Mask) -> Bits:
-    """The last axis of a mask as bits."""
+    """Return the last axis of a mask as bits."""
     return np.packbits(mask, axis=-1, bitorder="little")
 
 
 def mask_of(bits: Bits, queues: int) -> Mask:
-    """The reverse of :func:`bits_of`."""
+    """Return the mask of some bits."""
     return np.unpackbits(bits, axis=-1, count=queues, bitorder="little").view(bool)
 
 
 class FactsDraft:
-    """Labels and columns that the refusals of one pass share, each kept once."""
+    """Labels and columns that the refusals of one pass share. Each is stored once."""
 
     def __init__(self, queues: QueueColumns) -> None:
         self._names = queues.names
@@ -47,8 +47,8 @@ class FactsDraft:
         self._columns: dict[object, tuple[Shared, Column]] = {}
 
     def label(self, label: Label) -> int:
-        """The number of a label."""
-        # A check is a label with more, and hashes by all of it: only the words count here.
+        """Return the number of a label."""
+        # A check is a larger kind of label and hashes all its fields: only the words count here.
         words = Label(
             rule=label.rule,
             name=label.name,
@@ -59,21 +59,21 @@ class FactsDraft:
         return self._labels.setdefault(words, len(self._labels))
 
     def column(self, values: Column) -> Shared:
-        """Return the place of a column with a value for each queue."""
-        # Objects are compared by the array that holds them: columns of texts are made once for all tasks.
+        """Return the index of a column with a value per queue."""
+        # Compare object columns by identity: columns of texts are made once for all tasks.
         key: object = id(values) if values.dtype == object else (values.dtype.str, values.tobytes())
         if key not in self._columns:
             self._columns[key] = Shared(len(self._columns)), values
         return self._columns[key][0]
 
     def facts(self) -> Facts:
-        """All of them."""
+        """Return all of them."""
         columns = (plain(values) for _, values in self._columns.values())
         return Facts(queues=tuple(self._names.tolist()), labels=tuple(self._labels), columns=tuple(columns))
 
 
 def plain(values: Column) -> Values:
-    """Plain Python values of an array (N,); floats stay an array of them, in which NaN is None."""
+    """Return plain Python values of an array (N,). Floats stay an array, where NaN means None."""
     if values.dtype.kind == "f":
         return array("d", np.ascontiguousarray(values, dtype=float).tobytes())
     return tuple(values.tolist())
@@ -81,7 +81,7 @@ def plain(values: Column) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class RefusalValues:
-    """Need or have of a ruling as its refusals tell it: by row, by queue, by pair, or one for all."""
+    """The need or have of a ruling in its refusals: by row, by queue, by pair, or one for all."""
 
     kind: Literal["one", "row", "queue", "pair", "table"]
     values: Any
@@ -89,7 +89,7 @@ class RefusalValues:
 
     @classmethod
     def of(cls, parts: Sequence[Any], masks: Sequence[Mask], facts: FactsDraft) -> "RefusalValues":
-        """Join the values of parts, each broadcasting to its mask (D, Q), whose pairs are refused."""
+        """Join the values of parts. Each broadcasts to its mask (D, Q) of refused pairs."""
         tables = [part for part in parts if isinstance(part, Rows)]
         if tables and len(tables) == len(parts):
             shared = [_shared(table, mask, facts) for table, mask in zip(tables, masks, strict=True)]
@@ -100,7 +100,7 @@ class RefusalValues:
 
     @classmethod
     def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "RefusalValues":
-        # A check may answer NEVER for a part of the tasks: what refuses nothing has nothing to tell.
+        # A check may return NEVER for a part of the tasks. A part that refuses nothing needs no values.
         telling = [part for part, mask in _pairs(parts, masks) if mask.any()]
         kinds = {_kind(part) for part in telling}
         if kinds == {"one"}:
@@ -119,7 +119,7 @@ class RefusalValues:
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
     def of_rows(self, rows: Codes, bits: Bits, kept: Bits) -> "RefusalValues":
-        """The same for these rows, of whose refused ``bits`` some are ``kept``."""
+        """Return the same for these rows. Of their refused ``bits`` some are ``kept``."""
         if self.kind in ("one", "queue"):
             return self
         if self.starts is None:
@@ -135,7 +135,7 @@ class RefusalValues:
         return RefusalValues("pair", np.concatenate(parts), starts)
 
     def at(self, row: int) -> Given:
-        """Return the value that the refusal of a row tells."""
+        """Return the value in the refusal of a row."""
         if self.starts is not None:
             return plain(self.values[self.starts[row] : self.starts[row + 1]])
         given: Given = self.values[row] if self.kind in ("row", "table") else self.values
@@ -155,7 +155,7 @@ def _pairs(parts: Sequence[Column], masks: Sequence[Mask]) -> Iterator[tuple[Col
 
 
 def _shared(have: Rows, mask: Mask, facts: FactsDraft) -> list[Shared | None]:
-    """The column of each row that is told; they may have many rows in common."""
+    """Return the column for each row. Many rows may share one."""
     told = np.broadcast_to(np.any(mask, axis=1), len(have.of))
     used = {row: facts.column(have.table[row]) for row in set(have.of[told].tolist())}
     return [used.get(row) for row in have.of.tolist()]
@@ -170,10 +170,11 @@ def _listed(values: Column) -> list[Value]:
 
 @dataclass(frozen=True, eq=False)
 class Ruling:
-    """The result of one check: ``bits`` (D + 1, Q / 8) for each distinct row that it reads, none in the last.
+    """The result of one check. ``bits`` is (D + 1, Q / 8) for each distinct row that it reads; the last row
+    is empty.
 
-    ``rows`` (T,) is the row of each task there; -1, the last one, is of tasks to which it does not apply.
-    ``number`` is the place of the label among the facts.
+    ``rows`` (T,) maps each task to its row. -1, the last row, is for tasks that the check does not concern.
+    ``number`` is the index of its label among the facts.
     """
 
     label: Label
@@ -185,7 +186,7 @@ class Ruling:
     _made: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
 
     def only(self, tasks: Codes, bits: Bits) -> "Ruling":
-        """The same for some tasks alone, and of what it refuses to each of them only these bits."""
+        """Return the same for some tasks, and with only these bits of what it refuses them."""
         old = self.rows[tasks]
         rows = np.full_like(self.rows, -1)
         rows[tasks] = np.arange(len(tasks))
@@ -200,12 +201,12 @@ class Ruling:
 
     @property
     def refusing(self) -> Mask:
-        """Tasks of which it refuses any queue, (T,)."""
+        """Return the tasks that it refuses any queue, (T,)."""
         refusing: Mask = np.any(self.bits, axis=1)
         return refusing[self.rows]
 
     def refusal(self, task: int, asked: tuple[Asked, ...] = ()) -> PackedRefusal:
-        """The refusal of one task."""
+        """Return the refusal of one task."""
         row = int(self.rows[task])
         made = self._made.get(row)
         if made is None:
@@ -219,7 +220,7 @@ class Ruling:
 
 
 class Examination:
-    """The rulings on some tasks, in the order of the checks, and those that were ``waived``."""
+    """The rulings on some tasks, in the order of the checks, and the ``waived`` ones."""
 
     def __init__(self, tasks: int, queues: int, rulings: list[Ruling], waived: list[Ruling]) -> None:
         self._tasks = tasks
@@ -228,7 +229,7 @@ class Examination:
         self.waived = waived
 
     def refused(self, tasks: Codes, chosen: Callable[[Ruling], bool] = lambda _: True) -> Bits:
-        """Queues that any of the chosen rulings refuses to these tasks: (len(tasks), Q / 8)."""
+        """Return the queues that any chosen ruling refuses to these tasks: (len(tasks), Q / 8)."""
         planes = np.zeros((len(tasks), -(-self._queues // 8)), dtype=np.uint8)
         for ruling in self.rulings:
             if chosen(ruling):
@@ -236,14 +237,14 @@ class Examination:
         return planes
 
     def refusals(self, task: int, asking: Asking | None = None) -> tuple[PackedRefusal, ...]:
-        """The refusals of one task."""
+        """Return the refusals of one task."""
         return tuple(
             ruling.refusal(task, asking(ruling.label, task) if asking else ())
             for ruling in map(self.rulings.__getitem__, _set(self._refusing[task]))
         )
 
     def waivers(self, task: int) -> tuple[PackedRefusal, ...]:
-        """The refusals of one task that were set aside."""
+        """Return the waived refusals of one task."""
         return tuple(self.waived[place].refusal(task) for place in _set(self._waiving[task]))
 
     @cached_property
@@ -268,17 +269,17 @@ def _set(mask: Mask) -> list[int]:
 def examine(
     checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
 ) -> Examination:
-    """Every check on every pair of task and queue, none hiding another."""
+    """Run every check on every pair of task and queue, so that no check hides another."""
     return Examination(len(tasks), len(queues), list(rulings(checks, tasks, queues, facts)), [])
 
 
 def rulings(
     checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
 ) -> Iterator[Ruling]:
-    """The rulings of all checks that refuse anything.
+    """Yield the rulings of all checks that refuse anything.
 
-    A check is evaluated once for each distinct row of the task columns that it reads; tasks that agree in
-    these share its bits and its reason.
+    A check runs once per distinct row of the task columns that it reads. Tasks that agree in these share its
+    bits and its reason.
     """
     for check in checks:
         distinct, rows = tasks.distinct(check.reads)
@@ -306,12 +307,12 @@ def _ruling(
             label = replace(check, lifted_by=verdict.lifted_by)
         if off.any():
             refused = refused & ~(off if len(off) == 1 else off[start : start + step])
-        # A verdict may have one row for all tasks; where tasks are judged in parts it is spelled out.
+        # A verdict may have one row for all tasks. If tasks are judged in parts, expand it.
         rows_told = len(part) if len(distinct) > len(part) else len(refused)
         masks.append(np.broadcast_to(refused, (rows_told, len(queues))))
         needs.append(verdict.need)
         haves.append(verdict.have)
-    # One row more, which refuses nothing: the one at -1, for tasks that a waiver excepts.
+    # One more row that refuses nothing, at -1, for tasks that a waiver excepts.
     bits = np.zeros((sum(map(len, masks)) + 1, -(-len(queues) // 8)), dtype=np.uint8)
     np.concatenate([bits_of(mask) for mask in masks], out=bits[:-1])
     if not bits.any():

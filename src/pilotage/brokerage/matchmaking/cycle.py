@@ -30,19 +30,20 @@ from .sites import AdvertisedSites
 from .turns import GroupTurn, turns_of
 
 BLOCK = 1 << 20
-"""Pairs of group and queue examined together: bounds the memory that a cycle takes at a time."""
+"""Pairs of group and queue examined together. This bounds the memory of a cycle."""
 
 
 class Matchmaking:
-    """Jobs by priority, then age, each to a site drawn among those of the highest Rank that match it.
+    """Takes jobs by priority, then age. Each goes to a random site among the matching ones with the highest
+    Rank.
 
     Both Requirements must be true. A queue of the site is drawn among those that can run the job. Each match
-    counts at its site, and what matches nothing is PENDING until the next cycle. Between cycles no job takes
-    a place that a waiting job of higher priority could take (M7). It takes no options.
+    counts at its site. A job without a match is PENDING until the next cycle. Between cycles, no job takes a
+    place that a waiting job of higher priority could take (M7). It takes no options.
     """
 
     waits_for_cycle = True
-    """What matched nothing is not looked at before the next cycle (M7)."""
+    """A job without a match waits for the next cycle (M7)."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         for name in options or {}:
@@ -51,7 +52,7 @@ class Matchmaking:
         self._specs = SpecTable()
 
     def decide(self, world: World) -> Decision:
-        """Moves of the world's DEFINED jobs, with a choice for each group of like jobs, or two."""
+        """Return moves of the world's DEFINED jobs, with one or two choices per group of similar jobs."""
         queues = self._columns.of(world.federation).during(world)
         cycle = _MatchmakingCycle(world, queues, self._specs)
         turns = turns_of(world, queues, self._specs, cycle.next)
@@ -62,12 +63,12 @@ class Matchmaking:
 
 
 class _MatchmakingCycle:
-    """One cycle: the moves and choices so far, and what was matched to each site."""
+    """One cycle: the moves and choices so far, and the matches at each site."""
 
     def __init__(self, world: World, queues: QueueColumns, specs: SpecTable) -> None:
         self._specs = specs
         period = world.federation.brokerage.match_period
-        # At whole periods since 1970, so that all passes, and all servers, wait for the same moment.
+        # Use whole periods since 1970, so that all passes and all servers wait for the same moment.
         self.next = float((floor(world.time / period) + 1) * period)
         self._queues = queues
         self._sites = AdvertisedSites(site_ads(world))
@@ -84,17 +85,20 @@ class _MatchmakingCycle:
         self._reasoned: list[Reasoned] = []
 
     def decision(self) -> Decision:
-        """The moves and choices of the groups so far."""
+        """Return the moves and choices of the groups so far."""
         return self._draft.decision(self._told)
 
     def _told(self) -> Facts:
-        """The facts that choices share: known when all are made, which is when the first one is read."""
+        """Return the facts that choices share.
+
+        They are complete when all choices are made, which is before anybody reads one.
+        """
         for reasoned in self._reasoned:
             reasoned.packed()
         return self._facts.facts()
 
     def decide(self, turns: Sequence[GroupTurn]) -> None:
-        """Match groups one after another, as each changes what the sites take."""
+        """Match groups in order, because each changes what the sites accept."""
         groups = [turn.group for turn in turns]
         tasks = TaskColumns.of(groups, self._queues, self._specs)
         found = examine(CHECKS, tasks, self._queues, self._facts)
@@ -107,13 +111,13 @@ class _MatchmakingCycle:
                 self._hold(turn, able[row])
 
     def _hold(self, turn: GroupTurn, able: Mask) -> None:
-        """Keep places for jobs that wait, from jobs of lower priority (M7)."""
+        """Keep places for waiting jobs, against jobs of lower priority (M7)."""
         self._sites.task = turn.group.task.id
         match = self._matchmaker.match(job_ad(turn.group))
         self._sites.hold(match.candidates(self._sites) & self._by_site(able), turn.waiting, match.moves)
 
     def _by_site(self, able: Mask) -> Mask:
-        """Sites with a queue that can run the jobs (S,)."""
+        """Return the sites with a queue that can run the jobs (S,)."""
         found: Mask = np.zeros(len(self._sites), dtype=bool)
         found[self._at[able]] = True
         return found
@@ -137,11 +141,12 @@ class _MatchmakingCycle:
         self._draft.explain(self._reasoned[-1])
 
     def _turn(self, group: Group, row: int, match: JobMatch, able: Mask) -> Turn:
-        """The standing of all sites for a group now."""
+        """Return the current state of all sites for a group."""
         ranks = match.ranks(self._sites)[self._at]
         kept = self._sites.kept
         chosen = np.flatnonzero(able & (match.candidates(self._sites) & ~kept)[self._at])
-        # By Rank, equals by the order of queues: what people read is stable, chance decides only the draw.
+        # Sort by Rank, equals by the order of queues. What people read is stable; chance decides only the
+        # draw.
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]
         return Turn(
             group=group,
@@ -160,7 +165,7 @@ class _MatchmakingCycle:
         )
 
     def _place(self, group: Group, match: JobMatch, able: Mask) -> list[int]:
-        """Draw a site and a queue of it for one job after another, until none matches; the queues."""
+        """Draw a site and one of its queues for job after job, until none matches. Return the queues."""
         by_site = self._by_site(able)
         placed = []
         for _ in group.jobs:
@@ -174,7 +179,7 @@ class _MatchmakingCycle:
         return placed
 
     def _drawn(self, match: JobMatch, by_site: Mask) -> int | None:
-        """A site among those of the highest Rank that match, by the world's seed (M4)."""
+        """Draw a site among the matching ones with the highest Rank, by the world's seed (M4)."""
         willing = np.flatnonzero(match.candidates(self._sites) & by_site & ~self._sites.kept)
         if not len(willing):
             return None
@@ -183,10 +188,10 @@ class _MatchmakingCycle:
         return int(best[self._random.integers(len(best))])
 
     def _send(self, group: Group, placed: Sequence[int], missing: Mask, match: JobMatch) -> tuple[int, ...]:
-        """Move the oldest jobs to the first queue, and so on; returns them in the order of the moves.
+        """Move the oldest jobs to the first queue, and so on. Return them in the order of the moves.
 
-        What is claimed is what the decision rests on: the site's advertisement, and the matches that its own
-        requirements read. Its limits are claimed for any brokerage (M8).
+        They claim what the decision rests on: the site's advertisement, and the matches that its own
+        requirements read. Any brokerage claims the site's limits (M8).
         """
         moved = 0
         for queue, jobs in Counter(placed).items():

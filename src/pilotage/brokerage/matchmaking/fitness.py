@@ -1,7 +1,7 @@
-"""Queues of a site that cannot run a job whatever the ads say: part of what the site requires (M4, F1, F2).
+"""Queues of a site that cannot run a job whatever the ads say: part of the site's requirements (M4, F1, F2).
 
-A site's ad holds for all its queues, and tells the most that any of them has; which of them take the job is
-seen here.
+A site's ad describes all its queues with the largest value of any. These checks find the queues that accept
+the job.
 """
 
 import numpy as np
@@ -19,58 +19,62 @@ _WALLTIME = ("cpu_work", "base_time", "walltime", "cores")
 
 @check("M4", "queue's status", "operator", lifted_by="the queue is set online")
 def _status(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Online or standby, and no unified queue, which stands for its pseudo-queues."""
+    """Accept queues that are online or standby, and not unified ones, whose pseudo-queues take their
+    place."""
     return Verdict((~queues.online | queues.unified)[None, :], "online", queues.status)
 
 
 @check("M4", "queue's name", "user", reads=("preassignment",), lifted_by="name other queues in the task")
 def _named(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """One that the task names, where it names any."""
+    """Accept queues that the task names, if it names any."""
     named = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict((tasks.preassignment > 0) & ~named, "a queue that the task names", queues.names)
 
 
 @check("M4", "queue's cores", "user", reads=("cores",), unit="cores", lifted_by="ask for fewer cores")
 def _cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """No fewer than a job asks for; 0 is any."""
+    """Accept queues with at least the requested cores; 0 means any."""
     return Verdict((queues.cores > 0) & (tasks.cores > queues.cores), tasks.cores, queues.cores)
 
 
 @check("M4", "queue's GPUs", "user", reads=("gpus",), unit="GPUs", lifted_by="ask for fewer GPUs")
 def _gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """No fewer than a job asks for."""
+    """Accept queues with at least the requested GPUs."""
     return Verdict(tasks.gpus > queues.gpus, tasks.gpus, queues.gpus)
 
 
 @check("M4", "queue's memory", "user", reads=_MEMORY, unit="MB", lifted_by="ask for less memory")
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``max_memory`` is no less than a job may use; 0 is no limit."""
+    """Accept queues whose ``max_memory`` is at least what a job may use; 0 means no limit."""
     need = memory_at(tasks, queues)
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
 @check("M4", "queue's walltime", "user", reads=_WALLTIME, unit="s", lifted_by="give each job less to do")
 def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``max_walltime`` is no less than a job takes there; work at unknown power is not judged."""
+    """Accept queues whose ``max_walltime`` is at least the job's walltime there.
+
+    Unknown power is not judged.
+    """
     need = walltime_at(tasks.cpu_work, tasks, queues, np.inf)
     return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)
 
 
 @check("M4", "queue's software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def _software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the release, where it publishes its releases."""
+    """Accept queues with the release, if they publish their releases."""
     return offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("M4", "queue's containers", "user", reads=("container",), lifted_by="ask for an image that is offered")
 def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the container, where it publishes its containers."""
+    """Accept queues with the container, if they publish their containers."""
     return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
 @check("M4", "queue's input", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
 def _inputs(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Every input file is at its storage, or can be brought there."""
+    """Accept queues where every input file is at the storage or can be delivered there."""
     refused = without_source(tasks, queues)
     return NEVER if refused is None else Verdict(refused, "a readable copy", "none")
 

@@ -1,4 +1,4 @@
-"""The ClassAd of like jobs: what their task asks for, and what it requires of a site (M3, M4)."""
+"""The ClassAd of similar jobs: what their task requests, and what it requires of a site (M3, M4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .site_ads import written
 
 @dataclass(frozen=True, slots=True)
 class JobAd:
-    """The ad of like jobs: attributes by name, parts of their Requirements, and their Rank."""
+    """The ad of similar jobs: attributes by name, parts of their Requirements, and their Rank."""
 
     attributes: Mapping[str, Constant]
     parts: tuple[Subexpression, ...]
@@ -21,7 +21,7 @@ class JobAd:
 
 
 def job_ad(group: Group) -> JobAd:
-    """The ad of a group of like jobs."""
+    """Return the ad of a group of similar jobs."""
     spec, owner = group.spec, group.task.owner
     attributes: dict[str, Constant] = {
         "MyType": "Job",
@@ -46,11 +46,11 @@ def job_ad(group: Group) -> JobAd:
 
 
 def _parts(spec: TaskSpec) -> tuple[Subexpression, ...]:
-    """The list of stations, and what the user wrote, which is not true where it cannot be read (M3)."""
+    """Return the list of stations, and the user's expression. An invalid expression is never true (M3)."""
     try:
         own = read(spec.site_requirements).parts if spec.site_requirements else ()
     except ClassAdError:
-        # Refused at submission; one that was stored by another version must not match everything.
+        # Submission refuses it. If another version stored it, it must not match everything.
         own = read("false").parts
     return (_stations(spec.stations), *own) if spec.stations else own
 

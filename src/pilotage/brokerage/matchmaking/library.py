@@ -1,4 +1,4 @@
-"""The ClassAd reference library, as far as the matchmaking needs it. Nothing else imports it."""
+"""The ClassAd reference library, as far as matchmaking needs it. Nothing else imports it."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,11 +11,11 @@ from pilotage.model.documents.decision import Value
 from pilotage.model.records.advertisements import Constant
 
 Ad = Any
-"""A ``classad2.ClassAd``; the library has no types."""
+"""A ``classad2.ClassAd``. The library has no types."""
 
 
 def ad(attributes: Mapping[str, Constant]) -> Ad:
-    """An ad of constants."""
+    """Return an ad of constants."""
     made = classad2.ClassAd()
     for name, value in attributes.items():
         made[name] = _plain(value)
@@ -26,7 +26,7 @@ def _plain(value: Constant) -> Constant:
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     if isinstance(value, str) and not value.isascii():
-        # Half a pair of surrogates, in the name of a task, would end the process.
+        # An unpaired surrogate, in the name of a task, would crash the process.
         return value.encode(errors="replace").decode()
     return value
 
@@ -43,25 +43,26 @@ def evaluated(text: str, own: Ad, other: Ad) -> object:
 
 
 def is_true(text: str, own: Ad, other: Ad) -> bool:
-    """Tell whether an expression is true as the library's own matching takes it: numbers but 0 are."""
+    """Return whether an expression is true as the library's own matching takes it: numbers but 0 are."""
     value = evaluated(text, own, other)
     return _is_number(value) and bool(value)
 
 
 def _is_number(value: object) -> bool:
-    # The library's values for undefined and error are whole numbers to Python.
+    # Python sees the library's values for undefined and error as whole numbers.
     return isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
 
 
 def rank(text: str, own: Ad, other: Ad) -> float:
-    """The value of a Rank: what is no number counts as 0."""
+    """Return the value of a Rank. Anything but a number counts as 0."""
     value = evaluated(text, own, other)
     number = float(value) if _is_number(value) else 0.0  # type: ignore[arg-type]
     return number if isfinite(number) else 0.0
 
 
 def told(text: str, own: Ad, other: Ad) -> Value:
-    """The value of an expression, for people: a number or a truth value as it is, anything else as text."""
+    """Return the value of an expression for people: numbers and truth values unchanged, anything else as
+    text."""
     value = evaluated(text, own, other)
     if isinstance(value, classad2.Value):
         return "undefined" if value == classad2.Value.Undefined else "error"

@@ -1,4 +1,4 @@
-"""The reasons of a match: the parts of either ad that were not true, where, and their values (M4, M6)."""
+"""The reasons of a match: which parts of either ad were not true, where, and their values (M4, M6)."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ KEPT = Label(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closed:
-    """A throttle and the sites that it had closed when a group's turn came."""
+    """A throttle, and the sites that it had closed at a group's turn."""
 
     part: Subexpression
     label: Label
@@ -43,9 +43,9 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """The turn of a group: the standing of all sites then, and what became of its jobs.
+    """The turn of a group: the state of all sites at that time, and what happened to its jobs.
 
-    ``kept`` marks sites whose places are kept for waiting jobs of higher priority (M7).
+    ``kept`` marks sites that keep places for waiting jobs of higher priority (M7).
     """
 
     group: Group
@@ -61,7 +61,7 @@ class Turn:
 
 
 class Reasons:
-    """Refusals that the choices of a cycle share: each is made once for all that it concerns."""
+    """Refusals that the choices of a cycle share. Each is made once for all of them."""
 
     def __init__(self, sites: AdvertisedSites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
         self._sites = sites
@@ -73,7 +73,7 @@ class Reasons:
         self._columns: dict[SiteDemand, tuple[Column, Column]] = {}
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
-        """The parts that were not true."""
+        """Return the parts that were not true."""
         found = [self._stale()]
         for term in turn.terms:
             self._kept.append(term)  # so that no other object gets its id
@@ -89,7 +89,8 @@ class Reasons:
         return self._made["stale"]
 
     def _closed(self, one: Closed) -> PackedRefusal | None:
-        """A throttle that is closed stays so, and its site as it is: the values at the end are those then."""
+        """A closed throttle stays closed, and its site unchanged: the final values are those of the
+        decision."""
         key = id(one.sites)
         if key not in self._made:
             self._kept.append(one.sites)
@@ -97,7 +98,7 @@ class Reasons:
         return self._made[key]
 
     def _values_of(self, one: Closed) -> tuple[Column, Column]:
-        """Need and have of a throttle at all queues, as the cycle ends."""
+        """Return need and have of a throttle at all queues at the end of the cycle."""
         demand = SiteDemand(one.part, one.label)
         if demand not in self._columns:
             (last,) = [item.closed for item in self._sites.throttles if item.demand == demand]
@@ -121,15 +122,16 @@ class Reasons:
         return self._made[key]
 
     def _values(self, part: Subexpression, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
-        """Need and have of a part at a site: two numbers of a comparison, else its text and what it reads.
+        """Return need and have of a part at a site: the numbers of a comparison, else its text and its
+        attributes.
 
-        Equal numbers say nothing: what fails with them asks for more, or less, than the other.
+        Equal numbers explain nothing, because the part asks for more, or less, than the other side.
         """
         if part.comparison is not None:
             sides = part.comparison.left, part.comparison.right
             left, right = (self._sites.told(text, ad, of_site, site) for text in sides)
             if _is_number(left) and _is_number(right) and left != right:
-                # What the site has is one side: the other side is what was needed.
+                # One side is what the site has; the other is what the job needed.
                 return (left, right) if part.comparison.reads_other is of_site else (right, left)
         return part.text, self._sites.described(part, of_site, site)
 
@@ -164,7 +166,7 @@ class Reasoned:
         self._reasons = reasons
 
     def packed(self) -> PackedChoice:
-        """The reasons in columns."""
+        """Return the reasons in columns."""
         return self._packed
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The ClassAd of each site: what it advertised, what is declared of it, and its counts (M2, M5, M6)."""
+"""The ClassAd of each site: its advertisement, its declared attributes, and its counts (M2, M5, M6)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
 CURRENT, SUBMITTING, PENDING = "CurrentJobs", "CurrentSubmittingJobs", "PendingJobs"
 MOVING = frozenset(name.lower() for name in (CUR_MATCHES, MATCHED, CURRENT, SUBMITTING, PENDING))
-"""Attributes that move as jobs are matched, in lower case."""
+"""Attributes that change with matches, in lower case."""
 
 _JOBS = f"{CUR_MATCHES} < MaxJobs"
 _SIMPLE = "CurrentJobs < MaxJobs"
@@ -36,7 +36,7 @@ _PENDING = f"PendingJobs + {MATCHED} < MaxPendingJobs"
 
 @dataclass(frozen=True, slots=True)
 class SiteDemand:
-    """A part of what a site requires, as a refusal tells it."""
+    """A part of a site's requirements, as a refusal shows it."""
 
     part: Subexpression
     label: Label
@@ -44,10 +44,10 @@ class SiteDemand:
 
 @dataclass(frozen=True, slots=True)
 class SiteAd:
-    """The ad of a site. ``stale`` says why it cannot match at all; empty where it can.
+    """The ad of a site. ``stale`` says why it cannot match at all; empty if it can.
 
-    ``there`` are our jobs at the site now, ``room`` the jobs that its limits leave for more. ``simple`` has
-    the text's simple throttle; ``moves`` where requirements of its own read how many jobs were matched.
+    ``there`` are our jobs at the site now, ``room`` the further jobs that its limits allow. ``simple`` has
+    the published simple throttle. ``moves`` is true if its own requirements read the number of matches.
     """
 
     name: str
@@ -61,17 +61,18 @@ class SiteAd:
     moves: bool = False
 
     def counts(self, matched: int) -> dict[str, int]:
-        """The counts of M5 with so many more matches: our jobs as they are now, others' as last told.
+        """Return the counts of M5 after that many more matches: our jobs now, and others' jobs as last
+        advertised.
 
-        CurMatches = CurrentJobs + JobsMatchedSinceLastAdvertisement. The latter are the jobs matched since,
-        as far as no pilot runs them yet: those that run, or have ended, submit nothing any more.
+        CurMatches = CurrentJobs + JobsMatchedSinceLastAdvertisement. The second term counts matched jobs that
+        no pilot runs yet. Jobs that run or have ended submit nothing any more.
         """
         told = self.advertisement
         if told is None:
             return {}
         jobs, submitting = self.there.jobs + told.other_jobs, self.there.submitting
         since = 0 if self.simple else min(told.matched, submitting)
-        # The simple throttle reads no matches: what it reads counts them itself.
+        # The simple throttle does not read matches: the counts that it reads include them.
         counted = matched if self.simple else -since
         return {
             CURRENT: jobs + counted,
@@ -82,7 +83,7 @@ class SiteAd:
         }
 
     def text(self) -> str:
-        """The ad as people read and exchange it."""
+        """Return the ad as people read and exchange it."""
         told = {**self.attributes, **self.counts(0)}
         lines = [f"  {name} = {written(value)};" for name, value in told.items()]
         asked = " && ".join(f"({demand.part.text})" for demand in self.demands) or "true"
@@ -90,7 +91,7 @@ class SiteAd:
 
 
 def written(value: Constant) -> str:
-    """A constant as ClassAds write it."""
+    """Return a constant in ClassAd syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
@@ -101,9 +102,9 @@ def written(value: Constant) -> str:
 
 
 def site_ads(world: World) -> list[SiteAd]:
-    """The ad of every site that has a queue, by name. What is wrong with one concerns its site alone (M2)."""
+    """Return the ad of every site with a queue, by name. A fault in one concerns only its site (M2)."""
     told = {one.site: one for one in world.advertisements}
-    # A stream of its own: drawing sites and queues must not depend on how many ads there are.
+    # A separate random stream: drawing sites and queues must not depend on the number of ads.
     chances = np.random.default_rng([world.seed, 2])
     stations = stations_of(world.federation)
     there = jobs_there(world.federation, world.job_counts)
@@ -120,7 +121,7 @@ def site_ads(world: World) -> list[SiteAd]:
 
 
 def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant], str]:
-    """What operators and the site say, by the names that Pilotage reads, and what is wrong with it."""
+    """Return what operators and the site say, by Pilotage's names, and the fault in it if any."""
     said = canonical(site.attributes) | (canonical(told.attributes) if told else {})
     faults = {name: fault for name, value in said.items() if (fault := problem(name, value))}
     given = {name: value for name, value in said.items() if name not in faults}
@@ -129,7 +130,7 @@ def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant],
 
 
 def _silences(world: World) -> Mapping[str, str]:
-    """What went wrong when the batch systems of sites were asked last, by site (M2)."""
+    """Return the errors of the last calls to sites' batch systems, by site (M2)."""
     sites = {queue.name: queue.site for queue in world.federation.queues}
     failed: dict[str, ServerReport] = {}
     for report in world.server_reports:
@@ -189,9 +190,9 @@ def _stale(told: Advertisement | None, world: World, error: str) -> str:
 def _declared(
     site: Site, queues: list[Queue], stations: tuple[str, ...], given: Mapping[str, Constant]
 ) -> dict[str, Constant]:
-    """Attributes of a site from the federation: the most that any of its queues has; 0 is no limit.
+    """Return attributes of a site from the federation: the largest value of its queues; 0 means no limit.
 
-    Stations that operators or the site name stand in place of those of its storages.
+    Stations named by operators or the site replace those of its storages.
     """
     named = given.get("StationNames") or ([given["StationName"]] if "StationName" in given else stations)
     addresses = tuple(dict.fromkeys(entry_points(queues)))
@@ -234,7 +235,7 @@ def _throttle(text: str) -> SiteDemand:
 
 
 def required(text: str) -> Iterator[SiteDemand]:
-    """The parts of a site's own Requirements (M4). What cannot be read is never true."""
+    """Yield the parts of a site's own Requirements (M4). A part that cannot be parsed is never true."""
     try:
         parts = read(text, of_site=True).parts if text else ()
     except ClassAdError as error:

@@ -1,4 +1,4 @@
-"""Sites and jobs that match: the Requirements of both sides and the job's Rank, over all sites (M4)."""
+"""Matching sites and jobs: both Requirements and the job's Rank, over all sites (M4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from .sites import AdvertisedSites, names_of
 class Term:
     """A part of either side's Requirements, with the sites (S,) where it is not true.
 
-    ``ad`` is the job's; it has at least what the part reads of it.
+    ``ad`` is the job's ad, with at least what the part reads.
     """
 
     part: Subexpression
@@ -30,7 +30,7 @@ class Term:
 
 
 class Moving:
-    """A part that moves with the matches and reads the job: where it holds is looked up again (S,)."""
+    """A part that changes with matches and reads the job. It is evaluated again each time (S,)."""
 
     def __init__(self, part: Subexpression, label: Label, of_site: bool, sites: Mask, ad: library.Ad) -> None:
         self.part = part
@@ -42,7 +42,7 @@ class Moving:
         self._refused: Mask = np.zeros(len(sites), dtype=bool)
 
     def now(self, sites: AdvertisedSites) -> Term:
-        """Return the standing of this term."""
+        """Return the current value of this term."""
         for site in np.flatnonzero(self._sites & (self._seen != sites.versions)).tolist():
             ad = sites.library_ad(site)
             sites.count(self.part)
@@ -71,7 +71,7 @@ class MovingRank:
 
 
 class JobMatch:
-    """The matches of one job ad with all sites: what stands still, and what moves as jobs are matched."""
+    """The matches of one job ad with all sites: fixed parts, and parts that change as jobs are matched."""
 
     def __init__(
         self, job: JobAd, ad: library.Ad, terms: list[Term], moving: list[Moving], sites: AdvertisedSites
@@ -85,22 +85,22 @@ class JobMatch:
 
     @property
     def moves(self) -> bool:
-        """Tell whether it reads how many jobs were matched, so that each match is looked at again."""
+        """Return whether it reads how many jobs were matched, so that each match is looked at again."""
         return bool(self.moving) or self._moving_rank is not None
 
     def now(self, sites: AdvertisedSites) -> list[Term]:
-        """The parts that move, as they stand."""
+        """Return the current values of the changing parts."""
         return [moving.now(sites) for moving in self.moving]
 
     def candidates(self, sites: AdvertisedSites) -> Mask:
-        """Sites where both Requirements are true now (S,)."""
+        """Return the sites where both Requirements are true now (S,)."""
         mask: Mask = self._willing & sites.open
         for term in self.now(sites):
             mask &= ~term.refused
         return mask
 
     def ranks(self, sites: AdvertisedSites) -> Column:
-        """The job's Rank of each site (S,); 0 where it has none."""
+        """Return the job's Rank of each site (S,); 0 if it has none."""
         return self._ranks if self._moving_rank is None else self._moving_rank.now(sites)
 
 
@@ -117,7 +117,7 @@ def _moves(part: Subexpression | None) -> bool:
 
 
 class Matchmaker:
-    """Makes the matches of job ads; what was evaluated for one serves all that say the same."""
+    """Makes the matches of job ads. Equal ads share their evaluations."""
 
     def __init__(self, sites: AdvertisedSites) -> None:
         self._sites = sites
@@ -127,11 +127,11 @@ class Matchmaker:
         self._asked = frozenset[str]().union(*(names_of(part.references, other=True) for part in everything))
 
     def match(self, job: JobAd) -> JobMatch:
-        """Match jobs of this ad, once for all that agree in what any expression reads of them."""
+        """Match jobs of this ad, once for all jobs that agree in everything that any expression reads."""
         told = {name.lower(): value for name, value in job.attributes.items()}
         parts = (*job.parts, *([job.rank] if job.rank else []))
         read = self._asked.union(*(names_of(part.references, other=False) for part in parts))
-        # As text: 1 and true are equal keys of a dictionary, and not to an expression.
+        # Compare as text: 1 and true are equal dictionary keys, but not equal in an expression.
         key = (job.parts, job.rank, *((name, repr(told.get(name))) for name in sorted(read)))
         if key not in self._known:
             self._known[key] = self._made(job, told)
@@ -149,7 +149,7 @@ class Matchmaker:
         return JobMatch(job, ad, terms, moving, self._sites)
 
     def _parts(self, job: JobAd) -> Iterator[tuple[Subexpression, Label, bool, Mask]]:
-        """The parts of both sides that are looked at for a job, with the sites that they concern."""
+        """Yield the parts of both sides to evaluate for a job, with the sites that they concern."""
         everywhere: Mask = np.ones(len(self._sites), dtype=bool)
         for part in job.parts:
             yield part, _of_job(part), False, everywhere

@@ -1,4 +1,4 @@
-"""All sites of a cycle: their ads in the library, what is equal among them, and how full they have become."""
+"""All sites of a cycle: their ads in the library, what they have in common, and how full they are."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -23,15 +23,15 @@ NOBODY = library.ad({})
 
 
 def names_of(references: Iterable[AttributeReference], other: bool) -> frozenset[str]:
-    """The attributes of one side that expressions read, in lower case."""
+    """Return the attributes of one side that expressions read, in lower case."""
     return frozenset(found.name for found in references if found.other is other)
 
 
 class Throttle:
-    """A demand of some sites that moves as jobs are matched, and reads nothing of a job (M6).
+    """A demand of some sites that changes with matches, and reads nothing of a job (M6).
 
-    ``closed`` (S,) marks sites where it is not true. As only matches move it, a site that is closed to all
-    jobs is matched no more and stays so for the cycle.
+    ``closed`` (S,) marks sites where it is not true. A site that is closed to all jobs gets no more matches,
+    so it stays closed for the cycle.
     """
 
     def __init__(self, demand: SiteDemand, sites: Mask) -> None:
@@ -41,9 +41,9 @@ class Throttle:
 
 
 class AdvertisedSites:
-    """The ads of all sites (S), and what was matched in this cycle.
+    """The ads of all sites (S), and this cycle's matches.
 
-    A value is computed once for all sites whose ads say the same in what an expression reads.
+    A value is computed once for all sites whose ads agree in what an expression reads.
     """
 
     def __init__(self, ads: Sequence[SiteAd]) -> None:
@@ -70,7 +70,7 @@ class AdvertisedSites:
         return len(self.ads)
 
     def _sorted(self) -> tuple[list[tuple[SiteDemand, Mask]], list[Throttle]]:
-        """The distinct demands with the sites that have them, and those of them that are throttles."""
+        """Return the distinct demands with their sites, and those of them that are throttles."""
         found: dict[SiteDemand, Mask] = {}
         for place, one in enumerate(self.ads):
             for demand in one.demands:
@@ -80,11 +80,11 @@ class AdvertisedSites:
         return others, throttles
 
     def holds(self, demand: SiteDemand, site: int, job: library.Ad = NOBODY) -> bool:
-        """Tell whether a demand of a site is true as the site stands."""
+        """Return whether a demand of a site is true as the site stands."""
         return library.is_true(demand.part.evaluated, self._library[site], job)
 
     def library_ad(self, site: int) -> library.Ad:
-        """The ad of a site as it stands."""
+        """Return the current ad of a site."""
         return self._library[site]
 
     def count(self, part: Subexpression, sites: int = 1) -> None:
@@ -119,20 +119,20 @@ class AdvertisedSites:
         return self._kinds[names]
 
     def hold(self, sites: Mask, jobs: int, moves: bool) -> None:
-        """Hold places at sites for waiting jobs that could take them: no job of a lower priority does (M7).
+        """Hold places at sites for waiting jobs that could take them: no job of lower priority does (M7).
 
-        Where what the jobs ask for ``moves`` with the matches they could take any place that is left.
+        If the jobs' request ``moves`` with the matches, they could take any remaining place.
         """
         self._held[sites] += ANY_NUMBER if moves else jobs
 
     @property
     def kept(self) -> Mask:
-        """Sites of which waiting jobs of a higher priority could take all places that are left (S,)."""
+        """Return the sites whose remaining places waiting jobs of higher priority could all take (S,)."""
         kept: Mask = (self._held > 0) & (self._free <= self._held)
         return kept
 
     def match(self, site: int) -> None:
-        """Count one more job that was matched to a site (M5)."""
+        """Count one more job matched to a site (M5)."""
         self._free[site] -= 1
         self._matches[site].append(self._moment)
         self._moment += 1
@@ -141,21 +141,21 @@ class AdvertisedSites:
             self._library[site][name] = count
         for throttle in self.throttles:
             if throttle.sites[site] and not self.holds(throttle.demand, site):
-                # A new array: reasons keep the one that decided.
+                # Use a new array: reasons keep the one that decided.
                 throttle.closed = throttle.closed.copy()
                 throttle.closed[site] = True
                 self.open[site] = False
 
     def matched(self, site: int, moment: int | None = None) -> int:
-        """Count the jobs that this cycle matched to a site, until a moment."""
+        """Return the number of jobs that this cycle matched to a site before a moment."""
         found = self._matches[site]
         return len(found) if moment is None else bisect_left(found, moment)
 
     def limit(self, site: int, by_job: bool) -> int:
-        """The matches since its advertisement that a site may have with those of this cycle.
+        """Return the most matches since its advertisement that a site may have, including this cycle's.
 
-        Where requirements read matches, besides the limits that are claimed anyhow, they are as many as were
-        seen when the last one was decided: jobs that others matched meanwhile hand these back.
+        If requirements read matches besides the claimed limits, this is the number seen at the last decision:
+        jobs that others matched meanwhile are then handed back.
         """
         ad = self.ads[site]
         if not (ad.moves or by_job):
@@ -163,14 +163,14 @@ class AdvertisedSites:
         return (ad.advertisement.matched if ad.advertisement else 0) + self.matched(site)
 
     def told(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:
-        """The value of an expression of a job, or of a site, at a site as it stands."""
+        """Return the value of an expression of a job, or of a site, at a site in its current state."""
         ad = self._library[site]
         return library.told(text, *((ad, job) if of_site else (job, ad)))
 
     def described(self, part: Subexpression, of_site: bool, site: int) -> str:
-        """The attributes of a site that a part reads, with their values."""
+        """Return the attributes of a site that a part reads, with their values."""
         names = names_of(part.references, other=not of_site)
-        # Attributes have no case, and are shown as the ad writes them.
+        # Attribute names ignore case. Show them as the ad writes them.
         known = {name.lower(): name for name in self._library[site]}
         said = defaultdict[str, object](lambda: "undefined")
         said |= {
@@ -186,7 +186,7 @@ def _is_throttle(part: Subexpression) -> bool:
 
 
 def _hashable(value: object) -> object:
-    """Values that differ by type differ: 1, 1.0 and true are not the same to every expression."""
+    """Values of different types differ: 1, 1.0 and true are not the same to every expression."""
     if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
     return type(value), value

@@ -1,4 +1,4 @@
-"""The turns of a cycle: groups of jobs by priority, those that wait for the next cycle among them (M7)."""
+"""The turns of a cycle: groups of jobs by priority, including those that wait for the next cycle (M7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from pilotage.model.records.work import Job
 
 
 class GroupTurn(NamedTuple):
-    """The turn of a group. Its jobs are matched where ``is_here``; so many like them are ``waiting``."""
+    """The turn of a group. Its jobs are matched if ``is_here``. That many similar jobs are ``waiting``."""
 
     group: Group
     is_here: bool
@@ -23,12 +23,13 @@ class GroupTurn(NamedTuple):
 
 
 def turns_of(world: World, queues: QueueColumns, specs: SpecTable, until: float) -> list[GroupTurn]:
-    """Groups by priority, then age. Of equal priority those that wait, for a cycle ``until`` then, come last.
+    """Return groups by priority, then age. At equal priority, groups that wait for a cycle at ``until`` come
+    last.
 
-    A pass reads some jobs of each task: those of the task that it did not read wait as well.
+    A pass reads only some jobs of each task. The task's other jobs wait as well.
     """
     groups = groups_of(world, queues, specs=specs)
-    # What waits for a storage, or for anything else beyond the next cycle, could take no place now.
+    # A job that waits for a storage, or for anything beyond the next cycle, could take no place now.
     ready = tuple(
         replace(job, state=JobState.DEFINED) for job in world.ahead if (job.wake_at or -inf) <= until
     )
@@ -43,7 +44,7 @@ def turns_of(world: World, queues: QueueColumns, specs: SpecTable, until: float)
 
 
 def _unread(world: World) -> dict[tuple[int, JobState], int]:
-    """The jobs of tasks by state that are not in this world; none where it does not count them."""
+    """Return the jobs of tasks by state that this world does not contain; none if it does not count them."""
     read: defaultdict[JobState, Counter[int]] = defaultdict(Counter)
     for state, jobs in ((JobState.DEFINED, world.jobs), (JobState.PENDING, world.ahead)):
         read[state].update(_tasks_in(jobs, state))

@@ -1,9 +1,9 @@
-"""The production brokerage (rules B): its checks, its weight, and jobs spread by weight.
+"""The production brokerage (rules B): its checks, its weight, and the spreading of jobs by weight.
 
     world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ weights, places ─▶ decision
 
-The engine beside it makes groups and columns and runs the checks; here stand the ``checks`` themselves,
-``placement`` (weights and spreading), ``cycle`` (one pass), and ``extensions``, what organisations add.
+The engine makes groups and columns and runs the checks. Here are the ``checks`` themselves, ``placement``
+(weights and spreading), ``cycle`` (one pass), and ``extensions``, which organisations add.
 """
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check

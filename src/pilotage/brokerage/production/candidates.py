@@ -1,4 +1,4 @@
-"""Pairs of task and queue that no check refuses, and the factors that do not change within a cycle."""
+"""Pairs of task and queue that no check refuses, and the factors that stay constant within a cycle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,16 @@ from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 PREFERRED, PREFERRED_BY_SCOUTS = 4.0, 100.0
-"""Weight of the nucleus for work of high priority and for scouts that only prefer it (B8)."""
+"""Weight of the nucleus for high-priority work, and for scouts, that only prefer it (B8)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Columns over pairs (P,), those of a task together and in the order of the queues' names.
+    """Columns over pairs (P,). Those of a task stand together, in the order of the queues' names.
 
-    ``places`` is the queue by code, plus the number of queues where all input is at it. ``factors`` are those
-    beside B32, by rule, ``rest`` their product; ``starts`` has the first pair of each task
-    from ``first`` on, and the end;
-    ``without`` are tasks to which a factor does not apply.
+    ``places`` is the queue's code, plus the number of queues if all input is there. ``factors`` are those
+    besides B32, by rule; ``rest`` is their product. ``starts`` has the first pair of each task from ``first``
+    on, and the end. ``without`` are tasks without a certain factor.
     """
 
     first: int
@@ -33,11 +32,11 @@ class Pairs:
     rest: Column
 
     def span(self, task: int) -> slice:
-        """The pairs of a task."""
+        """Return the pairs of a task."""
         return slice(self.starts[task], self.starts[task + 1])
 
     def factors_of(self, task: int) -> dict[str, Column]:
-        """The factors of a task's pairs, by rule."""
+        """Return the factors of a task's pairs, by rule."""
         span, without = self.span(task), self.without
         return {
             rule: values[span]
@@ -54,11 +53,11 @@ def pairs_of(
     preferring: Mask,
     further: Mapping[str, Column],
 ) -> Pairs:
-    """The pairs of some tasks (``rows`` of ``tasks``) with the queues that are ``willing`` (R, Q).
+    """Return the pairs of some tasks (``rows`` of ``tasks``) with the ``willing`` queues (R, Q).
 
-    ``preferring`` (T,) are tasks that prefer their nucleus, ``further`` are factors (T, Q) by rule.
+    ``preferring`` (T,) are tasks that prefer their nucleus. ``further`` are factors (T, Q) by rule.
     """
-    # Much faster than the places by row and column at once.
+    # This is much faster than asking for rows and columns at once.
     row, queue = np.divmod(np.flatnonzero(willing), len(queues))
     task = rows[row]
     nucleus = tasks.nucleus[task, 0]
@@ -73,7 +72,7 @@ def pairs_of(
     factors |= {rule: values[task, queue] for rule, values in further.items()}
     return Pairs(
         first=int(rows[0]),
-        # Pairs come by row, so that each task's are a slice.
+        # Pairs come by row, so each task's pairs are a slice.
         starts=np.searchsorted(row, np.arange(len(rows) + 1)).tolist(),
         queues=queue,
         places=queue + len(queues) * _local(task, queue, tasks, queues),
@@ -84,7 +83,7 @@ def pairs_of(
 
 
 def _local(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) -> Mask:
-    """Pairs in which the queue's storage has all the input (B31)."""
+    """Return the pairs whose queue's storage has all the input (B31)."""
     table = tasks.input_table
     kind = tasks.inputs[task, 0]
     none_missing = table.missing_files[kind, queues.storage[queue]] == 0
@@ -93,9 +92,9 @@ def _local(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) 
 
 
 def _data_weight(task: Codes, queue: Codes, tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """B33 of all files that the task's jobs read which are brokered together; 1 where a job reads none.
+    """Return B33's weight of all files that the task's jobs brokered together read; 1 if a job reads none.
 
-    Files without bytes are there or not by their number.
+    Files without bytes count by number.
     """
     table, kind = tasks.input_table, tasks.together[task, 0]
     files, size = table.files[kind, 0], table.size[kind, 0]

@@ -1,4 +1,4 @@
-"""The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
+"""The production brokerage: which queue each group of similar jobs goes to, and why (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,26 +29,28 @@ from .reasoned import GroupReasons, ReasonedGroup
 from .waivers import waive
 
 BLOCK = 1 << 22
-"""Pairs of task and queue examined together: bounds the memory that a pass takes at a time."""
+"""Pairs of task and queue examined together. This bounds the memory of a pass."""
 
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
-"""What may be switched off: not the choice of queues by the task (B2), nor B36, which bounds what waits."""
+"""Rules that can be switched off: not the task's choice of queues (B2), nor B36, which limits waiting
+jobs."""
 
-# Jobs whose input is there do not compete with those that wait for theirs (B31).
+# Jobs whose input is at the queue do not compete with jobs that still wait for theirs (B31).
 _NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
 
 
 class Production:
-    """Groups of like jobs, by global share, priority and age, each spread over its best queues.
+    """Takes groups of similar jobs by global share, priority and age, and spreads each over its best queues.
 
-    Jobs whose input is at the queue are ACTIVATED, others ASSIGNED; each move claims its room within B36.
-    Jobs are PENDING (B37) where every queue is refused, by B36 too: also those that are over once the queues
-    have their fill. Jobs stay DEFINED for the next pass only where more than the best queues have room, and
-    the choice says how many are ``left``.
+    Jobs whose input is at the queue become ACTIVATED, others ASSIGNED. Each move claims its room within B36.
+    Jobs are PENDING (B37) if every queue is refused, also by B36. That includes jobs that are left after the
+    queues are full. Jobs stay DEFINED for the next pass only if more than the best queues have room. The
+    choice says how many are ``left``.
 
-    Its options are ``off``, the rules that are switched off, and ``by_vo``, which has for a VO the rules off
-    beside these, and ``constants`` in place of the federation's. Organisations add ``checks`` and ``factors``
-    to the rules, and may give the candidates another ``order``, and their jobs a ``binding`` (E1).
+    Its options are ``off`` and ``by_vo``. ``off`` lists the rules switched off. ``by_vo`` gives a VO further
+    rules that are off, and ``constants`` that replace the federation's. Organisations add ``checks`` and
+    ``factors`` to the rules. They may also sort the candidates in another ``order``, and choose a ``binding``
+    for their jobs (E1).
     """
 
     def __init__(
@@ -68,11 +70,11 @@ class Production:
 
     @property
     def binding(self) -> Binding | None:
-        """The binding that it says for its jobs, where it says one (E1)."""
+        """The binding that it sets for its jobs, if any (E1)."""
         return self._extensions.binding
 
     def decide(self, world: World) -> Decision:
-        """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
+        """Return moves of the world's DEFINED jobs, with a choice per group of similar jobs."""
         queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues, self._options, self._specs)
         cycle = _ProductionCycle(world, queues, self._extensions, len(groups), self._specs)
@@ -86,7 +88,7 @@ class Production:
 
 
 class _ProductionCycle:
-    """One pass over the groups: the moves and choices so far, and what they took."""
+    """One pass over the groups: the moves and choices so far, and the room that they took."""
 
     def __init__(
         self, world: World, queues: QueueColumns, extensions: Extensions, groups: int, specs: SpecTable
@@ -104,11 +106,11 @@ class _ProductionCycle:
         self._draft = DecisionDraft(world, queues)
 
     def decision(self) -> Decision:
-        """The moves and choices of the groups so far."""
+        """Return the moves and choices of the groups so far."""
         return self._draft.decision(self._facts.facts)
 
     def decide(self, groups: Sequence[Group]) -> None:
-        """Examine the groups together, then place one after another, as each changes the counts."""
+        """Examine the groups together, then place them in order, because each changes the counts."""
         tasks = TaskColumns.of(groups, self._queues, self._specs)
         found = examine(self._checks, tasks, self._queues, self._facts)
         preferring = waive(found, groups, tasks, self._queues, self._facts, self._ledgers)
@@ -126,7 +128,7 @@ class _ProductionCycle:
         """Move the jobs of one group, and add the choice that explains it."""
         ledger = self._ledgers.of(group.share)
         limit = ledger.limit(group)
-        # As it is before the group takes anything: the reason says who was crowded when its turn came.
+        # Take the state before the group's jobs: the reason says which queues were full at its turn.
         crowd, drawn = limit.crowd, self._ties.draw()
         standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()
@@ -143,7 +145,7 @@ class _ProductionCycle:
         self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
     def _place(self, group: Group, placed: Sequence[Placed], standing: Contest) -> tuple[int, ...]:
-        """Send the oldest jobs to the best queue, and so on; returns those that went anywhere."""
+        """Send the oldest jobs to the best queue, and so on. Return the jobs that went anywhere."""
         moved, limit = 0, self._ledgers.of(group.share).limit(group)
         binding, takers = self._binding(group, placed, standing)
         for queue, local, jobs in placed:
@@ -164,9 +166,10 @@ class _ProductionCycle:
     def _binding(
         self, group: Group, placed: Sequence[Placed], standing: Contest
     ) -> tuple[Binding, tuple[str, ...] | None]:
-        """The binding of a group's jobs, and the candidates whose pilots may take them, None for all (E1).
+        """Return the binding of a group's jobs, and the candidates whose pilots may take them; None means all
+        (E1).
 
-        Those that nobody else could take are bound early: no pilot is asked for elsewhere for their sake.
+        Jobs that nobody else could take are bound early, so that nobody requests pilots for them elsewhere.
         """
         spec, owner = group.task.spec, group.task.owner
         binding = binding_of(spec, owner, self._constants, self._extensions.binding)
@@ -183,7 +186,7 @@ class _ProductionCycle:
         return binding, tuple(self._queues.names[takers].tolist())
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
-        """Claims of jobs placed there: room in the share (B36)."""
+        """Return the claims of jobs placed there: room in the share (B36)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
             claim = Claim(

@@ -1,4 +1,4 @@
-"""Additions of an organisation: checks and factors of its own, and another order of candidates."""
+"""Additions of an organisation: its own checks and factors, and another order of candidates."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,12 +18,12 @@ _NAME = re.compile(r"[A-Z][0-9]+")
 _TAKEN = frozenset({check.rule for check in CHECKS} | {f"B{number}" for number in range(1, 39)})
 
 Weigh = Callable[[TaskColumns, QueueColumns], Column]
-"""A positive number for each pair of task and queue, in a shape that broadcasts to (T, Q)."""
+"""Returns a positive number per pair of task and queue, in a shape that broadcasts to (T, Q)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """A factor of every candidate's weight, shown under its rule; 1 changes nothing."""
+    """A factor of every candidate's weight, shown under its rule. 1 changes nothing."""
 
     rule: str
     name: str
@@ -31,15 +31,15 @@ class Factor:
 
 
 def factor(rule: str, name: str) -> Callable[[Weigh], Factor]:
-    """Makes a factor of the function that weighs."""
+    """Return a decorator that makes a factor of a weighing function."""
     return lambda weigh: Factor(rule=rule, name=name, weigh=weigh)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The candidates of a group of like jobs (C,), by name, as codes into the columns of ``queues``.
+    """The candidates of a group of similar jobs (C,), by name, as codes into the columns of ``queues``.
 
-    ``weights`` is what they weigh, the product of ``factors`` (by rule), as of this moment of the cycle.
+    ``weights`` is their current weight, the product of ``factors`` (by rule).
     """
 
     group: Group
@@ -50,12 +50,12 @@ class Ranking:
 
 
 Keys = Callable[[Ranking], Column]
-"""A number for each candidate (C,): the lowest comes first; equal ones go by weight, then by name."""
+"""Returns a number per candidate (C,). The lowest comes first; equal ones sort by weight, then by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateOrder:
-    """Puts candidates in an order of its own; jobs fill them one after another instead of B38's spreading."""
+    """Sorts candidates by its own keys. Jobs fill them in this order, instead of B38's spreading."""
 
     rule: str
     name: str
@@ -64,16 +64,16 @@ class CandidateOrder:
 
 
 def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], CandidateOrder]:
-    """Makes an order of the function that gives the keys."""
+    """Return a decorator that makes an order of a function that returns keys."""
     return lambda keys: CandidateOrder(rule=rule, name=name, keys=keys, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """Checks after the rules' own, factors after theirs, the order, if it is not by weight, and the binding.
+    """Checks after the rules' own, factors after theirs, an order other than by weight, and a binding.
 
-    Raises ValueError for a rule that is not named by a capital and a number, is one of Pilotage's, or is
-    given twice.
+    Raises ValueError for a rule whose name is not a capital and a number, is one of Pilotage's, or occurs
+    twice.
     """
 
     checks: tuple[Check, ...] = ()
@@ -86,7 +86,10 @@ class Extensions:
         _check_names([*dict.fromkeys(check.rule for check in self.checks), *rules])
 
     def weigh(self, tasks: TaskColumns, queues: QueueColumns) -> dict[str, Column]:
-        """Each factor of every pair, (T, Q), by rule. Raises ValueError for one that is not positive."""
+        """Return each factor of every pair, (T, Q), by rule.
+
+        Raises ValueError for one that is not positive.
+        """
         return {
             part.rule: np.broadcast_to(
                 _numbers(part, part.weigh(tasks, queues), least=np.nextafter(0, 1)), (len(tasks), len(queues))
@@ -96,7 +99,7 @@ class Extensions:
 
 
 def keys_of(order: CandidateOrder, ranking: Ranking) -> Column:
-    """The keys of the candidates. Raises ValueError for one that is not finite."""
+    """Return the keys of the candidates. Raises ValueError for one that is not finite."""
     return np.broadcast_to(_numbers(order, order.keys(ranking)), ranking.candidates.shape)
 
 

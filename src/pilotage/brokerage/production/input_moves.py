@@ -1,4 +1,4 @@
-"""Queues at which the input may move after all, since waiting where it lies would take longer (B11)."""
+"""Queues to which the input may move after all, because waiting at its place would take longer (B11)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .placement import Ledgers
 
 
 def is_full(group: Group, willing: Mask, ledgers: Ledgers) -> bool:
-    """Tell whether every willing queue (Q,) has as many jobs of the share waiting as it may (B36)."""
+    """Return whether every willing queue (Q,) has its most waiting jobs of the share (B36)."""
     ledger = ledgers.of(group.share)
     near = ledger.near[willing]
     return bool((near >= ledger.limit(group).jobs[willing]).all())
@@ -23,9 +23,9 @@ def is_full(group: Group, willing: Mask, ledgers: Ledgers) -> bool:
 def quicker(
     group: Group, row: TaskColumns, willing: Mask, refused: Mask, queues: QueueColumns, ledgers: Ledgers
 ) -> Mask:
-    """Refused queues (Q,) to which all input moves before the last job would start elsewhere.
+    """Return refused queues (Q,) that all input can reach before the last job would start elsewhere.
 
-    Elsewhere are the ``willing`` queues; nothing is quicker where neither slots nor the jobs' time are known.
+    Elsewhere means the ``willing`` queues. Nothing is quicker if neither slots nor the jobs' time are known.
     """
     wait = _wait(group, row, willing, queues, ledgers)
     found = np.zeros(len(queues), dtype=bool)
@@ -37,7 +37,7 @@ def quicker(
 
 
 def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, ledgers: Ledgers) -> float:
-    """Seconds until the last job of a group would start at willing queues, by those that wait before it."""
+    """Return the seconds until a group's last job would start at willing queues, given the jobs before it."""
     ledger = ledgers.of(group.share)
     slots = ledger.slots[willing]
     total = float(slots.sum())
@@ -50,7 +50,8 @@ def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, l
 
 
 def _seconds(group: Group, storage: int, queues: QueueColumns) -> float:
-    """Seconds that the group's files take to a storage over its links; infinite where one is not measured."""
+    """Return the seconds that the group's files need to a storage over its links; infinite if one has no
+    measured rate."""
     site = int(queues.storage_sites[storage])
     links = queues.links.get(site)
     rates = dict(zip(links.sources.tolist(), links.rates.tolist(), strict=True)) if links else {}

@@ -26,10 +26,10 @@ CROWDED = Label(
 
 
 def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
-    """B30: R, the largest of what runs, what batch workers promise, and ``num_slots``.
+    """B30: return R, the largest of running jobs, promised batch workers, and ``num_slots``.
 
-    The slots of our own pilots count as these while pilots call (B26). ``jobs`` are those of one global
-    share; workers, running and submitted, serve all shares.
+    The slots of our own pilots count as ``num_slots`` while pilots call (B26). ``jobs`` belong to one global
+    share. Workers, running and submitted, serve all shares.
     """
     running = jobs[JobState.RUNNING]
     workers = queues.live.batch_workers
@@ -40,7 +40,10 @@ def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
 
 
 def _own_slots(queues: QueueColumns) -> Column:
-    """B30: slots of our own pilots. All where one called lately, 20 at most where none ever did; or none."""
+    """B30: return the slots of our own pilots.
+
+    That is all of them if one called lately, at most 20 if none ever did, or else none.
+    """
     silent = queues.live.time - queues.live.last_pilot
     untried = np.where(np.isnan(silent), np.minimum(queues.own_slots, BOOTSTRAP), 0)
     slots: Column = np.where(silent <= NO_PILOTS_AFTER, queues.own_slots, untried)
@@ -48,7 +51,7 @@ def _own_slots(queues: QueueColumns) -> Column:
 
 
 def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: Column) -> Column:
-    """B32: (R+1) / ((waiting+10) x many), many being assigned/activated within 1..2.
+    """B32: return (R+1) / ((waiting+10) x many), where many is assigned/activated, kept within 1..2.
 
     ``waiting`` is activated+assigned+starting+defined. With nothing activated, many is 2 if any is assigned.
     """
@@ -61,12 +64,12 @@ def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: 
 
 
 def cells_of(column: Column) -> "memoryview[float]":
-    """The memory of a column by its cells: numpy takes three times as long for a single number."""
+    """Return a column's cells in memory: numpy takes three times as long for a single number."""
     return memoryview(column).cast("B").cast("d")  # type: ignore[arg-type]
 
 
 def weight_of_one(slots: float, waiting: float, assigned: float, activated: float) -> float:
-    """The same for a single queue: arrays are slow for one number."""
+    """Return the same for a single queue: arrays are slow for one number."""
     many = 1.0
     if assigned > 0:
         many = min(max(assigned / activated, 1.0), 2.0) if activated > 0 else 2.0
@@ -74,34 +77,34 @@ def weight_of_one(slots: float, waiting: float, assigned: float, activated: floa
 
 
 def spread(jobs: int, weights: Column, room: Column) -> list[int]:
-    """B38: how many jobs each candidate takes, as if each job in turn took the highest weight there is.
+    """B38: return how many jobs each candidate takes, as if each job in turn took the highest weight.
 
-    ``weights`` (C, K) holds the weight a candidate has once it took 0, 1, 2 ... jobs, falling along a row;
-    ``room`` (C,) what it may take at most. Equal weights go to the candidate that stands first.
+    ``weights`` (C, K) holds a candidate's weight after 0, 1, 2 ... jobs, falling along a row. ``room`` (C,)
+    is the most that it may take. Equal weights go to the first candidate.
     """
     offered = np.where(np.arange(weights.shape[1]) < room[:, None], weights, -np.inf)
     takes = min(jobs, int(np.isfinite(offered).sum()))
     if takes == 0:
         return [0] * len(room)
-    # The weight of the last job that is taken: all above it are taken, of equal ones as many as are left.
+    # The weight of the last placed job: all higher weights are used, and of equal ones as many as remain.
     least = -np.partition(-offered, takes - 1, axis=None)[takes - 1]
     taken = (offered > least).sum(axis=1)
     ties = (offered == least).sum(axis=1)
-    # How many equal weights stand before each candidate's own.
+    # Number of equal weights before each candidate's own.
     before = np.cumsum(ties) - ties
     counts: list[int] = (taken + np.clip(takes - taken.sum() - before, 0, ties)).tolist()
     return counts
 
 
 def fill(jobs: int, room: Column) -> list[int]:
-    """Count the jobs of each candidate where they are filled one after another, each to its room (C,)."""
+    """Return the jobs of each candidate if they are filled in order, each to its room (C,)."""
     before = np.cumsum(np.floor(room)) - np.floor(room)
     counts: list[int] = np.clip(jobs - before, 0, np.floor(room)).astype(int).tolist()
     return counts
 
 
 class Ties:
-    """Draws the order of queues that weigh the same, anew for each group, with the world's seed (B37)."""
+    """Draws the order of queues with equal weight for each group, from the world's seed (B37)."""
 
     def __init__(self, seed: int, queues: int, groups: int) -> None:
         self._order = default_rng(seed).permutation(queues)
@@ -113,16 +116,17 @@ class Ties:
         return drawn
 
     def of(self, queues: Codes, drawn: int) -> Column:
-        """The place of each of these queues among equals, as drawn for a group."""
+        """Return the rank of each of these queues among equals, as drawn for a group."""
         places: Column = (self._order[queues] + drawn) % len(self._order)
         return places
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Queues at which more jobs of a share wait than may (B36), and what waits there.
+    """Queues where more jobs of a share wait than allowed (B36), and the waiting jobs.
 
-    ``near`` are all that wait but those assigned, ``waiting`` all, which count where input is missing (B31).
+    ``near`` are all waiting jobs except assigned ones. ``waiting`` are all; they count where input is missing
+    (B31).
     """
 
     queues: Codes
@@ -131,9 +135,10 @@ class Crowd:
 
 
 class Limit:
-    """The most jobs of a share that may wait at each queue (Q,): 2R, or ``nqueue_limit_site`` if more (B36).
+    """The most jobs of a share that may wait at each queue (Q,): 2R, or ``nqueue_limit_site`` if that is more
+    (B36).
 
-    ``room`` (2Q) is what it leaves: first where input is missing, then where it is at the queue.
+    ``room`` (2Q) is the remaining room: first where input is missing, then where it is at the queue.
     """
 
     def __init__(self, jobs: Column, ledger: "Ledger", facts: FactsDraft) -> None:
@@ -145,14 +150,14 @@ class Limit:
         self._label = facts.label(CROWDED)
         self._need = facts.column(jobs)
         over = np.flatnonzero(self.room[len(jobs) :] < 0)
-        # A copy: the ledger goes on counting, and the reason is of now.
+        # Copy it: the ledger goes on counting, and the reason describes the present.
         has = facts.column(ledger.waiting[len(jobs) :].copy())
         self.everywhere = self._refusal(over, has)
-        """The refusal of jobs without input: they are near anywhere, and what is crowded stays as it is."""
+        """The refusal of jobs without input. They are near anywhere, and a full queue stays full."""
 
     @property
     def crowd(self) -> Crowd:
-        """The queues and shares that are crowded now; the same object until that changes."""
+        """Return the queues and shares that are full now: the same object until that changes."""
         if self._crowd is None:
             size, waiting = len(self.jobs), self._ledger.waiting
             over = np.flatnonzero(self.room[:size] < 0)
@@ -160,7 +165,7 @@ class Limit:
         return self._crowd
 
     def refusal(self, crowd: Crowd, local: Mask) -> PackedRefusal | None:
-        """The refusal by those who were crowded of jobs whose input is at the ``local`` queues (Q,)."""
+        """Return the refusal by full queues, for jobs whose input is at the ``local`` queues (Q,)."""
         has = np.where(local[crowd.queues], crowd.near, crowd.waiting)
         over = has > self.jobs[crowd.queues]
         return self._refusal(crowd.queues[over], plain(has[over]))
@@ -174,7 +179,7 @@ class Limit:
         return PackedRefusal(label=self._label, queues=bits, need=self._need, have=has)
 
     def taken(self, queue: int, waiting: float, near: float) -> None:
-        """Count anew what is left at a queue, given the jobs that wait there now."""
+        """Update the remaining room at a queue, given the jobs that wait there now."""
         most, room = self._cells
         room[queue] = most[queue] - waiting
         room[queue + len(most)] = most[queue] - near
@@ -183,10 +188,10 @@ class Limit:
 
 
 class Ledger:
-    """Counts of a share's jobs that wait at each queue in this cycle, those placed in it included (B38).
+    """Counts of a share's waiting jobs at each queue, including those placed in this cycle (B38).
 
-    ``waiting`` and ``weight`` (B32) have two parts, (2Q): for jobs whose input is missing at the queue, then
-    for those whose input is there (B31).
+    ``waiting`` and ``weight`` (B32) have two halves, (2Q): for jobs whose input is missing at the queue, then
+    for jobs whose input is there (B31).
     """
 
     def __init__(self, queues: QueueColumns, share: str, facts: FactsDraft) -> None:
@@ -195,7 +200,7 @@ class Ledger:
         self.slots = capacity(queues, jobs)
         self.running = jobs[JobState.RUNNING]
         self._limits: dict[int, Limit] = {}
-        # Assigned jobs count only where input is missing (B31): the second part has none.
+        # Assigned jobs count only where input is missing (B31), so the second half has none.
         self.assigned = np.concatenate([jobs[JobState.ASSIGNED], np.zeros(len(queues))])
         self.activated = np.tile(jobs[JobState.ACTIVATED], 2)
         near = jobs[JobState.DEFINED] + jobs[JobState.ACTIVATED] + jobs[JobState.STARTING]
@@ -206,12 +211,12 @@ class Ledger:
 
     @property
     def near(self) -> Column:
-        """Jobs that wait at each queue (Q,) with their input there."""
+        """Return the jobs that wait at each queue (Q,) with their input there."""
         near: Column = self.waiting[len(self.slots) :]
         return near
 
     def limit(self, group: Group) -> Limit:
-        """The limit on waiting jobs at each queue, for jobs like these (B36)."""
+        """Return the limit on waiting jobs at each queue, for jobs like these (B36)."""
         constants = group.policy.constants
         least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
         if least not in self._limits:
@@ -219,7 +224,7 @@ class Ledger:
         return self._limits[least]
 
     def take(self, queue: int, local: bool, jobs: int) -> None:
-        """Count jobs that were placed at a queue."""
+        """Count jobs placed at a queue."""
         slots, waiting, assigned, activated, weight = self._cells
         here = queue + len(slots)
         waiting[queue] += jobs
@@ -235,7 +240,7 @@ class Ledger:
             limit.taken(queue, waiting[queue], waiting[here])
 
     def falling(self, places: Codes, taken: Column) -> Column:
-        """B32 at these places of the columns once each took 0, 1, 2 ... of the jobs: (C, K)."""
+        """B32: return the weights at these places after each took 0, 1, 2 ... of the jobs: (C, K)."""
         places = places[:, None]
         size = len(self.slots)
         local = places >= size
@@ -246,9 +251,9 @@ class Ledger:
 
 
 class Contest:
-    """The queues that fit a group, as they weighed when its turn came: columns over its pairs.
+    """The queues that fit a group, with their weights at its turn: columns over its pairs.
 
-    ``keys`` is what they are ordered by, where that is not their weight; ``drawn`` what the ties are.
+    ``keys`` orders them, if their weight does not. ``drawn`` breaks ties.
     """
 
     __slots__ = ("drawn", "keys", "load", "pairs", "queues", "room", "task", "weights")
@@ -267,23 +272,23 @@ class Contest:
 
     @property
     def places(self) -> Codes:
-        """The places of its pairs in a ledger's columns."""
+        """Return the places of its pairs in a ledger's columns."""
         return self.pairs.places[self.pairs.span(self.task)]
 
     def has_room(self, limit: Limit) -> bool:
-        """Tell whether any queue that fits may take another job, after all that were placed."""
+        """Return whether any fitting queue may take another job after these placements."""
         return bool((limit.room.take(self.places) >= 1).any())
 
     def best(self, ties: Ties) -> int:
-        """The pair of the highest weight among those with room; -1 where there is none."""
+        """Return the pair with the highest weight among those with room; -1 if there is none."""
         weights = self.weights
         if not len(weights):
             return -1
-        # Nearly always the heaviest stands alone, and has room.
+        # Usually one queue is heaviest, and has room.
         first = int(weights.argmax())
         if self.room[first] >= 1 and first + int(weights[::-1].argmax()) == len(weights) - 1:
             return first
-        # Weights are positive: -1 stands for no room.
+        # Weights are positive, so -1 means no room.
         weights = np.where(self.room >= 1, weights, -1.0)
         if weights[first := int(weights.argmax())] < 0:
             return -1
@@ -291,13 +296,13 @@ class Contest:
         return int(equal[ties.of(self.queues[equal], self.drawn).argmin()])
 
     def order(self, chosen: Codes, ties: Ties) -> Codes:
-        """Sort some pairs, best first; ties are drawn (B37)."""
+        """Sort some pairs, best first. Ties are drawn (B37)."""
         drawn = ties.of(self.queues[chosen], self.drawn)
         keys = () if self.keys is None else (self.keys[chosen],)
         return chosen[np.lexsort((drawn, -self.weights[chosen], *keys))]
 
     def set_keys(self, group: Group, queues: QueueColumns, order: CandidateOrder) -> None:
-        """Order the queues that are not crowded by something else than their weight."""
+        """Order the queues with room by something other than their weight."""
         chosen = self.uncrowded
         ranking = Ranking(
             group=group,
@@ -306,12 +311,12 @@ class Contest:
             weights=self.weights[chosen],
             factors={rule: values[chosen] for rule, values in self._factors().items()},
         )
-        # Crowded queues come last, whatever the order is.
+        # Full queues come last in any order.
         self.keys = np.full(len(self.room), np.inf)
         self.keys[chosen] = keys_of(order, ranking)
 
     def packed(self, ties: Ties, most: int, order: CandidateOrder | None) -> PackedCandidates:
-        """All that were not crowded, in their order."""
+        """Return all candidates that were not full, in order."""
         best = self.order(self.uncrowded, ties)
         if not len(best):
             return PackedCandidates(weights=array("d"), most=most)
@@ -329,7 +334,7 @@ class Contest:
 
     @property
     def uncrowded(self) -> Codes:
-        """The pairs at whose queues no more wait than may."""
+        """Return the pairs whose queues have no more waiting jobs than allowed."""
         chosen: Codes = (self.room >= 0).nonzero()[0]
         return chosen
 
@@ -342,11 +347,11 @@ def _floats(values: Column) -> "array[float]":
 
 
 Placed = tuple[int, bool, int]
-"""A queue, whether all input is there, and how many jobs it takes."""
+"""A queue, whether all input is there, and the number of jobs that it takes."""
 
 
 class Ledgers:
-    """The ledger of each global share: a share that floods a queue does not shut the others out."""
+    """The ledger of each global share: a share that floods a queue does not shut out the others."""
 
     def __init__(self, queues: QueueColumns, facts: FactsDraft) -> None:
         self._queues = queues
@@ -361,8 +366,8 @@ class Ledgers:
 
 
 def place(group: Group, standing: Contest, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
-    """Spread the jobs over the best candidates that have room, and count them there."""
-    # Most groups of one job: sorting all candidates for it would take most of the cycle.
+    """Spread the jobs over the best candidates with room, and count them there."""
+    # Most groups have one job: sorting all candidates for it would take most of the cycle.
     if len(group.jobs) == 1 and standing.keys is None:
         best = standing.best(ties)
         chosen, counts = ([best], [1]) if best >= 0 else ([], [])

@@ -35,12 +35,12 @@ class GroupReasons:
         self.order = order
 
     def asked(self, label: Label, row: int) -> tuple[Asked, ...]:
-        """The task fields behind a check's need: what these jobs could ask for instead."""
+        """Return the task fields behind a check's need: what these jobs could request instead."""
         ask = label.asks if isinstance(label, Check) else None
         return ask(self.groups[row]) if ask else ()
 
     def local(self, row: int) -> Mask | None:
-        """Queues whose storage has all the input (B31), (Q,); None where there is no input."""
+        """Return the queues whose storage has all the input (B31), (Q,); None if there is no input."""
         table, kind = self.tasks.input_table, int(self.tasks.inputs[row, 0])
         if table.files[kind, 0] == 0:
             return None
@@ -49,7 +49,7 @@ class GroupReasons:
 
 
 class ReasonedGroup:
-    """The choice of the group in a ``row``: how the queues stood, who was crowded, and what was placed."""
+    """The choice for the group in a ``row``: the state of the queues, which were full, and the placements."""
 
     __slots__ = ("_crowd", "_limit", "_moved", "_placed", "_reasons", "_row", "_standing")
 
@@ -72,10 +72,10 @@ class ReasonedGroup:
         self._placed = placed
 
     def packed(self) -> PackedChoice:
-        """The reasons in columns."""
+        """Return the reasons in columns."""
         reasons, row = self._reasons, self._row
         group, names = reasons.groups[row], reasons.queues.names
-        # Advice is for tasks that no queue takes; for others it would only make their reasons longer.
+        # Only tasks without any queue need advice. For others it would only lengthen the reasons.
         asking = None if len(self._standing.queues) else reasons.asked
         most = group.policy.constants.max_candidates
         return PackedChoice(

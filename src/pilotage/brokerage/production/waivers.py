@@ -1,4 +1,4 @@
-"""Rules that yield where they would leave no queue, or a worse one, and the choice says so: B8, B11."""
+"""Rules that yield if they would leave no queue, or a worse one. The choice says so: B8, B11."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,9 +40,9 @@ def waive(
     facts: FactsDraft,
     ledgers: Ledgers,
 ) -> Mask:
-    """Set refusals aside where rules yield; returns the tasks (T,) that only prefer their nucleus (B8).
+    """Set refusals aside where rules yield. Return the tasks (T,) that only prefer their nucleus (B8).
 
-    Queues that a task names are shown with it where B4 would have refused them (B2).
+    If a task names a queue that B4 would have refused, the choice shows that (B2).
     """
     if tasks.named.any():
         found.waived += rulings((waived_status,), tasks, queues, facts)
@@ -64,7 +64,7 @@ def _let_input_move(
     facts: FactsDraft,
     ledgers: Ledgers,
 ) -> None:
-    """Waive B11 where no queue would be left, or waiting at those that are left takes longer than moving."""
+    """Waive B11 if no queue would be left, or if waiting at the remaining ones takes longer than moving."""
     moving = _moving_too_much(found, groups, len(queues))
     for ruling in _bounding(found) if len(moving) else []:
         _set_aside(found, ruling, ruling.bits, moving, NONE_LEFT, facts)
@@ -91,7 +91,7 @@ def _bounding(found: Examination) -> list[Ruling]:
 
 
 def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
-    """Tasks that B11 keeps from any queue, though their policy lets input move where that is sooner."""
+    """Return tasks that B11 keeps from any queue, although their policy lets input move if that is sooner."""
     candidates = [
         place
         for place, group in enumerate(groups)
@@ -105,14 +105,15 @@ def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
 
 
 def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
-    """Tasks (T,) with a nucleus that B8 keeps there, or prefers."""
+    """Return the tasks (T,) that B8 keeps at their nucleus, or that prefer it."""
     bound = (tasks.high | tasks.scout) & tasks.links.exists[tasks.nucleus[:, 0]]
     mask: Mask = (bound & ~tasks.switched_off("B8"))[:, 0]
     return mask
 
 
 def _never_at_nucleus(found: Examination, chosen: Codes, tasks: TaskColumns, queues: QueueColumns) -> Codes:
-    """Tasks of ``chosen`` that each pledged queue of their nucleus refuses for good, whatever waits (B8)."""
+    """Return the tasks of ``chosen`` that each pledged queue of their nucleus refuses for good, whatever
+    waits (B8)."""
     lasting = found.refused(chosen, lambda item: item.label.mend != "wait" and item.label.rule != "B8")
     here = bits_of(tasks.links.here & ~queues.opportunistic)[tasks.nucleus[chosen, 0]]
     never: Codes = chosen[~(here & ~lasting).any(axis=1)]
@@ -120,7 +121,7 @@ def _never_at_nucleus(found: Examination, chosen: Codes, tasks: TaskColumns, que
 
 
 def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
-    """Refuse these tasks only the opportunistic queues, as where the nucleus is preferred (B8)."""
+    """Refuse these tasks only the opportunistic queues, as if the nucleus were only preferred (B8)."""
     chance = bits_of(queues.opportunistic)
     for ruling in [item for item in found.rulings if item.label.rule == "B8"]:
         place = found.rulings.index(ruling)
@@ -131,12 +132,12 @@ def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: Facts
             rows=_only(ruling.rows, tasks),
             need=RefusalValues("one", PLEDGED),
         )
-        # Behind the one that it comes from, so that reasons keep the order of the rules.
+        # Insert it after the original, so that reasons keep the order of the rules.
         found.rulings.insert(place + 1, relaxed)
 
 
 def _moving_too_much(found: Examination, groups: Sequence[Group], queues: int) -> Codes:
-    """Tasks that have no queue left, and would have some without B11."""
+    """Return the tasks that have no queue left, but would have one without B11."""
     chosen = np.array(
         [
             place
@@ -155,7 +156,7 @@ def _moving_too_much(found: Examination, groups: Sequence[Group], queues: int) -
 def _set_aside(
     found: Examination, ruling: Ruling, shown: Bits, tasks: Codes, reason: str, facts: FactsDraft
 ) -> None:
-    """Let a ruling not apply to some tasks; what is ``shown`` of its bits is told as waived."""
+    """Exclude some tasks from a ruling, and report the ``shown`` bits of it as waived."""
     rows = _only(ruling.rows, tasks)
     found.waived.append(_told_as_waived(replace(ruling, bits=shown, rows=rows), reason, facts))
     found.rulings[found.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
@@ -164,7 +165,7 @@ def _set_aside(
 def _set_partly_aside(
     found: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
 ) -> None:
-    """Let a ruling not apply to some tasks at these queues of each (len(tasks), Q / 8)."""
+    """Exclude some tasks from a ruling at these queues of each (len(tasks), Q / 8)."""
     found.waived.append(_told_as_waived(ruling.only(tasks, bits), reason, facts))
     place = found.rulings.index(ruling)
     found.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
@@ -185,6 +186,6 @@ def _only(rows: Codes, tasks: Codes) -> Codes:
 
 def _but(rows: Codes, tasks: Codes) -> Codes:
     others = rows.copy()
-    # The last row of a ruling's bits, which refuses nothing.
+    # The last row of a ruling's bits refuses nothing.
     others[tasks] = -1
     return others

@@ -1,7 +1,7 @@
-"""The checks whose answers do not change within a cycle, by family. A check knows no other.
+"""The checks whose answers stay constant within a cycle, by family. No check knows another.
 
-B36, which changes with every job that is placed, stands in ``placement.py``. Link and transfer counts
-(B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
+B36 changes with every placed job, and stands in ``placement.py``. Link and transfer counts (B6, B7, B24) are
+those of the snapshot: a job placed only now has nothing to transfer to its nucleus yet.
 """
 
 from pilotage.brokerage.engine import local_checks
@@ -23,7 +23,9 @@ CHECKS: tuple[Check, ...] = tuple(
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules, Pilotage's own (F) and the sites' (M) last; a check's place is its bit in the
-refusal matrix."""
+"""In the order of the rules; Pilotage's own (F) and the sites' (M) come last.
+
+A check's index is its bit in the refusal matrix.
+"""
 
 __all__ = ["CHECKS", "Check", "Verdict"]

@@ -1,4 +1,4 @@
-"""Work that a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
+"""Work that a queue declares to accept: fair shares, software and hardware, event service: B10, B14, B23."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 
 @check("B10", "zero share", "operator", reads=("work",), lifted_by="the fairshare_policy gives a share")
 def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's ``fairshare_policy`` gives more than 0; work that no entry matches has the remainder."""
+    """The queue's ``fairshare_policy`` gives more than 0. Work that no entry matches gets the remainder."""
     kinds = queues.fairshare_kinds
     if not any(policy.entries for policy in kinds):
         return NEVER
@@ -21,25 +21,28 @@ def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B14", "software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the release, cache or nightly for the platform, unless it takes ANY."""
+    """The queue has the release, cache or nightly for the platform, unless it accepts ANY."""
     return offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("B14", "container", "user", reads=("container",), lifted_by="ask for a container that is offered")
 def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the container, by its name, its path or as a tag, unless it takes ANY release."""
+    """The queue has the container, by name, by path or as a tag, unless it accepts ANY release."""
     return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
 @check("B14", "hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
 def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the CPU and GPU, and none kept for tasks that ask for it; unpublished is unknown."""
+    """The queue has the CPU and GPU, and does not reserve them for tasks that request them.
+
+    Unpublished is unknown.
+    """
     return offered("hardware", tasks.tables.machines, tasks.machine, queues)
 
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` only that of priority 800."""
+    """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` only that of priority 800."""
     taken = queues.event_service
     if (taken == "all").all():
         return NEVER

@@ -9,23 +9,24 @@ from pilotage.model.values.priorities import HIGH_PRIORITY
 
 _NOTHING = Measured(finished=0)
 _BELOW = 1 + 1e-9
-"""Factor on a walltime, which must stay below the limit: the advised one is not the limit itself."""
+"""Factor on a walltime: it must stay below the limit, so the advised value is a little less than the
+limit."""
 
 
 def nucleus(group: Group) -> tuple[Asked, ...]:
-    """No scouts, or a priority below 800; a scout of such a priority would need both."""
+    """No scouts, or a priority below 800. A scout with such a priority would need both."""
     if group.kind == "scout":
         return () if group.priority >= HIGH_PRIORITY else no_scouts(group)
     return (Asked(field="priority", value=group.priority, instead=HIGH_PRIORITY - 1),)
 
 
 def no_scouts(group: Group) -> tuple[Asked, ...]:
-    """No scouts; only they need what other jobs of the task do not."""
+    """No scouts: only they have needs that other jobs of the task lack."""
     return (Asked(field="scouts", value=group.spec.scouts, instead=0),) if group.kind == "scout" else ()
 
 
 def cores(group: Group) -> tuple[Asked, ...]:
-    """Merge jobs have one core, whatever is asked for."""
+    """Merge jobs have one core, whatever the task requests."""
     return () if group.kind == "merge" else (Asked(field="cores", value=group.spec.cores, each=1.0),)
 
 
@@ -35,12 +36,12 @@ def most_cores(group: Group) -> tuple[Asked, ...]:
 
 
 def gpus(group: Group) -> tuple[Asked, ...]:
-    """The GPUs themselves; nothing where only the architecture names one, for which there is no number."""
+    """The GPUs themselves. Nothing if only the architecture names one, because that has no number."""
     return (Asked(field="gpus", value=group.spec.gpus, each=1.0),) if group.spec.gpus else ()
 
 
 def memory(group: Group) -> tuple[Asked, ...]:
-    """Nothing where the memory was measured: what is asked for no longer counts then."""
+    """Nothing if the memory was measured: the request no longer counts then."""
     if _measured(group).memory is not None:
         return ()
     spec, factor = group.spec, float(group.policy.constants.memory_compensation)
@@ -58,7 +59,7 @@ def memory(group: Group) -> tuple[Asked, ...]:
 
 
 def work_directory(group: Group) -> tuple[Asked, ...]:
-    """Output and scratch of a job; the output counts as 0.5 GB at least."""
+    """Output and scratch of a job. The output counts as at least 0.5 GB."""
     spec, found = group.spec, _measured(group)
     size = sum(total for _, _, total in group.inputs) / MEGABYTE
     own, events = spec.out_disk * spec.least_events, spec.work_disk + size
@@ -72,7 +73,7 @@ def work_directory(group: Group) -> tuple[Asked, ...]:
 
 
 def walltime(group: Group) -> tuple[Asked, ...]:
-    """The walltime itself, or where it follows from CPU time, the events of a job before estimates."""
+    """The walltime itself. If it follows from CPU time: the events of a job first, then estimates."""
     spec, found = group.spec, _measured(group)
     if group.kind == "merge" and group.task.spec.merge:
         return (Asked(field="merge.walltime", value=float(spec.walltime), each=_BELOW),)

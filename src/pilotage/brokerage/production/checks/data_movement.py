@@ -1,4 +1,4 @@
-"""Inputs, storages and what moves between them: B11, B12, B16, B18, B19, B24."""
+"""Inputs, storages and transfers between them: B11, B12, B16, B18, B19, B24."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _OPEN = "the storage is opened again"
 
 @check("B11", "input to move", "wait", reads=("to_move",), unit="GB", lifted_by="a replica arrives")
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """I/O-intensive work that is brokered together moves less than ``size_cutoff_to_move_input``."""
+    """I/O-intensive work brokered together moves less than ``size_cutoff_to_move_input``."""
     missing = tasks.input_table.missing_size[tasks.to_move[:, 0]] / GIGABYTE
     has_files = tasks.input_table.files[tasks.to_move[:, 0]] > 0
     return _not_above(missing, tasks.constant("size_cutoff_to_move_input"), has_files, queues)
@@ -31,7 +31,7 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a replica arrives",
 )
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """I/O-intensive work that is brokered together moves fewer files than ``num_cutoff_to_move_input``."""
+    """I/O-intensive work brokered together moves fewer files than ``num_cutoff_to_move_input``."""
     missing = tasks.input_table.missing_files[tasks.to_move[:, 0]]
     has_files = tasks.input_table.files[tasks.to_move[:, 0]] > 0
     return _not_above(missing, tasks.constant("num_cutoff_to_move_input"), has_files, queues)
@@ -63,16 +63,16 @@ def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B16", "direct access", "user", reads=("direct_only",), lifted_by="allow copies of the input")
 def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The task reads only directly, the queue cannot."""
+    """Refuse tasks that only read directly, at queues that cannot do so."""
     return Verdict(tasks.direct_only & ~queues.direct_access, "direct access", "copies only")
 
 
 @check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """More than ``storage_min_free`` is free at the queue's storage, as that tells when it is asked."""
+    """The queue's storage has more than ``storage_min_free`` free, by its own report."""
     free, total, told = queues.live.space
     own = tasks.constant("storage_min_free")
-    # Of a smaller storage nobody can ask more than it has in all.
+    # Nobody can require more of a small storage than its total size.
     usual = np.fmin(LEAST_FREE, LEAST_PART * total)
     least = np.where(np.isnan(own), usual, own)
     refused = (free <= least) & ~np.isnan(told)
@@ -91,7 +91,8 @@ def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="the federation's file says more at the storage's `free`",
 )
 def declared_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """More than ``storage_min_free`` is declared of a storage that does not tell its free space."""
+    """The federation declares more than ``storage_min_free`` for a storage that does not report its free
+    space."""
     free, _, told = queues.live.space
     own = tasks.constant("storage_min_free")
     least = np.where(np.isnan(own), LEAST_FREE, own)
@@ -112,7 +113,7 @@ def write_lan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B19", "write_wan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
 def write_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Missing input is written to the queue's storage from afar."""
+    """Missing input is written remotely to the queue's storage."""
     closed = queues.blacklists["write_wan"]
     if not closed.any():
         return NEVER
@@ -121,14 +122,14 @@ def write_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B19", "read_wan blacklisted", "operator", reads=("outputs", "nucleus"), lifted_by=_OPEN)
 def read_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Outputs are read from the queue's storage on their way to the nucleus."""
+    """Outputs are read remotely from the queue's storage on their way to the nucleus."""
     away = tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]]
     return Verdict(away & queues.blacklists["read_wan"], "read_wan", "blacklisted")
 
 
 @check("B19", "nucleus blacklisted", "operator", reads=("outputs", "nucleus"), lifted_by=_OPEN)
 def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Outputs are written to the nucleus from afar: one of its storages must take them."""
+    """Outputs are written remotely to the nucleus: one of its storages must accept them."""
     del queues
     away = tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]]
     return Verdict(away & tasks.links.closed[tasks.nucleus[:, 0]], "write_wan at the nucleus", "blacklisted")
@@ -143,14 +144,17 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     optional=False,
 )
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Every missing input file can be brought from a storage that holds it; staging could not otherwise."""
+    """Every missing input file can be delivered from a storage that holds it.
+
+    Staging could not do it otherwise.
+    """
     refused = without_source(tasks, queues)
     return NEVER if refused is None else Verdict(refused, "read_wan at a source", "none")
 
 
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")
 def transferring(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """No more jobs transfer than ``transferring_limit``, or twice as many as run."""
+    """At most ``transferring_limit`` jobs are transferring, or twice as many as run."""
     own = queues.transferring_limit
     declared = np.where(np.isnan(own), tasks.constant("transferring_limit"), own)
     limit = np.maximum(declared, 2 * queues.live.jobs[JobState.RUNNING])

@@ -8,7 +8,7 @@ from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 REACH = {"": 0, "none": 0, "http": 1, "full": 2}
-"""How far a queue's network reaches; one that reaches farther serves those that need less."""
+"""How far a queue's network reaches. A queue that reaches farther also serves jobs that need less."""
 
 
 def _row(table: Column, tasks: TaskColumns) -> Column:
@@ -17,14 +17,14 @@ def _row(table: Column, tasks: TaskColumns) -> Column:
 
 @check("B5", "link blocked", "operator", reads=("nucleus",), lifted_by="the link is opened")
 def link_blocked(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The link from the queue's storage to the nucleus is blocked: its closeness is -1."""
+    """Refuse queues whose storage has a blocked link to the nucleus: its closeness is -1."""
     del queues
     return Verdict(_row(tasks.links.blocked, tasks), "open link to the nucleus", "blocked")
 
 
 @check("B6", "link full", "wait", reads=("nucleus",), unit="files", lifted_by="transfers on the link drain")
 def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """More than ``nqueued_sat_cap`` files are queued on the link of the queue's storage."""
+    """Refuse queues with more than ``nqueued_sat_cap`` files queued on the link of their storage."""
     del queues
     cap = tasks.constant("nqueued_sat_cap")
     files = Rows(tasks.links.files, tasks.nucleus[:, 0])
@@ -40,7 +40,8 @@ def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="transfers to the nucleus drain",
 )
 def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Outputs on their way to the nucleus from elsewhere are more than ``nqueued_nuc_cap_for_jobs``."""
+    """Refuse if more than ``nqueued_nuc_cap_for_jobs`` outputs are on their way to the nucleus from
+    elsewhere."""
     del queues
     cap = tasks.constant("nqueued_nuc_cap_for_jobs")
     files = _row(tasks.links.arriving, tasks)
@@ -55,7 +56,7 @@ def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="ask for less connectivity or no IP stack",
 )
 def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's network reaches as far as asked; the IP stack is equal where the task names one."""
+    """The queue's network reaches as far as the task needs. If the task names an IP stack, it is the same."""
     asked = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
     given = [_parsed(value) for value in queues.connectivity_kinds]
     refused = [
@@ -74,12 +75,12 @@ def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="the link to the nucleus gets faster or drains",
 )
 def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Urgent work, or of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
+    """Urgent work, or work of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
     del queues
     need = tasks.constant("nw_threshold") * tasks.constant("nw_weight_multiplier")
     weight = Rows(tasks.links.weight, tasks.nucleus[:, 0])
-    # Without a nucleus every queue is "here" and the check is not applicable; so it is at the nucleus
-    # itself only as far as its weight of 2.5 suffices.
+    # Without a nucleus every queue is "here", so the check does not apply. At the nucleus itself it applies
+    # only if its weight of 2.5 is too low.
     applies = tasks.urgent & _row(tasks.links.exists, tasks)
     return Verdict(applies & (weight.values < need), need, weight)
 

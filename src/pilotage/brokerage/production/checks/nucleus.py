@@ -1,4 +1,4 @@
-"""Work that is kept at its nucleus: B8, B25. Without a nucleus neither applies."""
+"""Work that stays at its nucleus: B8, B25. Without a nucleus neither applies."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 from . import asking
 
 PLEDGED = "a pledged queue"
-"""What work needs that only prefers its nucleus."""
+"""The need of work that only prefers its nucleus."""
 
 
 @check(
@@ -23,7 +23,7 @@ PLEDGED = "a pledged queue"
 def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Priority 800 and scouts run at the nucleus, and not on opportunistic queues.
 
-    Where the nucleus is only preferred (``high_priority: prefer``), other sites take them too.
+    If the nucleus is only preferred (``high_priority: prefer``), other sites may run them too.
     """
     nucleus = tasks.nucleus[:, 0]
     away = ~tasks.links.here[nucleus] & ~tasks.prefers_nucleus

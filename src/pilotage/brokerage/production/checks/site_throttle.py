@@ -1,4 +1,4 @@
-"""The throttle of sites, which bounds what any brokerage hands to them: M8."""
+"""The throttle of sites, which limits the jobs that any brokerage sends there: M8."""
 
 import numpy as np
 
@@ -9,7 +9,10 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 
 @check("M8", "site's throttle", "wait", unit="jobs of ours at the site", lifted_by="jobs there end")
 def throttle(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Fewer jobs are at the site than its limits take: from their match to their end, whoever has them."""
+    """Fewer jobs are at the site than its limits allow.
+
+    A job counts from its match to its end, whoever runs it.
+    """
     throttled = queues.live.throttled
     if not throttled:
         return NEVER

@@ -18,7 +18,7 @@ _MORE = "give each job work that uses more memory"
 
 @check("B13", "cores", "user", reads=("cores",), unit="cores", asks=asking.cores)
 def cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Single-core work on queues of 1 core, multi-core work on those that have the cores; 0 is any."""
+    """Single-core work goes to queues of 1 core, multi-core work to queues with enough cores; 0 means any."""
     single = (tasks.cores == 1) & (queues.cores == 1)
     multi = (tasks.cores > 1) & (queues.cores >= tasks.cores)
     fits = single | multi | (tasks.cores == 0) | (queues.cores == 0)
@@ -27,7 +27,7 @@ def cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B13", "most cores", "user", reads=("max_cores",), unit="cores", asks=asking.most_cores)
 def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The task's ``max_cores`` bounds the queue's cores; 0 is no bound."""
+    """The task's ``max_cores`` limits the queue's cores; 0 means no limit."""
     return Verdict((tasks.max_cores > 0) & (queues.cores > tasks.max_cores), tasks.max_cores, queues.cores)
 
 
@@ -41,20 +41,20 @@ def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.gpus,
 )
 def gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue's slots have the GPUs that a job asks for: one where its architecture names one."""
+    """The queue's slots have the requested GPUs: one if only the architecture names a GPU."""
     return Verdict(tasks.gpus > queues.gpus, tasks.gpus, queues.gpus) if tasks.gpus.any() else NEVER
 
 
 @check("B15", "memory", "user", reads=_MEMORY, unit="MB", lifted_by=_LESS, asks=asking.memory)
 def memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected memory, 0.9 of what is asked, is no more than the queue's ``max_memory`` for a slot."""
+    """The expected memory, 0.9 of the request, is at most the queue's ``max_memory`` per slot."""
     need = _memory(tasks, queues)
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
 @check("B15", "least memory", "user", reads=_MEMORY, unit="MB", lifted_by=_MORE, asks=asking.memory)
 def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected memory, where any is asked for, is no less than the queue's ``min_memory``."""
+    """The expected memory, if the task requests any, is at least the queue's ``min_memory``."""
     if not queues.min_memory.any():
         return NEVER
     need = _memory(tasks, queues)
@@ -71,9 +71,9 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.work_directory,
 )
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Output and scratch of a job are less than its cores' part of the work directory.
+    """Output and scratch of a job take less than its cores' part of the work directory.
 
-    So it is where there is no input to copy: the job has none, or reads it directly at the queue.
+    This check is for jobs without input to copy: they have none, or read it directly at the queue.
     """
     applies = (_input(tasks) == 0) | _reads_directly(tasks, queues)
     return _within_its_part(tasks.fixed_disk, applies, tasks, queues)
@@ -107,14 +107,14 @@ def _reads_directly(tasks: TaskColumns, queues: QueueColumns) -> Mask:
 
 
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """MB that a job is expected to use with the cores that it has at each queue."""
+    """Return the MB that a job is expected to use with its cores at each queue."""
     need: Column = memory_at(tasks, queues) * tasks.constant("memory_compensation")
     return need
 
 
 def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A pseudo-queue's slots share the directory of its unified queue, each core its part of it."""
-    # A row for each number of cores that occurs, not for each task: reasons keep these rows.
+    """A pseudo-queue's slots share the directory of its unified queue; each core has its part."""
+    # One row per distinct number of cores, not per task: reasons keep these rows.
     cores, kinds = np.unique(tasks.cores[:, 0], return_inverse=True)
     used = np.where(cores[:, None] > 0, cores[:, None], np.maximum(queues.cores, 1))
     parts = queues.max_workdir * np.minimum(used / queues.slot_cores, 1)

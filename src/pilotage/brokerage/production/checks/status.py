@@ -1,4 +1,4 @@
-"""Queues that are considered, and signs that they are alive: B1 to B4, B9, B26."""
+"""Which queues are considered, and whether they are alive: B1 to B4, B9, B26."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _A_DAY = "24 hours pass since it was first skipped there"
 
 @check("B1", "test queue", "user", reads=("named",), lifted_by="name the queue in the task")
 def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """All queues, less those with "test" in the name, unless the task names its queues."""
+    """Accept all queues except those with "test" in the name, unless the task names its queues."""
     return Verdict(~tasks.named & queues.test, "no test queue", queues.names)
 
 
@@ -26,7 +26,7 @@ def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="name other queues in the task",
 )
 def preassignment(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Only the queues that the task names, where it names any."""
+    """Accept only the queues that the task names, if it names any."""
     named = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict(
         (tasks.preassignment > 0) & ~tasks.gathered & ~named, "a queue that the task names", queues.names
@@ -44,19 +44,25 @@ def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B2", "unified queue", "operator", lifted_by="its pseudo-queues take jobs in its place")
 def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A unified queue stands for its pseudo-queues and takes no jobs itself."""
+    """A unified queue stands for its pseudo-queues and accepts no jobs itself."""
     return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
 
 
 @check("B4", "status", "operator", reads=("named",), lifted_by="the queue is set online")
 def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Online or standby, unless the task names the queue; merging where the input lies is no naming (B3)."""
+    """Accept queues that are online or standby, unless the task names the queue.
+
+    Merging at the input is no naming (B3).
+    """
     return Verdict(~tasks.named & ~queues.online, "online", queues.status)
 
 
 @check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")
 def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Queues that B4 would refuse had the task not named them: shown with the choice, refusing nothing."""
+    """Queues that B4 would refuse if the task had not named them.
+
+    The choice shows them, but refuses nothing.
+    """
     named = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict(tasks.named & named & ~queues.online, "online", queues.status)
 
@@ -70,10 +76,13 @@ def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="a job starts there",
 )
 def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Activated jobs have been there for 2 h and none started in that time; never started counts as that."""
+    """Refuse queues where activated jobs have waited for 2 h and none started meanwhile.
+
+    Never started counts too.
+    """
     applies = tasks.high | tasks.scout | tasks.merge | tasks.premerged
     live = queues.live
-    # fmax passes NaN over: a queue where nothing ever started is as idle as its oldest job.
+    # fmax ignores NaN: a queue where nothing ever started is as idle as its oldest job.
     since = np.where(np.isnan(live.activated_since), np.nan, np.fmax(live.last_start, live.activated_since))
     idle = live.time - since
     waiting = live.jobs[JobState.ACTIVATED] > 0
@@ -82,16 +91,17 @@ def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B26", "pilots", "wait", unit="s since last pilot", lifted_by="a pilot of the queue reports")
 def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """No pilot seen for 3 h, nor ever, unless pilots are started from here."""
+    """Refuse queues without a pilot for 3 h, or ever, unless pilots are started from here."""
     silent = queues.live.time - queues.live.last_pilot
-    # Not `silent > ...`: NaN, a pilot that was never seen, must refuse.
+    # Not `silent > ...`: NaN means that a pilot was never seen, and must refuse.
     refused = ~queues.own_pilots & ~(silent <= NO_PILOTS_AFTER)
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
 
 @check("B26", "own pilots", "operator", lifted_by="pilots can be started there again")
 def own_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Pilots are started from here, and cannot be now: no adapter, a pause, or all have failed lately."""
+    """Refuse queues whose pilots start from here, but cannot now: no adapter, a pause, or recent failures
+    of all."""
     refused = queues.own_pilots & queues.live.no_pilots
     return Verdict(refused[None, :], "pilots that can be started", queues.live.pilots_problem)
 

@@ -1,4 +1,4 @@
-"""Limits on how long jobs may run: B20, B21."""
+"""Limits on the duration of jobs: B20, B21."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def long_enough(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="say the walltime or CPU time",
 )
 def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Jobs of unknown walltime need 24 h."""
+    """Jobs with unknown walltime need 24 h."""
     return Verdict(~tasks.walltime_known & _short(queues), LONG_ENOUGH, queues.max_walltime)
 
 
@@ -73,7 +73,8 @@ def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.walltime,
 )
 def walltime_at_unknown_power(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The same where nobody declared the core power: it counts as 10 HS23, and the refusal says so."""
+    """The same check for queues without a declared core power: it counts as 10 HS23, and the refusal says
+    so."""
     unknown = np.isnan(queues.core_power)
     if not unknown.any():
         return NEVER
@@ -91,7 +92,7 @@ def walltime_at_unknown_power(tasks: TaskColumns, queues: QueueColumns) -> Verdi
     asks=asking.most_walltime,
 )
 def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected walltime, where it is known, of the most events is no less than ``min_walltime``."""
+    """The expected walltime of the most events, if known, is at least ``min_walltime``."""
     if not queues.min_walltime.any():
         return NEVER
     need = expected_walltime(tasks.most_cpu_work, tasks, queues)
@@ -104,7 +105,7 @@ def _too_long(tasks: TaskColumns, queues: QueueColumns) -> tuple[Mask, Column]:
 
 
 def expected_walltime(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
-    """Seconds that this work (HS23 seconds) takes with the cores that the job uses at each queue."""
+    """Return the seconds that this work (HS23 s) takes with the job's cores at each queue."""
     return walltime_at(work, tasks, queues, UNKNOWN_CORE_POWER)
 
 
