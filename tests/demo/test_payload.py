@@ -65,8 +65,8 @@ def test_an_empty_module_parses() -> None:
     assert statistics.statistics_of("empty.py", b"") == ("empty.py", 0, 0, 0, 0, 1, 0, 1)
 
 
-def run(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONWARNINGS": "error", "MPLCONFIGDIR": str(directory)}
+def run(script: str, directory: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONWARNINGS": "error", "MPLCONFIGDIR": str(directory), **more}
     command = [sys.executable, str(SCRIPTS / script)]
     return subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
@@ -97,6 +97,19 @@ def test_the_scripts_run_alone_and_their_tables_join(tmp_path: Path) -> None:
     ]
     assert [row["parsed"] for row in rows] == ["1", "1", "0", "1"]
     assert (tmp_path / "merge" / "statistics.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_join_also_where_nothing_can_draw(tmp_path: Path) -> None:
+    """``matplotlib`` is an extra: a plain installation makes the table."""
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "a.csv").write_text("module,lines\nx.py,1\n")
+    (tmp_path / "hidden").mkdir()
+    hide = "import sys\nsys.modules['matplotlib'] = None\n"
+    (tmp_path / "hidden" / "sitecustomize.py").write_text(hide)
+    done = run("merge.py", tmp_path, PYTHONPATH=str(tmp_path / "hidden"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "statistics.csv").read_text() == "module,lines\nx.py,1\n"
+    assert not (tmp_path / "statistics.png").exists()
 
 
 def test_a_job_without_modules_fails(tmp_path: Path) -> None:

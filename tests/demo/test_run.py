@@ -97,6 +97,17 @@ def test_a_server_that_does_not_start_is_told_with_its_reason(
     assert list(temporary.iterdir()) == []
 
 
+def test_without_matplotlib_it_says_which_extra_draws_the_picture(
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with socket.socket() as taken:  # the demonstration says so before its server starts
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert run(tmp_path / "results", keep=False, json_output=False, port=taken.getsockname()[1]) == 1
+    assert "pip install 'pilotage[pictures]'" in capsys.readouterr().out
+
+
 def _is_agent(process: psutil.Process) -> bool:
     try:
         return not has_ended(process) and "pilotage.agent" in process.cmdline()

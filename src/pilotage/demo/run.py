@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from types import FrameType
@@ -32,7 +33,8 @@ HOLDERS = ("borealis", "cirrus")
 PERIOD = 0.25
 """Seconds between two requests to the server."""
 
-RESULTS = ("statistics.csv", "statistics.png")
+TABLE = "statistics.csv"
+NO_PICTURE = "No picture is drawn: matplotlib is not installed. For one: pip install 'pilotage[pictures]'"
 
 
 class DemonstrationError(Exception):
@@ -76,6 +78,8 @@ def _run(work: Path, directory: Path, console: Console, json_output: bool, port:
         highlight=False,
         soft_wrap=True,
     )
+    if find_spec("matplotlib") is None:
+        console.print(NO_PICTURE, markup=False, highlight=False, soft_wrap=True)
     with service.running(federation, work / "home", port) as server:
         outcome = _work(server, work, directory, console)
     console.print("Comparing the result with a direct computation of the same files ...")
@@ -140,14 +144,14 @@ def moment(server: DemoServer, task: dict[str, Any]) -> Moment:
 
 
 def fetch(files: Sequence[dict[str, Any]], directory: Path) -> list[Path]:
-    """Copy the merge job's outputs from the nucleus.
+    """Copy the merge job's outputs from the nucleus, the table first.
 
-    Raises :class:`DemonstrationError` if they are missing.
+    Raises :class:`DemonstrationError` where the table, or a copy of a file, is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)
     merged = {file["name"].rpartition("/")[2]: file for file in files if file["kind"] == "merge"}
     copied: list[Path] = []
-    for name in RESULTS:
+    for name in (TABLE, *sorted(merged.keys() - {TABLE})):
         if name not in merged or not merged[name]["replicas"]:
             raise DemonstrationError(f"the merge job's {name} is nowhere")
         url = merged[name]["replicas"][0]["url"]

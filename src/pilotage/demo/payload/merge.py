@@ -1,10 +1,10 @@
-"""Makes one table and one picture from the tables under ``inputs/``: ``statistics.csv``,
-``statistics.png``."""
+"""Merge the tables under ``inputs/`` to ``statistics.csv``, and draw ``statistics.png``, given matplotlib."""
 
 import csv
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +163,7 @@ def draw_packages(axes: "Axes", rows: Table) -> None:
 if __name__ == "__main__":
     names, table = read(Path("inputs"))
     write(names, table, Path("statistics.csv"))
-    draw(table, Path("statistics.png"))
+    if find_spec("matplotlib"):
+        draw(table, Path("statistics.png"))
     print(f"{len(table)} modules merged")
     sys.exit(0)
