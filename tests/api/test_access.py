@@ -11,8 +11,9 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from pilotage.api import PREFIX
-from pilotage.api.access import BELIEVED_FOR, UNKNOWN, RoleCheck
+from pilotage.api.access import UNKNOWN, RoleCheck
 from pilotage.api.app import ROUTERS
+from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
@@ -269,6 +270,6 @@ def test_a_token_is_looked_up_once_in_a_while(house: House, monkeypatch: pytest.
     for _ in range(3):
         assert client.get("/tasks").status_code == 200
     assert len(looked_up) == 1
-    house.now += BELIEVED_FOR
+    house.now += KNOWN_FOR
     assert client.get("/tasks").status_code == 200
     assert len(looked_up) == 2

@@ -2,9 +2,9 @@
 
 from fastapi.testclient import TestClient
 
-from pilotage.api.access import BELIEVED_FOR
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.states import PilotState
+from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential
 
 from .conftest import ALICE, House
@@ -36,7 +36,7 @@ def test_p9_a_token_is_exchanged_for_the_credential_of_its_pilot_and_worth_nothi
         role="pilot", identity=ALICE, pilot=pilot, expires=house.now + 5 * DAY
     )
     assert house.client(token).post("/pilot/report", json={}).status_code == 200
-    house.now += BELIEVED_FOR
+    house.now += KNOWN_FOR
     assert first.get("/pilot/agent.pyz").status_code == 403
     assert first.post("/pilot/report", json={}).status_code == 403
 
@@ -92,7 +92,7 @@ def test_p9_a_credential_is_renewed_for_as_long_as_its_pilot_may_live(house: Hou
         house.now = begun + days * DAY
         answer = client.post("/pilot/report", json={})
         assert answer.status_code == 200, f"on day {days}"
-        house.now += BELIEVED_FOR
+        house.now += KNOWN_FOR
     found = house.store.tokens.find(token)
     assert found is not None
     assert found.expires == begun + 12.5 * DAY + 3600

@@ -2,7 +2,7 @@
 
 from starlette.testclient import TestClient
 
-from pilotage.api.access import BELIEVED_FOR
+from pilotage.model.values.freshness import KNOWN_FOR
 
 from .conftest import ALICE, House
 
@@ -24,7 +24,7 @@ def test_tokens_of_people_are_listed_without_themselves_and_revoked(
     name = listed["bob"]["id"]
     assert operator.delete(f"/tokens/{name}").json()["name"] == "bob"
     assert operator.delete(f"/tokens/{name}").status_code == 404
-    house.now += BELIEVED_FOR
+    house.now += KNOWN_FOR
     assert bob.get("/tasks").status_code == 401
     assert [one["name"] for one in operator.get("/tokens").json()["tokens"]] == ["olga"]
 

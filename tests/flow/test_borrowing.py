@@ -232,7 +232,7 @@ def test_e3_where_inputs_lie_is_known_to_all_looks_of_a_second(
     assert held() == {"north-disk"}
     record = Create(records=(Replica(file="ligo:a.dat", storage="south-disk"),), cause="test")
     house.store.commit(Decision(step="test", time=house.now, seed=1, changes=(record,)), "test")
-    house.now += known_inputs.KNOWN_FOR
+    house.now += known_inputs.INPUTS_KNOWN_FOR
     assert (held(), reads) == ({"north-disk"}, [begin])
     house.now += 0.1
     assert (held(), reads) == ({"north-disk", "south-disk"}, [begin, house.now])

@@ -9,18 +9,17 @@ import hashlib
 from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
+from cachetools import TTLCache
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
+from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store import Store
 
-BELIEVED_FOR = 5.0
-"""How long a token that was found is not looked up again, in s."""
-
 REMEMBERED = 10_000
-"""How many tokens are remembered at most; the oldest is forgotten first."""
+"""How many tokens are remembered at most; the one that was not used for longest is forgotten first."""
 
 SEARCHES_AT_ONCE = 4
 """How many tokens are looked up in the store at once."""
@@ -39,30 +38,23 @@ class KnownTokens:
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._found: dict[bytes, tuple[Credential, float]] = {}
+        self._found: TTLCache[bytes, Credential] = TTLCache(REMEMBERED, KNOWN_FOR, clock)
         # Unknown tokens are never remembered: whoever invents them takes few threads.
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, token: str) -> Credential | None:
         """Find what a token stands for; None where it is unknown, revoked or expired."""
         key = hashlib.sha256(token.encode()).digest()
-        credential, until = self._found.get(key, (None, 0.0))
+        credential: Credential | None = self._found.get(key)
         now = self._clock()
-        if credential is None or now >= until:
-            # Popped, not overwritten: put in again it stands last, and the oldest is forgotten first.
-            self._found.pop(key, None)
+        if credential is None:
             async with self._searches:
                 credential = await run_in_threadpool(self._store.tokens.find, token)
             if credential is not None:
-                self._remember(key, credential, now)
+                self._found[key] = credential
         if credential is None or (credential.expires is not None and credential.expires <= now):
             return None
         return credential
-
-    def _remember(self, key: bytes, credential: Credential, now: float) -> None:
-        while len(self._found) >= REMEMBERED:
-            del self._found[next(iter(self._found))]
-        self._found[key] = (credential, now + BELIEVED_FOR)
 
 
 def bearer_of(header: str) -> str | None:

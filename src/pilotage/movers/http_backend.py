@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
+from cachetools import FIFOCache
+
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError, WrongFileError
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
@@ -84,8 +86,8 @@ class HttpBackend:
         self._certificate = options.get("cert_file")
         self._lock = threading.Lock()
         self._session: requests.Session | None = None
-        self._settings: dict[tuple[str, ...], Any] = {}
-        self._folders: set[str] = set()
+        self._settings: FIFOCache[tuple[str, ...], Any] = FIFOCache(KNOWN_SERVERS)
+        self._folders: FIFOCache[str, None] = FIFOCache(KNOWN_FOLDERS)
         self._plain = False
         self._door = UploadDoor(self._put_nothing, self.delete)
         self._copies = HttpCopies(self)
@@ -277,11 +279,10 @@ class HttpBackend:
 
         session, parts = self._open(), urlsplit(url)
         server = parts[:2]
-        if (settings := self._settings.get(server)) is None:
-            if len(self._settings) >= KNOWN_SERVERS:
-                self._settings.clear()
-            settings = session.merge_environment_settings(url, {}, True, self._trust, self._certificate)
-            self._settings[server] = settings
+        with self._lock:
+            if (settings := self._settings.get(server)) is None:
+                settings = session.merge_environment_settings(url, {}, True, self._trust, self._certificate)
+                self._settings[server] = settings
         if body is None:
             request = without_body(method, url, headers)
         else:
@@ -329,13 +330,11 @@ class HttpBackend:
             with self._lock:
                 if path in self._folders:
                     continue
-                if len(self._folders) >= KNOWN_FOLDERS:
-                    self._folders.clear()
             # A server answers 405 where the folder is there, and one that makes folders by itself may refuse.
             with self.request("MKCOL", f"{path}/".lstrip("/"), allowed=(*NO_WEBDAV, HTTPStatus.CONFLICT)):
                 pass
             with self._lock:
-                self._folders.add(path)
+                self._folders[path] = None
 
     @contextmanager
     def _remembered(self, path: str) -> Iterator[None]:

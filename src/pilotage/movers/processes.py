@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from itertools import groupby, islice
 from typing import cast
 
+from cachetools import FIFOCache
+
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.slot_parts import SMALL_FILE
@@ -78,7 +80,7 @@ class WorkerProcesses:
         self._processes: list[WorkerProcess] = []
         self._suspects: deque[tuple[str, Delivery]] = deque()
         self._moving: dict[str, DeliveryStatus] = {}
-        self._ended: dict[str, DeliveryStatus] = {}
+        self._ended: FIFOCache[str, DeliveryStatus] = FIFOCache(MOST_ENDED)
 
     @property
     def abilities(self) -> Abilities:
@@ -225,8 +227,6 @@ class WorkerProcesses:
         for reference, status in statuses.items():
             self._moving.pop(reference, None)
             self._ended[reference] = status
-        while len(self._ended) > MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
 
     def _try_suspects(self) -> None:
         """Give each process for suspects its next one."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from cachetools import FIFOCache
+
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.slot_parts import SMALL_FILE
@@ -81,7 +83,7 @@ class CopyThreads:
         self._count = 0
         self._closed = False
         self._running: dict[str, RunningCopy] = {}
-        self._ended: dict[str, DeliveryStatus] = {}
+        self._ended: FIFOCache[str, DeliveryStatus] = FIFOCache(MOST_ENDED)
         self._small_files = SmallFileThreads()
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
@@ -159,8 +161,6 @@ class CopyThreads:
         with self._lock:
             del self._running[reference]
             self._ended[reference] = status
-            while len(self._ended) > MOST_ENDED:
-                del self._ended[next(iter(self._ended))]
         self._on_change()
 
     def _status(self, reference: str) -> DeliveryStatus:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cachetools import FIFOCache
+
 from pilotage.computing.agent_file import pilot_file
 from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.web_service import AnswerLost, Credentials, WebService
@@ -67,7 +69,7 @@ class Arc:
         )
         self._jobs = ArcJobs(WebService(self._endpoint, credentials))
         self._lock = threading.Lock()
-        self._names: dict[str, str] = {}
+        self._names: FIFOCache[str, str] = FIFOCache(MOST_NAMES)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Create a job for each order that has none yet. Upload the agent and its token to it.
@@ -159,9 +161,7 @@ class Arc:
 
     def _remember(self, names: Mapping[str, str]) -> None:
         with self._lock:
-            if len(self._names) > MOST_NAMES:
-                self._names.clear()
-            # Ask again later for a job that has no name yet.
+            # One that has no name yet is asked for again.
             self._names.update({job: name for job, name in names.items() if name})
 
     def _job(self, reference: str) -> str:

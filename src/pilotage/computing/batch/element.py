@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from cachetools import FIFOCache
+
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 from .hosts import Host, Hosts
@@ -40,7 +42,7 @@ class BatchElement:
         self._options = options
         self._lock = threading.Lock()
         self._hosts: Hosts | None = None
-        self._cancelled: dict[Reference, None] = {}
+        self._cancelled: FIFOCache[Reference, None] = FIFOCache(MOST_CANCELLED)
 
     def share(self, hosts: Hosts) -> None:
         """Use these connections, which others share."""
@@ -133,8 +135,6 @@ class BatchElement:
         system.cancel([found.job for found in live])
         with self._lock:
             self._cancelled.update(dict.fromkeys(live))
-            while len(self._cancelled) > MOST_CANCELLED:
-                del self._cancelled[next(iter(self._cancelled))]
 
     def capacity(self) -> Capacity:
         """Return the slots of the queue, and the account's pilots there, from whichever server."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+from cachetools import FIFOCache
 
 from pilotage.computing.options import parse
 from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
@@ -57,7 +58,7 @@ class HTCondor:
         self._place = Path(given.directory or default).absolute()
         self._client = client or ProcessClient(given.config_file, given.token_file, given.ca_path)
         self._lock = threading.Lock()
-        self._removed: dict[str, None] = {}
+        self._removed: FIFOCache[str, None] = FIFOCache(MOST_REMOVED)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Submit the pilots that are not in the queue yet. Similar orders form one cluster."""
@@ -112,9 +113,7 @@ class HTCondor:
         seen = {_reference(ad) for ad in self._query(set(jobs.values()))}
         self._call("remove", constraint=" || ".join(parts))
         with self._lock:
-            self._removed |= dict.fromkeys(seen & jobs.keys())
-            while len(self._removed) > MOST_REMOVED:
-                del self._removed[next(iter(self._removed))]
+            self._removed.update(dict.fromkeys(seen & jobs.keys()))
 
     def capacity(self) -> Capacity:
         """Return the pilots that run and wait in this queue. It does not say how many more it accepts."""

@@ -6,6 +6,8 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, cast
 
+from cachetools import FIFOCache
+
 from pilotage.computing.options import parse
 from pilotage.computing.web_service import GATEWAYS
 from pilotage.ports.adapters import AdapterError
@@ -41,7 +43,7 @@ class Kubernetes:
         self._options = parse("kubernetes", KubernetesOptions, options)
         self._lock = threading.Lock()
         self._client: Any = None
-        self._deleted: dict[str, None] = {}
+        self._deleted: FIFOCache[str, None] = FIFOCache(MOST_DELETED)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Create a Job for each order, and then the Secret that its pod waits for.
@@ -89,8 +91,6 @@ class Kubernetes:
             return error
         with self._lock:
             self._deleted[reference] = None
-            while len(self._deleted) > MOST_DELETED:
-                del self._deleted[next(iter(self._deleted))]
         return None
 
     def capacity(self) -> Capacity:

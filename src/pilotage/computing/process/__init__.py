@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import platformdirs
 import psutil
+from cachetools import FIFOCache
 
 from pilotage.computing.agent_file import agent_options
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
@@ -93,7 +94,7 @@ class Process:
         self._directory = Path(directory).expanduser().resolve()
         self._environment = {name: str(value) for name, value in environment.items()}
         self._lock = threading.Lock()
-        self._exits: dict[str, int] = {}
+        self._exits: FIFOCache[str, int] = FIFOCache(MOST_EXITS)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Start an agent for each order in its own session, unless it already runs."""
@@ -187,8 +188,6 @@ class Process:
             return
         with self._lock:
             self._exits[reference] = os.waitstatus_to_exitcode(status)
-            while len(self._exits) > MOST_EXITS:
-                del self._exits[next(iter(self._exits))]
 
     def _inherited(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

@@ -10,6 +10,7 @@ from pilotage.model.documents.decision import Claim
 from pilotage.model.documents.world import MatchRequest, World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Job, Pilot
+from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
 from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.readers import Readers
@@ -18,9 +19,6 @@ from pilotage.store import Pass, Store
 from pilotage.store.matching.borrowed_matches import Basis, BorrowRequest, OfferedJob
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.borrowings import for_queue
-
-KNOWN_FOR = 5.0
-"""Seconds for which offers hold; those that are all taken before are read anew at once."""
 
 NOTHING_FOR = 1.0
 """Seconds until the next look after one that found nothing to take, and for which the newest choices hold.
@@ -43,10 +41,11 @@ WIDER = 8
 class _KnownJobs:
     """The offers to a queue's pilots by job, in their order, as of a version of the federation.
 
-    They hold for ``lasts`` s, for no more than ``KNOWN_FOR`` once there is a choice after the ``newest`` that
-    names the queue, and for ``NOTHING_FOR`` where nothing waited before. ``were_any`` tells whether there
-    were some at first. Jobs of queues not ``near`` claim places at the site. ``misses`` are requests
-    in a row that found nothing any more, ``readers`` those chosen since.
+    Offers that are all taken are read again at once. Others hold for ``lasts`` s. They hold for
+    ``KNOWN_FOR`` at most once a choice after the ``newest`` names the queue, for ``NOTHING_FOR`` where
+    nothing waited before. ``were_any`` tells whether there were some at first. Jobs of queues not ``near``
+    claim places at the site. ``misses`` are requests in a row that found nothing any more, ``readers`` those
+    chosen since.
     """
 
     version: int
@@ -67,7 +66,7 @@ class _KnownJobs:
         lasts = self.lasts
         if newest != self.newest:
             lasts = min(lasts, KNOWN_FOR if self.any_waited else NOTHING_FOR)
-        fresh = 0 <= time - self.time <= lasts
+        fresh = is_fresh(self.time, time, lasts)
         return fresh and version == self.version and bool(self.offers or not self.were_any)
 
     def leave(self, numbers: Iterable[int]) -> None:
@@ -177,7 +176,7 @@ class BorrowableJobs:
 
     def _newest_choices(self, time: float) -> Mapping[str, int]:
         """The newest choice by queue that names it: asked once for all queues whose pilots might borrow."""
-        if not 0 <= time - self._newest_at <= NOTHING_FOR:
+        if not is_fresh(self._newest_at, time, NOTHING_FOR):
             self._newest, self._newest_at = self._store.snapshots.newest_choices(), time
         return self._newest
 

@@ -4,14 +4,12 @@ import threading
 from collections.abc import Mapping
 
 from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.values.freshness import is_fresh
 from pilotage.pilots.batch_waits import expected_waits, is_in_the_way, pace, stay
 from pilotage.store import Store
 
-KNOWN_FOR = 60.0
+WAITS_KNOWN_FOR = 60.0
 """Seconds for which waits in batch systems hold: to read them looks at every live pilot."""
-
-COUNTED_FOR = 5.0
-"""Seconds for which the number of live pilots holds."""
 
 
 class IdleTimeouts:
@@ -28,7 +26,7 @@ class IdleTimeouts:
     def pace(self, federation: Federation, time: float) -> float:
         """Return the s between two heartbeats of a pilot, at a time in s since 1970."""
         with self._lock:
-            known = self._counted_at is not None and 0 <= time - self._counted_at <= COUNTED_FOR
+            known = is_fresh(self._counted_at, time)
             self._counted_at = self._counted_at if known else time
         if not known:
             self._live, _ = self._store.heartbeats.live()
@@ -52,7 +50,7 @@ class IdleTimeouts:
 
     def _expected(self, time: float) -> Mapping[str, float]:
         with self._lock:
-            if self._read_at is not None and 0 <= time - self._read_at <= KNOWN_FOR:
+            if is_fresh(self._read_at, time, WAITS_KNOWN_FOR):
                 return self._waits
             # Set before reading: others go on with what was known, rather than read the same.
             self._read_at = time

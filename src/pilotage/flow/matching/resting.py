@@ -8,12 +8,10 @@ from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules.black_holes import EVERYBODY, Rest, Scope, rests, scopes
+from pilotage.model.values.freshness import is_fresh
 from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
-
-KNOWN_FOR = 5.0
-"""Seconds after which failures are read anew: another server may have heard of some."""
 
 
 class Resting:
@@ -33,7 +31,7 @@ class Resting:
     def admission(self, pilot: Pilot, time: float) -> Admission:
         """Return the admission of a pilot: all, one job that tries, or nothing."""
         with self._lock:
-            if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
+            if not is_fresh(self._read_at, time):
                 # Set before reading: a failure that is committed meanwhile makes it None again.
                 self._read_at = time
                 guard = self._store.federation().guard

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import Job, Requirements
+from pilotage.model.values.freshness import is_fresh
 from pilotage.pilots.share_turns import ShareTurns
 from pilotage.pilots.task_queue_columns import Draw
 from pilotage.store import Store
-
-KNOWN_FOR = 5.0
-"""Seconds for which the jobs that pilots have by global share hold, with those that were given since."""
 
 
 class ShareCache:
@@ -26,7 +24,7 @@ class ShareCache:
     def known(self, federation: Federation, version: int, time: float) -> None:
         """Count jobs at pilots anew, if what is known is old or of another version of the federation."""
         kept, since = self._since
-        if kept == version and 0 <= time - since < KNOWN_FOR:
+        if kept == version and is_fresh(since, time):
             return
         several = len(federation.shares) > 1
         turns = ShareTurns(federation.shares, self._store.matches.job_counts()) if several else None

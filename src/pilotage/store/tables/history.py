@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from cachetools import LRUCache
 from sqlalchemy import Column, Connection, Index, String, Table, select
 
 from pilotage.model.records.states import STATES, Kind, State
@@ -82,7 +83,7 @@ class TransitionKinds:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[TransitionKind, int] = {}
+        self._known: LRUCache[TransitionKind, int] = LRUCache(KNOWN_MEANINGS)
         self._lock = threading.Lock()
 
     def numbers(self, wanted: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
@@ -96,9 +97,7 @@ class TransitionKinds:
             made = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
             found |= {meaning: made[meaning] for meaning in missing}
             with self._lock:
-                if len(self._known) > KNOWN_MEANINGS:
-                    self._known.clear()
-                self._known |= found
+                self._known.update(found)
         return found
 
 

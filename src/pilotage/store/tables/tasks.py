@@ -2,11 +2,11 @@
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cachetools import LRUCache
 from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table, Text, select
 
 from pilotage.model.documents.serialization import from_json, from_stored
@@ -108,8 +108,7 @@ class SpecCache:
     """Parsed task specifications by task: they never change, so they are read and checked once."""
 
     def __init__(self, size: int = 4096) -> None:
-        self._size = size
-        self._known: OrderedDict[int, TaskSpec] = OrderedDict()
+        self._known: LRUCache[int, TaskSpec] = LRUCache(size)
         self._lock = threading.Lock()
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
@@ -118,9 +117,8 @@ class SpecCache:
         missing: list[int] = []
         with self._lock:
             for id_ in ids:
-                if id_ in self._known:
-                    self._known.move_to_end(id_)
-                    found[id_] = self._known[id_]
+                if (spec := self._known.get(id_)) is not None:
+                    found[id_] = spec
                 else:
                     missing.append(id_)
         if missing:
@@ -143,9 +141,6 @@ class SpecCache:
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
             self._known.update(read)
-            # The one that was not asked for the longest goes first.
-            while len(self._known) > self._size:
-                self._known.popitem(last=False)
 
 
 def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:

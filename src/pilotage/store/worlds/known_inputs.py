@@ -6,9 +6,10 @@ from itertools import chain
 from math import inf
 
 from pilotage.model.records.work import File, Job, Replica
+from pilotage.model.values.freshness import is_fresh
 from pilotage.store.tables.reader import RecordReader
 
-KNOWN_FOR = 1.0
+INPUTS_KNOWN_FOR = 1.0
 """Seconds for which it holds where a file lies; what a pilot is given is read anew in any case."""
 
 _Known = dict[str, tuple[File, tuple[Replica, ...]]]
@@ -17,7 +18,7 @@ _Known = dict[str, tuple[File, tuple[Replica, ...]]]
 class KnownInputs:
     """Reads the inputs of jobs for looks by many queues, which are of the same lines.
 
-    All is read anew once it is :data:`KNOWN_FOR` s old. Safe to use from many threads.
+    All is read anew once it is :data:`INPUTS_KNOWN_FOR` s old. Safe to use from many threads.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class KnownInputs:
     ) -> tuple[tuple[File, ...], tuple[Replica, ...]]:
         """The files that jobs read, and their replicas, at a time in s since 1970; both by name."""
         begun, known = self._since
-        if not 0 <= time - begun <= KNOWN_FOR:
+        if not is_fresh(begun, time, INPUTS_KNOWN_FOR):
             known = {}
             self._since = time, known
         names = {name for job in found for name in job.inputs}
