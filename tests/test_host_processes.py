@@ -1,5 +1,6 @@
 """Processes are known by a name that no other has, and only those of this machine are judged."""
 
+import errno
 import subprocess
 import sys
 
@@ -40,6 +41,15 @@ def test_processes_of_other_machines_and_namespaces_are_not_judged() -> None:
     ]
     assert here.gone([*(" ".join((*one, *ended)) for one in others), "", "no name"]) == set()
     assert len(here.gone([" ".join((host, machine, boot, space, *ended))])) == 1
+
+
+def test_a_process_of_which_the_system_tells_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_file_left(_: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    here = HostProcesses()
+    monkeypatch.setattr(host_processes, "process_start", no_file_left)
+    assert here.gone([here.name]) == set()
 
 
 @pytest.mark.parametrize(("machine", "judged"), [("0123abcd", True), ("", False)])

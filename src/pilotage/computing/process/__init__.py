@@ -17,6 +17,7 @@ from cachetools import FIFOCache
 
 from pilotage.computing.agent_file import agent_options
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.process_start import process_start
 from pilotage.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -49,14 +50,9 @@ class ProcessReference(NamedTuple):
     @classmethod
     def of(cls, pid: int) -> "ProcessReference | None":
         """Return the running process with this pid, or None."""
-        try:
-            text = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        # The process's name may contain brackets and blanks: the numbers begin after the last bracket.
-        state, *numbers = text.rpartition(")")[2].split()
-        # Include the start time, because the system reuses pids.
-        return None if state in "ZX" else cls(pid, int(numbers[18]), _boot(), socket.gethostname())
+        # The start is a part of it, because the system reuses pids.
+        start = process_start(pid)
+        return None if start is None else cls(pid, start, _boot(), socket.gethostname())
 
     def __str__(self) -> str:
         return f"{self.pid}.{self.start}.{self.boot}@{self.host}"

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from pilotage.ports.process_start import process_start
+
 _SEPARATOR = " "
 
 
@@ -23,11 +25,11 @@ class HostProcesses:
         space = ""
         with suppress(OSError):
             space = str(Path("/proc/self/ns/pid").readlink())
-        started = _started(number)
+        started = process_start(number)
         self._host = (socket.gethostname(), machine)
         self._system = (boot, space)
-        known = all((*self._host, *self._system, started))
-        parts = (*self._host, *self._system, str(number), started)
+        known = started is not None and all((*self._host, *self._system))
+        parts = (*self._host, *self._system, str(number), str(started))
         self.name = _SEPARATOR.join(parts) if known else ""
 
     def gone(self, names: Iterable[str]) -> frozenset[str]:
@@ -42,14 +44,10 @@ class HostProcesses:
         if boot != self._system[0]:
             # Without a number of its own another machine might have the same name.
             return self._host[1] != "-"
-        return space == self._system[1] and _started(int(number)) != started
-
-
-def _started(number: int) -> str:
-    """The start of a process, in ticks since the system's; empty where there is none that runs."""
-    # The name of a program may hold spaces and brackets: numbers begin behind the last bracket.
-    state, *fields = _read(f"/proc/{number}/stat").rpartition(")")[2].split() or ("Z",)
-    return "" if state in "ZX" else fields[18]
+        try:
+            return space == self._system[1] and str(process_start(int(number))) != started
+        except OSError:  # too many open files, or a process of another account
+            return False
 
 
 def _read(path: str) -> str:
