@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.cli.layout import Column, lay_out, visible
+from pilotage.cli.layout import lay_out, visible
+from pilotage.explain.layout import Column
 
 COLUMNS = (Column("id", number=True), Column("name"), Column("error", essential=False))
 ROWS = [(1, "one", "it broke"), (22, "two", ""), (3, None, "x" * 60)]

@@ -1,19 +1,13 @@
-"""Lay out tables as plain text. Columns that do not fit move below their row."""
+"""Show tables on terminals: states in colour, control characters as escapes."""
 
 import re
-import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from pilotage.explain.layout import GAP, Column, table_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-GAP = 2
-"""Blank columns between two cells."""
-
-INDENT = "    "
-"""Indentation of lines below a row."""
 
 _STYLES = {
     "green": "finished done online",
@@ -23,14 +17,6 @@ _STYLES = {
     "dim": "cancelled closed",
 }
 _STYLE_OF = {word: style for style, words in _STYLES.items() for word in words.split()}
-
-
-class Column(NamedTuple):
-    """A column of a table. If it is not ``essential``, it moves below its row on narrow terminals."""
-
-    title: str
-    essential: bool = True
-    number: bool = False
 
 
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -50,81 +36,16 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def lay_out(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int, title: str = ""
-) -> "list[Text]":
-    """Return the lines of a table for a screen of ``width`` columns; 0 means no limit.
-
-    If a row does not fit, its non-essential columns stand below it with their titles. Cells break only
-    between words. A longer word crosses the edge.
-    """
-    from rich.text import Text
-
-    cells = [[visible("" if cell is None else str(cell)).replace("\n", " ") for cell in row] for row in rows]
-    everything = list(range(len(columns)))
-    shown, below = everything, list[int]()
-    if width and _needed(columns, cells, everything) > width:
-        shown = [at for at in everything if columns[at].essential]
-        below = [at for at in everything if not columns[at].essential]
-    widths = _widths(columns, cells, shown, width)
-    lines = [Text(title, style="bold")] if title else []
-    lines += _row(columns, [columns[at].title for at in everything], shown, widths, header=True)
-    for row in cells:
-        lines += _row(columns, row, shown, widths)
-        more = ", ".join(f"{columns[at].title} {row[at]}" for at in below if row[at])
-        lines += [Text(line) for line in _wrapped(more, width - len(INDENT), INDENT)]
-    return lines
-
-
-def _needed(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
-    return sum(_natural(columns, cells, at) for at in shown) + GAP * (len(shown) - 1)
-
-
-def _natural(columns: Sequence[Column], cells: Sequence[Sequence[str]], at: int) -> int:
-    from rich.cells import cell_len
-
-    return max(cell_len(text) for text in (columns[at].title, *(row[at] for row in cells)))
-
-
-def _widths(
-    columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int], width: int
-) -> dict[int, int]:
-    """Return the widths of the columns shown. The widest shrinks if they do not fit."""
-    widths = {at: _natural(columns, cells, at) for at in shown}
-    excess = sum(widths.values()) + GAP * (len(shown) - 1) - width
-    if width and excess > 0:
-        # A number broken over two lines reads as two numbers, so text shrinks first.
-        widest = max(shown, key=lambda at: (not columns[at].number, widths[at]))
-        widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
-    return widths
-
-
-def _row(
-    columns: Sequence[Column],
-    row: Sequence[str],
-    shown: Sequence[int],
-    widths: dict[int, int],
-    header: bool = False,
-) -> "list[Text]":
+def lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int) -> "list[Text]":
+    """Return the lines of a table for a screen of ``width`` columns; 0 means no limit."""
     from rich.cells import cell_len
     from rich.text import Text
 
-    parts = [_wrapped(row[at], widths[at]) or [""] for at in shown]
+    shown = ([visible("" if cell is None else str(cell)).replace("\n", " ") for cell in row] for row in rows)
     lines = []
-    for line in zip_longest(*parts, fillvalue=""):
-        text = Text()
-        for at, part in zip(shown, line, strict=True):
-            padding = " " * max(0, widths[at] - cell_len(part))
-            text.append(padding if columns[at].number else "")
-            text.append(part, style="bold" if header else _STYLE_OF.get(part, ""))
-            text.append(("" if columns[at].number else padding) + " " * GAP)
+    for line in table_lines(columns, shown, width, cell_len):
+        styles = ("bold" if line.is_heading else _STYLE_OF.get(cell.strip(), "") for cell in line.cells)
+        text = Text(GAP).join(map(Text, line.cells, styles))
         text.rstrip()
         lines.append(text)
     return lines
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    if width <= 0:
-        return [indent + text] if text else []
-    wrapped = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-    return [indent + line for line in wrapped]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .layout import HIDDEN, Column, lay_out, visible
+from pilotage.explain.layout import Column
+
+from .layout import HIDDEN, lay_out, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.model.documents.decision import Choice
 
 from .analysis import explain
-from .layout import Heading, table
+from .layout import Column, table
 from .rendering import lines
 from .words import few, moment, plural
 
@@ -48,7 +48,7 @@ def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
     told = [f"with {wanted}" if wanted else "without any change"]
     rows = list(_rows(found))
     if rows:
-        told += table((Heading(""), Heading("as it is"), Heading("with the change")), rows, width)
+        told += table((Column(""), Column("as it is"), Column("with the change")), rows, width)
     else:
         told.append("It has no jobs that could be brokered.")
     for word, queues in (("opens", found.opened), ("closes", found.closed)):

@@ -1,16 +1,24 @@
 """Lines and tables of plain text, folded between words where a width is given; 0 is no width."""
 
 import re
-from collections.abc import Iterable, Sequence
-from textwrap import TextWrapper
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from textwrap import TextWrapper, wrap
 from typing import NamedTuple
 
 HANGING = 4
 """Columns by which a folded line's rest is indented beyond its beginning."""
 
 
-class Heading(NamedTuple):
-    """A column of a table; one that is not ``essential`` is left out where there is no room."""
+GAP = "  "
+"""Between two cells of a table."""
+
+INDENT = "    "
+"""Before what stands below a row."""
+
+
+class Column(NamedTuple):
+    """A column of a table. If it is not ``essential``, it moves below its row where the table is too wide."""
 
     title: str
     essential: bool = True
@@ -38,26 +46,73 @@ def _close(line: str) -> str:
     return re.sub(r"(?<=\S) {3,}", "  ", line)
 
 
-def table(headings: Sequence[Heading], rows: Iterable[Sequence[object]], width: int = 0) -> list[str]:
-    """Columns under their headings; numbers to the right, what is not essential left out where narrow."""
+class TableLine(NamedTuple):
+    """A line of a table: its cells, as wide as their columns."""
+
+    cells: tuple[str, ...]
+    is_heading: bool = False
+
+
+def table_lines(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    width: int = 0,
+    cell_width: Callable[[str], int] = len,
+) -> Iterator[TableLine]:
+    """Lay out a table for ``width`` columns of a screen; 0 means no limit.
+
+    If a row does not fit, its non-essential columns stand below it with their titles. Cells break only
+    between words. A longer word crosses the edge. ``cell_width`` measures what a cell takes of the screen.
+    """
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    shown = list(range(len(headings)))
-    made = _columns(headings, cells, shown)
-    if width and any(len(line) > width for line in made):
-        shown = [place for place in shown if headings[place].essential]
-        made = _columns(headings, cells, shown)
-    return [part for line in made for part in _folded(line, width)] if width else made
+    titles = [column.title for column in columns]
+    natural = [max(map(cell_width, texts)) for texts in zip(titles, *cells, strict=True)]
+    shown, below = list(range(len(columns))), list[int]()
+    if width and sum(natural) + len(GAP) * (len(columns) - 1) > width:
+        shown = [at for at in shown if columns[at].essential]
+        below = [at for at in range(len(columns)) if not columns[at].essential]
+    widths = _widths(columns, natural, shown, width)
+
+    def padded(at: int, text: str) -> str:
+        space = " " * (widths[at] - cell_width(text))
+        return space + text if columns[at].number else text + space
+
+    def row_lines(row: Sequence[str], *, is_heading: bool = False) -> Iterator[TableLine]:
+        parts = (_wrapped(row[at], widths[at]) or [""] for at in shown)
+        for line in zip_longest(*parts, fillvalue=""):
+            yield TableLine(tuple(map(padded, shown, line)), is_heading)
+
+    yield from row_lines(titles, is_heading=True)
+    for row in cells:
+        yield from row_lines(row)
+        more = ", ".join(f"{titles[at]} {row[at]}" for at in below if row[at])
+        yield from (TableLine((INDENT + line,)) for line in _wrapped(more, width - len(INDENT)))
 
 
-def _columns(headings: Sequence[Heading], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> list[str]:
-    widths = {place: max(len(row[place]) for row in ([h.title for h in headings], *cells)) for place in shown}
+def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int = 0) -> list[str]:
+    """The lines of a table as plain text, with a rule below its titles."""
+    lines = list(table_lines(columns, rows, width))
+    rule = GAP.join("-" * len(cell) for cell in lines[0].cells)
+    titles = sum(line.is_heading for line in lines)
+    made = [GAP.join(line.cells).rstrip() for line in lines]
+    return [*made[:titles], rule, *made[titles:]]
 
-    def line(row: Sequence[str]) -> str:
-        padded = (
-            row[place].rjust(widths[place]) if headings[place].number else row[place].ljust(widths[place])
-            for place in shown
-        )
-        return "  ".join(padded).rstrip()
 
-    rule = "  ".join("-" * widths[place] for place in shown)
-    return [line([heading.title for heading in headings]), rule, *(line(row) for row in cells)]
+def _widths(
+    columns: Sequence[Column], natural: Sequence[int], shown: Sequence[int], width: int
+) -> dict[int, int]:
+    """Widths of the columns shown; the widest one gives way where they do not fit."""
+    widths = {at: natural[at] for at in shown}
+    excess = sum(widths.values()) + len(GAP) * (len(shown) - 1) - width
+    if width and excess > 0:
+        # A number that breaks over two lines is read as two numbers: text gives way first.
+        widest = max(shown, key=lambda at: (not columns[at].number, widths[at]))
+        widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
+    return widths
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    if width <= 0:
+        return [text] if text else []
+    # Long words stay whole: an address or a name cut in two cannot be copied.
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False)

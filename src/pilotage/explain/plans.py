@@ -11,43 +11,43 @@ from pilotage.model.records.transfer_queues import TRANSFER_QUEUES, TransferQueu
 from pilotage.model.records.work import NewPilot, Requirements
 
 from .analysis import Explanation, explain
-from .layout import Heading, folded, table
+from .layout import Column, folded, table
 from .pilots import stays
 from .rendering import lines, of_planned
 from .words import few, plural, shortened
 
 CHANGES = (
-    Heading("records", number=True),
-    Heading("kind"),
-    Heading("ids"),
-    Heading("change"),
-    Heading("queue"),
-    Heading("pilot", number=True),
-    Heading("cause", essential=False),
+    Column("records", number=True),
+    Column("kind"),
+    Column("ids"),
+    Column("change"),
+    Column("queue"),
+    Column("pilot", number=True),
+    Column("cause", essential=False),
 )
 TASK_QUEUES = (
-    Heading("queue"),
-    Heading("jobs", number=True),
-    Heading("waiting", number=True),
-    Heading("target", number=True),
-    Heading("bound", number=True),
-    Heading("elsewhere", essential=False, number=True),
-    Heading("submitted", number=True),
-    Heading("mean", essential=False, number=True),
-    Heading("task queue", essential=False),
+    Column("queue"),
+    Column("jobs", number=True),
+    Column("waiting", number=True),
+    Column("target", number=True),
+    Column("bound", number=True),
+    Column("elsewhere", essential=False, number=True),
+    Column("submitted", number=True),
+    Column("mean", essential=False, number=True),
+    Column("task queue", essential=False),
 )
 """The numbers of P3, P4 and E4: pilots that wait, that were drawn, that may wait, those of them for jobs of
 other queues, and those that are submitted."""
 
 TRANSFER_SHARES = (
-    Heading("share"),
-    Heading("priority", number=True),
-    Heading("held", number=True),
-    Heading("queued", number=True),
-    Heading("blocked", number=True),
-    Heading("entitled", number=True),
-    Heading("given", number=True),
-    Heading("emergency", number=True),
+    Column("share"),
+    Column("priority", number=True),
+    Column("held", number=True),
+    Column("queued", number=True),
+    Column("blocked", number=True),
+    Column("entitled", number=True),
+    Column("given", number=True),
+    Column("emergency", number=True),
 )
 """The account of D3 to D5: slots that a share has, needs, may have and is given, and those in emergency."""
 
