@@ -12,7 +12,6 @@ from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindp
 
 from pilotage.model.records.federation import Federation, Link
 from pilotage.model.records.states import TransferState
-from pilotage.model.values.freshness import is_fresh
 from pilotage.store.database.columns import is_state, metadata
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import upsert
@@ -118,7 +117,7 @@ class LinkRates:
             known = self._known
         # The same object, not an equal one: brokerages keep the columns of its queues by identity.
         is_known = known is not None and known[0] is federation
-        if known and is_known and is_fresh(known[1], time, MEASURED_EVERY):
+        if known and is_known and 0 <= time - known[1] < MEASURED_EVERY:
             return known[3]
         rates = _rates(connection, federation, time)
         measured = known[3] if known and is_known and known[2] == rates else _with_rates(federation, rates)
