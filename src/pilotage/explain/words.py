@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 
 from pilotage.model.documents.decision import Value
 
+LAST_MOMENT = 253_402_300_799.0
+"""The last second that has a date of four digits for its year, in s since 1970."""
+
 MOST_RUNS = 10
 """Runs of record numbers that are shown at most."""
 
@@ -36,7 +39,7 @@ def few(names: Sequence[str], most: int = 3) -> str:
 
 def moment(time: float) -> str:
     """A point in time (s since 1970) as date and time, UTC."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def shortened(ids: Iterable[int]) -> str:

@@ -11,6 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.work import Requirements
 from pilotage.model.values.software import ArchitectureError, parse_architecture
 
+from . import world_numbers
 from .checks import brokerages, federation_faults
 from .faults import MOST_FAULTS, Fault
 
@@ -45,6 +46,7 @@ def check_world(world: World) -> list[Fault]:
 def _numbers(world: World) -> Iterator[Fault]:
     if world.seed < 0:
         yield Fault(("seed",), f"{world.seed} is below 0", "give 0 or more")
+    yield from world_numbers.faults(world)
     for kind, names in _NUMBERS.items():
         for at, record in enumerate(getattr(world, kind)):
             for name in names:

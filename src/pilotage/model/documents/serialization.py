@@ -74,6 +74,7 @@ _NEAREST: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "less_than_equal": itemgetter("le"),
     "greater_than": lambda bounds: bounds["gt"] + SMALLEST,
     "tiny": lambda _: SMALLEST,
+    "free_number": itemgetter("bounded"),
 }
 """The nearest good number for each kind of fault."""
 

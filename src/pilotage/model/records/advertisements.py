@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from pilotage.model.values.classad import LARGEST, ClassAdError, Lexeme, constant, read, tokens
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, SMALLEST
 
 Constant = Any
 """A number, a text, a truth value, or a list of these."""
@@ -243,7 +243,9 @@ def _is_constant(value: object) -> bool:
         # The ClassAd library takes no others.
         return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return isinstance(value, bool) or (
-        isinstance(value, int | float) and isfinite(value) and abs(value) <= LARGEST
+        isinstance(value, int | float)
+        and isfinite(value)
+        and (not value or SMALLEST <= abs(value) <= LARGEST)
     )
 
 

@@ -1,14 +1,14 @@
 """Catalogues that others keep, as a federation declares them. Their scopes are ``CATALOGUE~SCOPE``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import vo_scope
-from pilotage.model.values.types import CLOSED, FINITE, Name, Seconds, Whole
+from pilotage.model.values.types import CLOSED, FINITE, Name, Options, Seconds, Whole
 
 Rse = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
@@ -82,7 +82,7 @@ class ExternalCatalogue:
     """The storages that both know; replicas elsewhere are not used."""
     outputs: OutputTerms | None = None
     """The terms on which outputs are registered there; none: they are not."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the adapter, the account's credentials among them."""
 
 

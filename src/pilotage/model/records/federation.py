@@ -11,6 +11,7 @@ from pilotage.model.values.software import Hardware, Tag
 from pilotage.model.values.types import (
     CLOSED,
     FINITE,
+    FREE_NUMBERS,
     LARGE,
     Cores,
     FileName,
@@ -18,6 +19,7 @@ from pilotage.model.values.types import (
     Name,
     NonNegative,
     Number,
+    Options,
     Positive,
     Seconds,
     Slots,
@@ -93,7 +95,9 @@ class Site:
     simple ``CurrentJobs < MaxJobs`` (M6)."""
     requirements: Annotated[str, Field(max_length=4000)] = ""
     """ClassAd expression that jobs must meet besides, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
-    attributes: Annotated[Mapping[str, Any], Field(max_length=200)] = field(default_factory=dict)
+    attributes: Annotated[Mapping[str, Any], Field(max_length=200), FREE_NUMBERS] = field(
+        default_factory=dict
+    )
     """What operators add to its advertisement: numbers, texts, truth values and lists of these (M2)."""
     monitoring_url: Annotated[str, Field(max_length=2000)] = ""
     """Where payloads send their monitoring events: ``PILOTAGE_MONITORING_URL`` of their environment (M2)."""
@@ -115,7 +119,7 @@ class TransferService:
     """The adapter for it."""
     url: Annotated[str, Field(pattern=r"^https?://", max_length=2000)]
     """Where it listens."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the adapter, files with credentials among them."""
 
 
@@ -154,7 +158,7 @@ class Storage:
     remote_reads: bool = False
     """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). Where it has
     a token, they are given that of the moment."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
     transfer_service: TransferService | None = None
     """Brings files to it, and from it to storages without one of their own. None: Pilotage's own movers."""
@@ -168,7 +172,7 @@ class Server:
 
     name: Name
     """What it is called in the records of its pilots."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the adapter for this server, over those of the computing element."""
 
 
@@ -196,7 +200,7 @@ class ComputingElement:
     control_groups: bool = True
     """Whether payloads are put into control groups where the node lets pilots make them. Otherwise, and
     elsewhere, limits are kept by watching."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     """Options of the adapter."""
     servers: Annotated[tuple[Server, ...], Field(max_length=100)] = ()
     """Servers to submit to; one that fails is left alone for a while (P6). None: the one of ``options``."""
@@ -375,7 +379,7 @@ class Federation:
     """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
     """The brokerage plugin by VO, where it is not ``production``."""
-    plugin_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plugin_options: Mapping[str, Options] = field(default_factory=dict)
     """Options by brokerage plugin."""
     container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Full paths of container images by name: the ``ALL`` entry of what is published of software (B14)."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from .types import SMALLEST
+
 MOST_CHARACTERS = 4000
 """Longest text of an expression."""
 
@@ -184,6 +186,8 @@ def constant(text: str, at: int = 0) -> int | float | str:
     value = int(text) if text.isdecimal() else float(text)
     if abs(value) > LARGEST:
         raise ClassAdError(at + 1, f"{text} is a number beyond {LARGEST}")
+    if 0 < value < SMALLEST or (value == 0 and text.strip("0.").lower()[:1] not in ("", "e")):
+        raise ClassAdError(at + 1, f"{text} is nearer to 0 than {SMALLEST:g}")
     return value
 
 

@@ -1,7 +1,7 @@
 """Types of single values in documents, with their bounds."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 from annotated_types import GroupedMetadata
 from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, Field, Strict
@@ -88,6 +88,39 @@ def _not_tiny(value: float) -> float:
 
 Whole = Annotated[int, Field(strict=True)]
 """A whole number, which neither text nor a truth value is. Bound it."""
+
+
+LARGEST_FREE = 2**53
+"""The largest number where no field says what it counts: up to this all are exact."""
+
+
+def bounded(value: object) -> object:
+    """A free value, with each number in it brought within the bounds; texts and truth values as they are."""
+    if isinstance(value, Mapping):
+        return {name: bounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(bounded, value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if not -LARGEST_FREE <= value <= LARGEST_FREE:  # also what is not a number
+        return type(value)(LARGEST_FREE if value > 0 else -LARGEST_FREE)
+    return 0 if 0 < abs(value) < SMALLEST else value
+
+
+def _free(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    within = bounded(values)
+    if within != values:
+        message = "holds a number beyond {most}, or nearer to 0 than {least}"
+        context = {"most": LARGEST_FREE, "least": SMALLEST, "bounded": within}
+        raise PydanticCustomError("free_number", message, context)
+    return values
+
+
+FREE_NUMBERS = AfterValidator(_free)
+"""Stands behind the bounds of a mapping of free values."""
+
+Options = Annotated[Mapping[str, Any], FREE_NUMBERS]
+"""Values by name whose meaning only an adapter or a plugin knows: the numbers in them are bounded."""
 
 
 class _Finite(GroupedMetadata):

@@ -1,0 +1,62 @@
+"""The numbers of a world whose fields declare no bounds: finite, and within those that any number has."""
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pilotage.model.documents.world import World
+from pilotage.model.values.types import SMALLEST
+
+from .faults import Fault, Path
+
+LARGEST = 10**15
+"""The largest number of a world."""
+
+_BOUNDS = f"not within -{LARGEST} to {LARGEST}, or nearer to 0 than {SMALLEST}"
+
+
+def faults(world: World) -> Iterator[Fault]:
+    """The numbers that no policy can count with, one record after another."""
+    yield from _of_record(world, ())
+
+
+def _of_record(record: object, path: Path) -> Iterator[Fault]:
+    kind: Any = type(record)
+    for name in _loose(kind):
+        yield from _of_value(getattr(record, name), (*path, name))
+
+
+def _of_value(value: object, path: Path) -> Iterator[Fault]:
+    if value is None or isinstance(value, bool | str):
+        return
+    if isinstance(value, int | float):
+        # Written so that what is not a number is refused, too.
+        if not -LARGEST <= value <= LARGEST or 0 < abs(value) < SMALLEST:
+            yield Fault(path, f"{value} is {_BOUNDS}", "")
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _of_value(part, (*path, name))
+    elif isinstance(value, list | tuple):
+        for at, part in enumerate(value):
+            yield from _of_value(part, (*path, at))
+    elif is_dataclass(value):
+        yield from _of_record(value, path)
+
+
+@cache
+def _loose(kind: Any) -> tuple[str, ...]:
+    """The fields of a record in which a number may stand without bounds of its own."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(field.name for field in fields(kind) if _is_loose(hints[field.name]))
+
+
+def _is_loose(hint: Any) -> bool:
+    if hint in (int, float, Any):
+        return True
+    if get_origin(hint) in (types.UnionType, Union, tuple, list, Mapping) or get_args(hint):
+        # A field with bounds is checked when it is read.
+        return get_origin(hint) is not Annotated and any(map(_is_loose, get_args(hint)))
+    record: Any = hint
+    return is_dataclass(hint) and bool(_loose(record))
