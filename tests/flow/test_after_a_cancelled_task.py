@@ -2,8 +2,8 @@
 
 from pilotage.agent.wire import MatchAnswer
 from pilotage.flow.calls import pilot_end
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.match import match
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState
 

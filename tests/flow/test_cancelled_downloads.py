@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.steps import clean
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.staging import unwanted

@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 
 from pilotage.flow.calls import match as calls
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.matching.resting import Resting
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Heartbeat, Report
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.model.records.states import JobState, TaskState

@@ -3,11 +3,11 @@
 import pytest
 
 from pilotage.flow.calls import submit
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.calls.submit import FILES_AT_ONCE
 from pilotage.flow.step import read_world, take
 from pilotage.flow.steps import step
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.decision_parts import PART
 from pilotage.model.documents.world import Report

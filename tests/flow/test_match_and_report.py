@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import cancel, pilot_end
+from pilotage.flow.calls import pilot_end
 from pilotage.flow.errors import NoSuchTask, PilotGone
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare
 from pilotage.model.records.states import JobState, PilotState
@@ -105,11 +106,11 @@ def test_a_cancelled_task_stops_everywhere(house: House) -> None:
     house.take("broker")
     pilot = house.pilot()
     mine = attempts(house.match(pilot, 2))
-    assert cancel.cancel(house.runtime, task, "no more", "user:alice") == 5
+    assert cancel(house.runtime, task, "no more", "user:alice") == 5
     assert house.states(task) == {J.CANCELLED: 4}
     assert house.report(pilot, "running", mine) == sorted(mine)
     with pytest.raises(NoSuchTask):
-        cancel.cancel(house.runtime, 99, "no more", "user:alice")
+        cancel(house.runtime, 99, "no more", "user:alice")
 
 
 def test_a_pilot_outlives_a_server_that_is_away_for_an_hour() -> None:

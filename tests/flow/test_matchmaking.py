@@ -9,8 +9,8 @@ import pytest
 from pilotage.explain import queues
 from pilotage.explain.analysis import explain
 from pilotage.flow.calls import sites, what_if
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.calls.match import site_variables
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.records.federation import ComputingElement, Federation

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pilotage.api.explanations import explained_pilot
-from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.identity import Identity

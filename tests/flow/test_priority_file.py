@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.calls.transfer_priorities import read_priorities, take_files
 from pilotage.flow.outside.operator_file import LARGEST, FileInbox
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
+from pilotage.flow.transfer_priorities import read_priorities, take_files
 from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File, Replica

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from pilotage.flow.calls.cancel import cancel
 from pilotage.flow.errors import PilotGone
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.federation import ComputingElement, Queue, Site

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pilotage.flow.calls import cancel
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.testing.stores import bring, move, moved, states
@@ -108,7 +108,7 @@ def test_what_waits_to_be_merged_leaves_room_for_the_rest_of_its_task(house: Hou
 def test_throttled_jobs_are_cancelled_with_their_task(house: House) -> None:
     quotas(house, jobs_by_user=1)
     task = house.task(jobs=3)
-    cancel.cancel(house.runtime, task, "no more", "user:alice")
+    cancel(house.runtime, task, "no more", "user:alice")
     assert house.states(task) == {J.CANCELLED: 3}
     assert house.store.queries.task(task).state == TaskState.CANCELLED  # type: ignore[union-attr]
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
-from pilotage.flow.calls import cancel, lease, publications, submit, what_if
+from pilotage.flow import task_cancellation
+from pilotage.flow.calls import lease, publications, submit, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -194,7 +195,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
 def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. One that has ended stays as it is."""
     seen(runtime.store, caller, task)
-    cancel.cancel(runtime, task, "cancelled by a person", actor(caller))
+    task_cancellation.cancel(runtime, task, "cancelled by a person", actor(caller))
     return answer(seen(runtime.store, caller, task))
 
 

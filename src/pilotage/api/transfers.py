@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls.transfer_priorities import set_priorities
+from pilotage.flow.transfer_priorities import set_priorities
 from pilotage.model.records.states import TransferState
 from pilotage.model.values.scopes import scopes_of, split_identifier
 from pilotage.model.values.types import Whole

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pilotage.flow.calls.transfer_priorities import take_files
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.loops.isolation import words
 from pilotage.flow.outside import rest_notices
@@ -13,6 +12,7 @@ from pilotage.flow.outside.scratch import clear
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
+from pilotage.flow.transfer_priorities import take_files
 from pilotage.model.documents.decision import Committed, Decision, Move, Touch
 from pilotage.model.documents.subjects import SITE, TASK, TRANSFER
 from pilotage.model.documents.world import World

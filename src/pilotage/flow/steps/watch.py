@@ -4,11 +4,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pilotage.flow.calls import cancel
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.scratch import clear
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
+from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.subjects import PILOT, QUEUE, TASK
 from pilotage.model.documents.world import World
@@ -29,7 +29,7 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     clear(runtime, world, decision, committed)
     for task in world.lapsed:
         try:
-            cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
+            cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
         except Exception:
             log.exception("task %d, whose lease is over, cannot be cancelled", task)
     runtime.log_readers.prune(world.time, world.federation.logs)

@@ -1,4 +1,4 @@
-"""Cancel a task for a person."""
+"""Cancel a task: for a person, and where its submitter has fallen silent."""
 
 from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.outside.unawaited_downloads import give_up

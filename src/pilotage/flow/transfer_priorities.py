@@ -1,4 +1,4 @@
-"""Change the priorities of live transfers for an operator (D9)."""
+"""Change the priorities of live transfers for an operator, by a call or by a file (D9)."""
 
 import logging
 from collections.abc import Sequence
