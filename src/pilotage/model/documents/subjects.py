@@ -6,12 +6,43 @@ fails at. So one bad record costs nobody else a decision.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 from pilotage.model.values.identity import Identity
 
 from .world import World
 
 Key = int | str
+
+
+RECORDS_OF: Mapping[str, Mapping[str, str]] = {
+    "task": {
+        "tasks": "id",
+        "lapsed": "",
+        **dict.fromkeys(("jobs", "ahead", "task_counts", "failures", "publications"), "task"),
+    },
+    "job": dict.fromkeys(("usages", "borrowings"), "job"),
+    "transfer": {"transfers": "id", "unawaited": "", "deliveries": "transfer"},
+    "pilot": {
+        "pilots": "id",
+        **dict.fromkeys(("jobs", "submissions", "sightings", "heartbeats", "requests"), "pilot"),
+    },
+    "task queue": dict.fromkeys(("task_queues", "borrowable_lines"), "requirements"),
+    "queue": dict.fromkeys(
+        (
+            *("jobs", "task_queues", "borrowable_lines", "job_counts", "candidacies", "queue_reports"),
+            *("server_reports", "list_matches", "silent_servers"),
+        ),
+        "queue",
+    ),
+    "site": {"advertisements": "site"},
+    "storage": {"replicas": "storage"},
+    "file": {"files": "name", **dict.fromkeys(("copies", "replicas"), "file")},
+}
+"""The fields of a world with records of a kind of subject, and the attribute that names it in each.
+
+Empty, where the field has nothing but the subjects' names.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,100 +75,46 @@ def _owners(world: World) -> Mapping[Key, Identity]:
     return {task.id: task.owner for task in world.tasks}
 
 
+def _without(world: World, kind: str, keys: Collection[Key], **others: Any) -> World:
+    """Leave out what is of some subjects; ``others`` are fields that are changed in other ways."""
+    left: dict[str, Any] = {
+        name: tuple(one for one in getattr(world, name) if (getattr(one, key) if key else one) not in keys)
+        for name, key in RECORDS_OF[kind].items()
+    }
+    return replace(world, **left, **others)
+
+
 def _without_tasks(world: World, ids: Collection[Key]) -> World:
     gone = {job.id for job in world.jobs if job.task in ids}
-    return replace(
-        world,
-        tasks=tuple(task for task in world.tasks if task.id not in ids),
-        jobs=tuple(job for job in world.jobs if job.task not in ids),
-        ahead=tuple(job for job in world.ahead if job.task not in ids),
-        task_counts=tuple(count for count in world.task_counts if count.task not in ids),
-        usages=tuple(usage for usage in world.usages if usage.job not in gone),
-        failures=tuple(one for one in world.failures if one.task not in ids),
-        borrowings=tuple(one for one in world.borrowings if one.job not in gone),
-        publications=tuple(one for one in world.publications if one.task not in ids),
-        lapsed=tuple(id_ for id_ in world.lapsed if id_ not in ids),
-    )
+    return _without(_without(world, "task", ids), "job", gone)
 
 
 def _without_transfers(world: World, ids: Collection[Key]) -> World:
     """Leave out the transfers, and the jobs that read or made their files: they wait with them."""
     files = {one.file for one in world.transfers if one.id in ids}
     makers = {file.job for file in world.files if file.name in files}
-    return replace(
-        world,
-        transfers=tuple(one for one in world.transfers if one.id not in ids),
-        deliveries=tuple(one for one in world.deliveries if one.transfer not in ids),
-        unawaited=tuple(id_ for id_ in world.unawaited if id_ not in ids),
-        jobs=tuple(job for job in world.jobs if job.id not in makers and files.isdisjoint(job.inputs)),
-    )
-
-
-def _without_pilots(world: World, ids: Collection[Key]) -> World:
-    return replace(
-        world,
-        pilots=tuple(pilot for pilot in world.pilots if pilot.id not in ids),
-        jobs=tuple(job for job in world.jobs if job.pilot not in ids),
-        submissions=tuple(one for one in world.submissions if one.pilot not in ids),
-        sightings=tuple(one for one in world.sightings if one.pilot not in ids),
-        heartbeats=tuple(one for one in world.heartbeats if one.pilot not in ids),
-        requests=tuple(one for one in world.requests if one.pilot not in ids),
-    )
-
-
-def _without_task_queues(world: World, texts: Collection[Key]) -> World:
-    return replace(
-        world,
-        task_queues=tuple(one for one in world.task_queues if one.requirements not in texts),
-        borrowable_lines=tuple(one for one in world.borrowable_lines if one.requirements not in texts),
-    )
+    left = (job for job in world.jobs if job.id not in makers and files.isdisjoint(job.inputs))
+    return _without(world, "transfer", ids, jobs=tuple(left))
 
 
 def _without_queues(world: World, names: Collection[Key]) -> World:
     """Leave out queues with all that is there: nothing begins at them, and nothing is moved from them."""
-    federation = world.federation
     gone = {pilot.id for pilot in world.pilots if pilot.queue in names}
-    left = replace(
-        world,
-        federation=replace(
-            federation, queues=tuple(queue for queue in federation.queues if queue.name not in names)
-        ),
-        jobs=tuple(job for job in world.jobs if job.queue not in names),
-        task_queues=tuple(one for one in world.task_queues if one.queue not in names),
-        borrowable_lines=tuple(one for one in world.borrowable_lines if one.queue not in names),
-        queue_reports=tuple(one for one in world.queue_reports if one.queue not in names),
-        server_reports=tuple(one for one in world.server_reports if one.queue not in names),
-        list_matches=tuple(one for one in world.list_matches if one.queue not in names),
-        job_counts=tuple(one for one in world.job_counts if one.queue not in names),
-        candidacies=tuple(one for one in world.candidacies if one.queue not in names),
-    )
-    return _without_pilots(left, gone) if gone else left
+    queues = tuple(queue for queue in world.federation.queues if queue.name not in names)
+    left = _without(world, "queue", names, federation=replace(world.federation, queues=queues))
+    return _without(left, "pilot", gone) if gone else left
 
 
 def _without_sites(world: World, names: Collection[Key]) -> World:
     """Leave out sites with their storages, and the queues that are there or use these."""
     federation = world.federation
-    storages = {storage.name for storage in federation.storages if storage.site in names}
-    queues = {queue.name for queue in federation.queues if queue.site in names or queue.storage in storages}
-    left = _without_queues(world, queues)
-    return replace(
-        left,
-        federation=replace(
-            left.federation,
-            sites=tuple(site for site in federation.sites if site.name not in names),
-            storages=tuple(storage for storage in federation.storages if storage.name not in storages),
-        ),
-        advertisements=tuple(one for one in world.advertisements if one.site not in names),
-        replicas=tuple(one for one in world.replicas if one.storage not in storages),
-    )
-
-
-def _without_files(world: World, names: Collection[Key]) -> World:
-    return replace(
-        world,
-        copies=tuple(copy for copy in world.copies if copy.file not in names),
-        files=tuple(file for file in world.files if file.name not in names),
-        replicas=tuple(one for one in world.replicas if one.file not in names),
+    gone = {storage.name for storage in federation.storages if storage.site in names}
+    queues = {queue.name for queue in federation.queues if queue.site in names or queue.storage in gone}
+    left = _without(_without_queues(world, queues), "site", names)
+    sites = tuple(site for site in federation.sites if site.name not in names)
+    storages = tuple(storage for storage in federation.storages if storage.name not in gone)
+    return _without(
+        left, "storage", gone, federation=replace(left.federation, sites=sites, storages=storages)
     )
 
 
@@ -147,19 +124,27 @@ def _sorted(keys: Iterable[Key]) -> list[Key]:
 
 TASK = Subject("task", _task_keys, _without_tasks, _owners)
 TRANSFER = Subject("transfer", lambda world: _sorted(one.id for one in world.transfers), _without_transfers)
-PILOT = Subject("pilot", lambda world: _sorted(pilot.id for pilot in world.pilots), _without_pilots)
+PILOT = Subject(
+    "pilot",
+    lambda world: _sorted(pilot.id for pilot in world.pilots),
+    lambda world, ids: _without(world, "pilot", ids),
+)
 TASK_QUEUE = Subject(
     "task queue",
     lambda world: _sorted(
         one.requirements for found in (world.task_queues, world.borrowable_lines) for one in found
     ),
-    _without_task_queues,
+    lambda world, texts: _without(world, "task queue", texts),
 )
 QUEUE = Subject(
     "queue", lambda world: _sorted(queue.name for queue in world.federation.queues), _without_queues
 )
 SITE = Subject("site", lambda world: _sorted(site.name for site in world.federation.sites), _without_sites)
-FILE = Subject("file", lambda world: _sorted(copy.file for copy in world.copies), _without_files)
+FILE = Subject(
+    "file",
+    lambda world: _sorted(copy.file for copy in world.copies),
+    lambda world, names: _without(world, "file", names),
+)
 
 SUBJECTS: Mapping[str, Subject] = {
     one.name: one for one in (TASK, TRANSFER, PILOT, TASK_QUEUE, QUEUE, SITE, FILE)
