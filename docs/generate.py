@@ -25,6 +25,7 @@ from pilotage.model.rules import timeouts
 from pilotage.model.values import software
 from pilotage.simulation import policies, scenario
 from pilotage.simulation.scenario import Scenario
+from pilotage.store.worlds.parts import ALWAYS
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
@@ -71,21 +72,37 @@ def _states_of(kind: Kind) -> str:
 
 
 def steps() -> str:
-    """The steps of a job's way, and what wakes each."""
+    """The steps of a job's way, what wakes each, and what each reads."""
     rows = [
         (
             f"`{step.name}`",
             step.summary,
-            ", ".join(sorted(f"{kind} {state}" for kind, state in step.wakes_on)) or "–",
+            ", ".join(
+                [
+                    *sorted(f"{kind} {state}" for kind, state in step.wakes_on),
+                    *(f"news in `{field}`" for field in sorted(step.hears)),
+                ]
+            )
+            or "–",
             "every period" if step.has_loop else "when a pilot asks",
         )
         for step in STEPS
     ]
+    read = {step.name: step.fields - ALWAYS for step in STEPS if step.has_loop}
+    names = [one.name for one in dataclasses.fields(World) if one.name not in ALWAYS]
     return (
         "# Steps\n\nIn the order of a job's way.\n"
         "A loop takes its step at once when a record comes into a state\n"
         "that wakes it, and otherwise every `loops.period`. `pilotage plan STEP` makes the decision of any\n"
-        "step from a saved world.\n\n" + table(("step", "what it does", "woken by", "taken"), rows)
+        "step from a saved world.\n\n"
+        + table(("step", "what it does", "woken by", "taken"), rows)
+        + "\n## What each step reads\n\n"
+        "Each step declares the fields of its world; the others are empty for it. Every world has its time,\n"
+        "its seed, the federation, and when queues changed.\n\n"
+        + table(
+            ("step", "reads"),
+            [(f"`{name}`", ", ".join(f"`{one}`" for one in names if one in read[name])) for name in read],
+        )
     )
 
 

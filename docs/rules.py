@@ -460,7 +460,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D9",
         "Priorities of live transfers can be changed.",
-        ("flow.calls.transfer_priorities",),
+        ("flow.transfer_priorities",),
         settled="By a file `dtr.state.prio` or `transfers.prio` in the server's home, by API, by command.",
     ),
     Rule(

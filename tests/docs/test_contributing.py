@@ -23,6 +23,15 @@ def test_every_file_of_the_table_is_there() -> None:
     assert [name for name in named if not (SOURCE / name).exists()] == []
 
 
+def test_the_table_counts_the_files_that_it_names() -> None:
+    rows = re.findall(r"^\| an? ([^|]+) \| (\d): (.*) \|$", TABLE, re.MULTILINE)
+    assert len(rows) >= 9
+    for thing, number, files in rows:
+        paths = [path for path in re.findall(r"`([^`]+)`", files) if "/" in path or path.endswith(".toml")]
+        parts = re.findall(r"\b(?:its|the) policy\b|\bthe (?:check or )?step that\b", files)
+        assert int(number) == len(paths) + len(parts), (thing, paths, parts)
+
+
 def modules_naming(pattern: str, word: str = "") -> set[str]:
     """Modules in whose text a pattern stands; a word that it holds is much faster to look for."""
     return {module for module, of in modules().items() if word in of.text and re.search(pattern, of.text)}
@@ -66,7 +75,7 @@ def test_a_step_is_one_file_and_its_policy() -> None:
 def test_a_step_has_the_name_of_its_module_and_no_other_module_writes_it_out() -> None:
     """A wake-up by a name that no step has would wake nobody, and nothing would tell."""
     names = {path.stem for path in (SOURCE / "flow" / "steps").glob("[a-z]*.py")}
-    assert {name for word, name in vars(step_names).items() if word.isupper()} == names
+    assert {name for word, name in vars(step_names).items() if word.isupper()} <= names
     assert {step.name for step in STEPS} == names
     for word, place in {
         "step=": r"\bstep=",

@@ -6,11 +6,14 @@ from functools import cache
 
 import pytest
 
+from pilotage.flow.reads import OUTSIDE
 from pilotage.flow.step import Phase, Step, always, take
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
+from pilotage.store.worlds.fields import parts_of
 from pilotage.store.worlds.parts import ALWAYS, WorldPart, only_where
+from pilotage.store.worlds.whole import WHOLE
 from pilotage.testing.reads import FIELDS, UndeclaredRead
 from tests.docs.modules import SOURCE, modules
 
@@ -119,3 +122,10 @@ def test_what_a_step_declares_some_policy_of_it_reads(step: Step) -> None:
             read |= set(of.fget.__code__.co_names)
     assert sorted(step.fields - ALWAYS - read) == [], "the step reads these, and nobody looks at them"
     assert (SOURCE / "flow" / "steps" / f"{step.name}.py").exists()
+
+
+def test_a_saved_world_has_all_that_the_store_and_the_outside_can_tell() -> None:
+    """But for what is asked about some records of one pass or call, and what one process alone knows."""
+    whole = {name for one in parts_of(WHOLE) for name in one.fields}
+    others = {"ahead", "heartbeats", "lapsed", "live_jobs", "unable", "usages"}
+    assert FIELDS - ALWAYS - whole - OUTSIDE.keys() == others

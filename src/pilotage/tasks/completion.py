@@ -10,7 +10,9 @@ from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import File, Job, NewJob, Requirements, Task
 from pilotage.model.rules.work_budget import FILES, WorkBudget
-from pilotage.model.values.step_names import FINISH
+
+FINISH = "finish"
+"""The step that decides by this policy."""
 
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task failed"}

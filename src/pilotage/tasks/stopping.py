@@ -9,7 +9,9 @@ from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
-from pilotage.model.values.step_names import STOP
+
+STOP = "stop"
+"""The step that decides by this policy."""
 
 
 def stop(world: World) -> Decision:

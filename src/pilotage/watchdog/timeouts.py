@@ -19,7 +19,9 @@ from pilotage.model.rules.timeouts import (
     resting_queues,
 )
 from pilotage.model.values.priorities import HIGH_PRIORITY
-from pilotage.model.values.step_names import WATCH
+
+WATCH = "watch"
+"""The step that decides by this policy."""
 
 _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 

@@ -14,9 +14,9 @@ from pilotage.model.documents.subjects import PILOT, QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
-from pilotage.model.values.step_names import WATCH
 from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots
 from pilotage.watchdog import timeouts
+from pilotage.watchdog.timeouts import WATCH
 
 log = logging.getLogger(__name__)
 
