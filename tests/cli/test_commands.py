@@ -594,7 +594,11 @@ def test_why_nothing_starts_is_told_by_status_and_submit(
     file = tmp_path / "task.yaml"
     file.write_text("name: t\njobs: 1\n")
     accepted = {"index": 0, "id": 12, "name": "t"}
-    server.answers["POST /tasks"] = {"tasks": [accepted], "refused": [], "warnings": [trouble]}
+    server.answers["POST /tasks"] = {
+        "tasks": [accepted],
+        "refused": [],
+        "warnings": [f"nothing starts: {trouble}"],
+    }
     assert f"warning: nothing starts: {trouble}" in pilotage("submit", file).stderr
 
 

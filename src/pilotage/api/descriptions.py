@@ -155,7 +155,7 @@ FIELDS: Mapping[str, str] = {
     "waived": "checks that pre-assignment set aside",
     "wall_seconds": "wall time of the last attempt, in s",
     "walltime": "s; 0: no limit",
-    "warnings": "why nothing can start at any queue that a task may go to",
+    "warnings": "what will keep jobs waiting until somebody acts",
     "weight": "weight, without unit",
     "whole": "accept all of the tasks or none",
     "why": "why it got no jobs though others did; empty: it got some",

@@ -21,7 +21,14 @@ from pilotage.explain import (
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.explain.words import plural
-from pilotage.flow.calls import borrowing_outlook, conditions, eligible_pilots, forwarded, throttled_jobs
+from pilotage.flow.calls import (
+    borrowing_outlook,
+    conditions,
+    eligible_pilots,
+    forwarded,
+    sure_waits,
+    throttled_jobs,
+)
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
@@ -41,7 +48,7 @@ from pilotage.model.records.states import (
     TransferState,
 )
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
-from pilotage.model.records.work import Pilot, Requirements, TaskSpec, Transfer
+from pilotage.model.records.work import Pilot, Requirements, Transfer
 from pilotage.model.rules import site_limits
 from pilotage.model.values.scopes import version_of
 from pilotage.pilots import batch_waits, list_match
@@ -138,23 +145,6 @@ def published(runtime: Runtime, task: TaskDetails) -> list[str]:
     return list(publications.of_task(task.id, dataset, found, runtime.clock()))
 
 
-MOST_QUEUES = 100
-"""Queues that are looked at for warnings."""
-
-
-def warnings(runtime: Runtime, specs: Sequence[TaskSpec]) -> list[str]:
-    """The reasons why nothing can start at any queue of these tasks; nothing where one can."""
-    declared = runtime.store.federation().queues if specs else ()
-    named = [set(spec.queues) for spec in specs]
-    for names in named:
-        wanted = [queue.name for queue in declared if not names or {queue.name, queue.parent} & names]
-        if wanted and len(wanted) <= MOST_QUEUES:
-            told = [queues.trouble(seen) for seen in conditions.of_queues(runtime, wanted)]
-            if all(told):
-                return told
-    return []
-
-
 def explained_queue(
     runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int
 ) -> QueueExplanation | None:
@@ -237,7 +227,9 @@ def explained_task(
     told = _failures(runtime, task)
     if task.state not in ENDED["task"]:
         told += set_aside_lines.of_task(runtime, task)
-    told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
+    known = troubles(runtime, task)
+    told += [f"nothing starts: {trouble}" for trouble in known]
+    told += [f"warning: {text}" for text in sure_waits.of_task(runtime, task, known)]
     told += [line] if (line := throttled_by(runtime, task)) else []
     told += published(runtime, task)
     told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)

@@ -1,6 +1,6 @@
 """Tasks: submit, list, look at, cancel."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow import task_cancellation
-from pilotage.flow.calls import lease, publications, submit, what_if
+from pilotage.flow.calls import lease, publications, submit, sure_waits, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -31,7 +31,6 @@ from .explanations import (
     published,
     throttled_by,
     troubles,
-    warnings,
 )
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .queues import QueueName, explained
@@ -123,7 +122,7 @@ def post_tasks(
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
     refused = refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused))
-    told = warnings(runtime, [specs[at][1] for at, _ in submitted.tasks])
+    told = sure_waits.of_submitted(runtime, [id_ for _, id_ in submitted.tasks])
     return answer(SubmissionAnswer(tasks=accepted, refused=refused, warnings=told), 201 if accepted else 422)
 
 
@@ -182,13 +181,21 @@ def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 
 def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
+    known = troubles(runtime, task)
     return replace(
         task,
-        troubles=tuple(troubles(runtime, task)),
+        troubles=tuple(known),
+        warnings=tuple(_warnings(runtime, task, known)),
         throttled=throttled_by(runtime, task),
         set_aside=tuple(set_aside_lines.of_task(runtime, task)),
         published=tuple(published(runtime, task)),
     )
+
+
+def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequence[str]:
+    """What will surely wait: whoever follows a task asks once a second, so it is found out less often."""
+    time = runtime.clock()
+    return runtime.recent_warnings.get(task.id, time, lambda: sure_waits.of_task(runtime, task, known))
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))

@@ -66,7 +66,7 @@ def submit(
             for task in answer["tasks"]:
                 echo(f"{task['id']} {task['name']}")
             for warning in answer.get("warnings", []):
-                echo(f"warning: nothing starts: {warning}", err=True)
+                echo(f"warning: {warning}", err=True)
         views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
     if json_output:
         show_json({**answer, "tasks": views or answer["tasks"]})
@@ -176,7 +176,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         echo(f"reads {', '.join(view['datasets'])}")
     if view.get("measured"):
         echo(_measured(view["measured"]))
-    for line in (*view.get("set_aside", ()), *following.waiting(view), *view.get("published", ())):
+    warned = [f"warning: {text}" for text in view.get("warnings", ())]
+    for line in (*view.get("set_aside", ()), *following.waiting(view), *warned, *view.get("published", ())):
         echo(line)
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")

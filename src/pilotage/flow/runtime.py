@@ -32,6 +32,7 @@ from .outside.own_catalogue import OwnCatalogue
 from .outside.publishing import Publishing
 from .outside.spaces import Spaces
 from .outside.workers import Workers, WorkersPort
+from .recent_answers import RecentAnswers
 
 if TYPE_CHECKING:
     from .matching.matching import Matching
@@ -86,7 +87,7 @@ class Runtime:
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
         self.time_limit = time_limit or TimeLimit()
-        self.set_aside = SetAside(store)
+        self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
         self.broker_read_plan = BrokerReadPlan(self.clock)
         self.log_readers, self.idle_timeouts = LogReaders(store), IdleTimeouts(store)
         submits = any("submissions" in step.hears for step in steps)

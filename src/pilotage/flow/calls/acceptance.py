@@ -5,16 +5,18 @@ and no fault of the federation. A misspelt name, options that an adapter refuses
 """
 
 import difflib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
 
 from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
+from pilotage.explain.advice import need_at
+from pilotage.explain.words import number
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.federation.url_checks import url_faults
+from pilotage.model.documents.decision import Refusal
 from pilotage.model.records.federation import ComputingElement, Federation, Storage, TransferService
-from pilotage.model.records.storage_spaces import LEAST_FREE
 from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
 from pilotage.model.values.urls import url_fault
 from pilotage.movers import carriers
@@ -24,10 +26,8 @@ from pilotage.movers.streaming import check, hint
 from pilotage.ports.adapters import AdapterError, installed
 from pilotage.ports.computing import ListMatching
 
+from . import sure_waits
 from .pilot_files import through_server
-
-LONG_ENOUGH = 24 * 3600.0
-"""Seconds that a queue must run for scouts, merge jobs, and jobs of unknown walltime (B20)."""
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -73,27 +73,28 @@ def lacking(federation: Federation) -> list[Fault]:
 
 def waiting(federation: Federation) -> list[Fault]:
     """Find what will surely keep jobs waiting, though it is no fault: each once, where it stands first."""
-    return [*_low_on_space(federation), *_short(federation)]
+    refusals = sure_waits.of_federation(federation)
+    return [
+        *_low_on_space(federation, refusals.get("B18", ())),
+        *_short(federation, {queue for one in refusals.get("B20", ()) for queue in one.queues}),
+    ]
 
 
-def _low_on_space(federation: Federation) -> Iterator[Fault]:
-    homes = {queue.storage for queue in federation.queues}
-    own = federation.brokerage.storage_min_free
-    least = LEAST_FREE if own is None else own
-    declared = {at: one.free for at, one in enumerate(federation.storages) if one.name in homes}
-    low = [at for at, free in declared.items() if free is not None and free <= least]
-    for at in low[:1]:
+def _low_on_space(federation: Federation, refusals: Sequence[Refusal]) -> Iterator[Fault]:
+    homes = {queue.name: queue.storage for queue in federation.queues}
+    low = {homes[queue] for one in refusals for queue in one.queues}
+    for at, storage in [(at, one) for at, one in enumerate(federation.storages) if one.name in low][:1]:
         more = f" ({len(low)} storages declare so little)" if len(low) > 1 else ""
         message = (
-            f"{declared[at]:g} GB are declared free{more}, and queues there take jobs only above "
-            f"{least:g} GB (B18): unless the storage itself tells more, jobs wait"
+            f"{storage.free:g} GB are declared free{more}, and queues there take jobs only above "
+            f"{number(need_at(refusals[0], 0))} GB (B18): unless the storage itself tells more, jobs wait"
         )
         remedy = "declare what is free, or give a smaller brokerage.storage_min_free"
         yield Fault(("storages", at, "free"), message, remedy)
 
 
-def _short(federation: Federation) -> Iterator[Fault]:
-    short = [at for at, queue in enumerate(federation.queues) if 0 < queue.max_walltime < LONG_ENOUGH]
+def _short(federation: Federation, refusing: Collection[str]) -> Iterator[Fault]:
+    short = [at for at, queue in enumerate(federation.queues) if queue.name in refusing]
     for at in short[:1]:
         every = len(short) == len(federation.queues)
         which = "no queue runs" if every else f"{len(short)} of {len(federation.queues)} queues do not run"

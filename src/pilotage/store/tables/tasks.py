@@ -92,7 +92,8 @@ class TaskDetails(TaskView):
 
     ``set_aside`` says which steps fail at it, ``throttled`` by which quotas jobs are, ``troubles`` why
     nothing starts where its jobs wait for a pilot, ``datasets`` which versions its inputs are of,
-    ``published`` how far its outputs are registered where it wants them.
+    ``published`` how far its outputs are registered where it wants them, ``warnings`` what will keep its jobs
+    waiting until somebody acts.
     """
 
     spec: TaskSpec
@@ -102,6 +103,7 @@ class TaskDetails(TaskView):
     throttled: str = ""
     set_aside: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class SpecCache:

@@ -1,0 +1,227 @@
+"""Warnings of what will surely wait, in the words of the checks that decide: for a task, or a federation."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pilotage.explain import queues, sure_waits
+from pilotage.flow import planning
+from pilotage.flow.loops.time_limit import TimeLimit
+from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.decision import Choice, Refusal
+from pilotage.model.documents.world import World
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
+from pilotage.model.records.unable_ways import UnableWays
+from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
+from pilotage.model.rules.sources import outputs_at
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.step_names import BROKER
+from pilotage.pilots import lacking
+from pilotage.store import TaskDetails
+from pilotage.store.worlds.broker_facts import OF_PLACES
+
+from . import conditions, preview
+
+log = logging.getLogger(__name__)
+
+MOST_TASKS = 20
+"""Tasks of a submission that are looked at: those that differ in more than their names."""
+
+MOST_SUBMITTED = 100
+"""Tasks of a submission among which these are sought."""
+
+MOST_QUEUES = 100
+"""Queues of a task that are looked at for pilots that cannot come."""
+
+MOST_PILOTS = 100
+"""Newest pilots of a queue that are asked what their nodes have."""
+
+
+def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
+    """Say so, each thing once, of tasks that were just submitted: of the first few that differ."""
+    found: list[TaskDetails] = []
+    for task in filter(None, map(runtime.store.queries.task, tasks[:MOST_SUBMITTED])):
+        if len(found) < MOST_TASKS and all(_bare(task) != _bare(one) for one in found):
+            found.append(task)
+    told: dict[str, str] = {}
+    for task, lines in zip(found, _of_tasks(runtime, found), strict=True):
+        for text in lines:
+            told.setdefault(text, text if len(tasks) == 1 else f"task {task.id} {task.name}: {text}")
+    return list(told.values())
+
+
+def _bare(task: TaskDetails) -> TaskSpec:
+    return replace(task.spec, name="t")
+
+
+def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> list[str]:
+    """Say what will keep jobs of a task waiting until somebody acts; nothing of a task that has ended.
+
+    What the brokerage refuses now, pilots that cannot come, nodes that lack what the task needs, and files
+    that this server cannot move. Where its jobs and files wait already, ``known`` says why.
+    """
+    return [] if task.state in ENDED["task"] else _of_tasks(runtime, [task], known)[0]
+
+
+def _of_tasks(runtime: Runtime, tasks: Sequence[TaskDetails], known: Sequence[str] = ()) -> list[list[str]]:
+    if not tasks:
+        return []
+    world = runtime.elements.reported(runtime.world(*OF_PLACES))
+    asked = [_task(one) for one in tasks]
+    try:
+        choices = decided(world, asked, runtime.time_limit)
+    except Exception:
+        # The step that fails alike sets it aside, and says so; a warning must not fail who submits.
+        log.exception("what tasks %s will wait for cannot be foreseen", [one.id for one in tasks])
+        return [[] for _ in tasks]
+    return [
+        _told(runtime, world.federation, task, one, choices[task.id], known)
+        for task, one in zip(tasks, asked, strict=True)
+    ]
+
+
+def _told(
+    runtime: Runtime,
+    federation: Federation,
+    task: TaskDetails,
+    asked: Task,
+    choices: Sequence[Choice],
+    known: Sequence[str],
+) -> list[str]:
+    placed = sorted({queue for choice in choices for queue in choice.placed})
+    return [
+        *sure_waits.of_choices(choices),
+        *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
+        *_lacking_nodes(runtime, asked, placed),
+        *(() if known else _unable(runtime, federation, task.spec, placed)),
+    ]
+
+
+def _task(task: TaskDetails) -> Task:
+    return Task(
+        id=task.id,
+        spec=task.spec,
+        owner=Identity(name=task.owner, vo=task.vo),
+        state=TaskState.REGISTERED,
+        created=task.created,
+        since=task.since,
+        measured=task.measured,
+    )
+
+
+def _runs(task: TaskDetails) -> bool:
+    return any(task.jobs.get(state) for state in AT_A_PILOT)
+
+
+def decided(
+    world: World, tasks: Iterable[Task], limit: TimeLimit | None = None
+) -> Mapping[int, Sequence[Choice]]:
+    """Return the brokerage's choices for a few jobs of each task, one of each kind it has (pure)."""
+    asked = tuple(_with_few_jobs(task) for task in tasks)
+    split = preview.split_up(replace(world, tasks=asked, jobs=(), files=(), replicas=()))
+    merging = (task for task in asked if task.spec.merge)
+    jobs = [*split.jobs]
+    jobs += [_merge_job(number, task, world.time) for number, task in enumerate(merging, len(jobs) + 1)]
+    found: defaultdict[int, list[Choice]] = defaultdict(list)
+    for choice in planning.plan(BROKER, replace(split, jobs=tuple(jobs)), limit).choices:
+        found[choice.task].append(choice)
+    return found
+
+
+def _with_few_jobs(task: Task) -> Task:
+    scouts = 0 if task.measured else min(1, task.spec.scouts)
+    parts = 2 * scouts + 1
+    inputs = task.spec.inputs[: parts * task.spec.files_per_job]
+    few = replace(task.spec, scouts=scouts, jobs=min(task.spec.jobs, parts), inputs=inputs)
+    return replace(task, spec=few)
+
+
+def _merge_job(number: int, task: Task, time: float) -> Job:
+    return Job(
+        id=number,
+        task=task.id,
+        kind="merge",
+        share=task.spec.share,
+        priority=task.spec.priority,
+        requirements=Requirements.of(task.spec.for_job("merge"), task.owner).text,
+        state=JobState.DEFINED,
+        attempt=1,
+        since=time,
+        created=time,
+    )
+
+
+def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
+    """Return the refusals that jobs of no particular needs meet, by rule (pure).
+
+    Those of B18 are for want of declared space. Those of B20 refuse jobs without a walltime, and with them
+    scouts and merge jobs.
+    """
+    world = World(time=0.0, seed=0, federation=federation)
+    owner = Identity(name="somebody")
+    spec = TaskSpec(name="any", command=("true",), scouts=0, brokerage="production")
+    task = Task(id=1, spec=spec, owner=owner, state=TaskState.REGISTERED, created=0.0, since=0.0)
+    found: dict[str, tuple[Refusal, ...]] = {}
+    for choice in decided(world, [task])[1]:
+        for refusal in choice.refusals:
+            found[refusal.rule] = (*found.get(refusal.rule, ()), refusal)
+    return found
+
+
+def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
+    """Say why nothing can start at any queue that a task may go to; nothing where it can start somewhere."""
+    names = {*spec.queues}
+    declared = runtime.store.federation().queues
+    wanted = [one.name for one in declared if not names or {one.name, one.parent} & names]
+    if not wanted or len(wanted) > MOST_QUEUES:
+        return []
+    told = [queues.trouble(seen) for seen in conditions.of_queues(runtime, wanted)]
+    return [f"nothing starts: {trouble}" for trouble in told] if all(told) else []
+
+
+def _lacking_nodes(runtime: Runtime, task: Task, placed: Iterable[str]) -> Iterator[str]:
+    """Say at which of these queues all nodes that pilots found lack what a task needs."""
+    wanted = Requirements.of(task.spec, task.owner)
+    needs = [need for need, asks in lacking.NEEDS.items() if asks(wanted)]
+    for queue in placed if needs else ():
+        pilots = runtime.store.queries.pilots(None, queue, MOST_PILOTS)
+        for need in needs:
+            if many := _vain(lacking.made_for(pilots, need), need):
+                yield (
+                    f"no node of {queue} that a pilot has found has {need}: {many} looked; an operator can "
+                    f"mend it, or correct what the queue declares"
+                )
+
+
+def _vain(pilots: Iterable[Pilot], need: str) -> int:
+    """Count the pilots that called and found that their nodes lack something; 0 where one has it."""
+    called = [one for one in pilots if one.heartbeat is not None]
+    return len(called) if all(need in one.lacks for one in called) else 0
+
+
+def _unable(runtime: Runtime, federation: Federation, spec: TaskSpec, placed: Iterable[str]) -> Iterator[str]:
+    """Say which files of a task this server cannot move: from these queues, or to them."""
+    ways = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
+    homes = {one.storage for one in federation.queues if one.name in set(placed)}
+    told = dict.fromkeys(
+        f"this server cannot bring its {what} from {source} to {destination}: "
+        f"{why}; they wait for one that can"
+        for what, source, destination in _moves(federation, spec, homes)
+        if (why := ways.reason(source, destination))
+    )
+    yield from told
+
+
+def _moves(federation: Federation, spec: TaskSpec, homes: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    for home in sorted(homes):
+        ends = [one.name for one in outputs_at(federation, spec.nucleus)] if spec.nucleus else [home]
+        if spec.outputs and home not in ends:
+            yield from (("outputs", home, end) for end in ends)
+        elif spec.outputs:
+            yield "outputs", home, home
+        for file in spec.inputs:
+            held = getattr(file, "replicas", ())
+            if held and home not in held:
+                yield "inputs", held[0], home

@@ -1,0 +1,33 @@
+"""Answers that cost more than they change: whoever asks again within seconds is answered the same."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+KNOWN_FOR = 10.0
+"""Seconds for which an answer holds."""
+
+MOST_KNOWN = 1000
+"""Answers that are remembered: those given last."""
+
+
+class RecentAnswers:
+    """Lines of text about records, by their numbers. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, tuple[float, Sequence[str]]] = OrderedDict()
+
+    def get(self, key: int, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """Return the answer of the last :data:`KNOWN_FOR` s about a record, else one that is made now."""
+        with self._lock:
+            since, lines = self._known.get(key, (None, ()))
+        if since is not None and 0 <= time - since < KNOWN_FOR:
+            return lines
+        lines = make()
+        with self._lock:
+            self._known[key] = time, lines
+            self._known.move_to_end(key)
+            while len(self._known) > MOST_KNOWN:
+                self._known.popitem(last=False)
+        return lines

@@ -1,0 +1,126 @@
+"""Warnings of what will surely wait, in the words of the checks that decide, for as long as they are true."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.flow.calls import sure_waits
+from pilotage.flow.calls.match import match
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import MergeSpec, Requirements, TaskSpec
+
+from .house import ALICE, House
+from .test_unable_servers import LACKS, Lacking, server
+
+DAY = 86_400
+MERGE = MergeSpec(command=("true",), outputs=("all",), walltime=60)
+
+
+def warned(house: House, task: int, runtime: Runtime | None = None) -> list[str]:
+    found = house.store.queries.task(task)
+    assert found is not None
+    return sure_waits.of_task(runtime or house.runtime, found)
+
+
+def submitted(house: House, **spec: Any) -> int:
+    ((_, task),) = house.submit({"command": ("true",), **spec}).tasks
+    return task
+
+
+def storages(house: House, **fields: Any) -> None:
+    made = house.store.federation()
+    north, south = made.storages
+    house.store.save_federation(replace(made, storages=(replace(north, **fields), south)), "test")
+
+
+@pytest.mark.parametrize(
+    ("spec", "what", "rule"),
+    [
+        ({}, "its jobs", "walltime unknown (B20)"),
+        ({"walltime": 60, "scouts": 2, "jobs": 50}, "its scouts", "long enough for scouts (B20)"),
+        ({"walltime": 60, "outputs": ("a",), "merge": MERGE}, "its merge jobs", "long enough (B20)"),
+        ({"walltime": 60, "container_name": "docker://alpine", "only_tags": True}, "its jobs", "(B14)"),
+        ({"walltime": 60, "ram": 9000}, "its jobs", "memory (B15)"),
+    ],
+)
+def test_what_no_queue_takes_until_somebody_acts_is_said_of_a_task(
+    house: House, spec: dict[str, Any], what: str, rule: str
+) -> None:
+    house.federate(max_walltime=7200, max_memory=4000, releases=("AUTO",))
+    task = submitted(house, **spec)
+    (told,) = warned(house, task)
+    assert told.startswith(f"no queue takes {what} until somebody acts: ")
+    assert rule in told
+    house.federate(max_walltime=2 * DAY, max_memory=10_000, containers=("any",), tags=())
+    if "only_tags" not in spec:
+        assert warned(house, task) == [], "it is true no more"
+
+
+def test_b18_too_little_declared_space_is_said_until_more_is_declared(house: House) -> None:
+    storages(house, free=5)
+    task = submitted(house, walltime=60)
+    (told,) = warned(house, task)
+    assert "declared storage (B18)" in told
+    assert "200 GB needed and 5 there at best" in told
+    storages(house, free=500)
+    assert warned(house, task) == []
+
+
+def test_what_only_waits_for_its_turn_is_no_warning(house: House) -> None:
+    house.federate(num_slots=0)
+    tasks = [submitted(house, jobs=500, walltime=60), submitted(house, walltime=60)]
+    for _ in range(3):
+        house.take("split")
+        house.take("broker")
+    assert house.states(tasks[0]).get(JobState.PENDING) or house.states(tasks[1]).get(JobState.PENDING)
+    assert [warned(house, task) for task in tasks] == [[], []]
+
+
+def test_files_that_this_server_cannot_move_are_said_and_not_where_another_can(house: House) -> None:
+    storages(house, url="memory://north")
+    task = submitted(house, walltime=60, outputs=("a",), nucleus="north")
+    (told,) = warned(house, task, server(house, Lacking))
+    assert told.startswith("this server cannot bring its outputs from north-disk to north-disk: ")
+    assert LACKS in told
+    assert warned(house, task, server(house)) == []
+
+
+def test_nodes_that_all_lack_what_runs_containers_are_said_until_one_has_it(house: House) -> None:
+    house.federate(containers=("any",))
+    spec = {"walltime": 60, "container_name": "docker://alpine"}
+    task = submitted(house, **spec)
+    assert warned(house, task) == []
+    asked = Requirements.of(TaskSpec(name="t", command=("true",), scouts=0, **spec), ALICE).text  # type: ignore[arg-type]
+    for number, programs in enumerate([(), (), ("apptainer",)]):
+        pilot = house.pilot(requirements=asked)
+        node = {"gpus": (), "containers": programs}
+        match(house.runtime, pilot, 8, 0, 86_400, 1, containers=bool(programs), found=node)
+        told = warned(house, task)
+        if programs:
+            assert told == []
+        else:
+            assert told[0].startswith("no node of north-queue that a pilot has found has containers")
+            assert f"{number + 1} looked" in told[0]
+
+
+def test_alike_tasks_of_a_submission_are_warned_of_once(house: House) -> None:
+    house.federate(max_walltime=7200)
+    many = house.submit(*({"name": f"t{number}"} for number in range(50)), {"name": "u", "walltime": 60})
+    told = sure_waits.of_submitted(house.runtime, [id_ for _, id_ in many.tasks])
+    assert len(told) == 1
+    assert told[0].startswith("task 1 t0: no queue takes its jobs")
+
+
+def test_a_federation_is_warned_of_in_the_words_of_the_checks_that_decide(house: House) -> None:
+    made = house.store.federation()
+    assert sure_waits.of_federation(made).keys().isdisjoint({"B18", "B20"})
+    poor = replace(
+        made,
+        storages=tuple(replace(one, free=5) for one in made.storages),
+        queues=tuple(replace(one, max_walltime=7200) for one in made.queues),
+    )
+    found = sure_waits.of_federation(poor)
+    assert [one.queues for one in found["B18"]] == [("north-queue",)]
+    assert [one.queues for one in found["B20"]] == [("north-queue",)]
