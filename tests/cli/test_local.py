@@ -20,8 +20,9 @@ from pilotage.flow import planning, steps
 from pilotage.flow.step import Phase
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import to_document
-from pilotage.model.documents.world import MatchRequest, TaskQueue, World
+from pilotage.model.documents.world import TaskQueue, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
 from pilotage.model.values.identity import Credential, Identity

@@ -14,9 +14,9 @@ from pilotage.flow.matching import borrowing
 from pilotage.flow.matching.matching import Matching
 from pilotage.flow.planning import plan
 from pilotage.model.documents.decision import Create, Decision
-from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.federation import BindingConstants, ComputingElement, Link
+from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest, MatchRequest
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile, Replica
 from pilotage.pilots.borrowing import claims
@@ -202,14 +202,18 @@ def test_e2_what_was_refused_beside_what_was_given_is_offered_no_more(house: Hou
     first, second = south(house), south(house)
     assert attempts(house.match(first, most=1)) == [(5, 1)]
     house.match(house.pilot(), most=3)  # north's own pilot takes 1 to 3
-    taken = house.store.matches.take
+    commit = house.store.matches.commit
     asked: list[list[int]] = []
 
-    def take(wanted: Any) -> Any:
-        asked.append([one.job.id for one in wanted.jobs])
-        return taken(wanted)
+    def noted(decision: Decision, *bases: Any) -> Any:
+        asked.extend(
+            [attempt.borrowing.job for attempt in one.jobs]
+            for one in decision.requests
+            if isinstance(one, BorrowRequest)
+        )
+        return commit(decision, *bases)
 
-    house.store.matches.take = take  # type: ignore[method-assign]
+    house.store.matches.commit = noted  # type: ignore[method-assign,assignment]
     assert attempts(house.match(second, most=3)) == [(4, 1)]
     assert asked == [[4, 3, 2, 1]], "those that were found gone are not asked for again"
 
@@ -545,6 +549,12 @@ def test_m8_what_others_have_at_a_site_is_not_taken_by_pilots_that_count_already
     assert sum(given) == 2, "three of the seven are others': two of five are left for ours"
 
 
+def borrowed(decision: Decision) -> list[BorrowableAttempt]:
+    """The jobs that pilots of a decision take first of other queues."""
+    requests = [one for one in decision.requests if isinstance(one, BorrowRequest)]
+    return [one for request in requests for one in request.jobs[: request.most]]
+
+
 def test_m8_the_plan_claims_what_the_match_does(house: House) -> None:
     full_site(house, pilots=5, current=5)
     world = house.store.snapshots.whole(house.now, 1)
@@ -556,7 +566,7 @@ def test_m8_the_plan_claims_what_the_match_does(house: House) -> None:
 def test_m8_the_plan_gives_a_site_no_more_than_the_match_does(house: House) -> None:
     pilots = full_site(house, pilots=4, current=7)
     decision = plan("match", house.store.snapshots.whole(house.now, 1))
-    planned = [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
+    planned = [one.borrowing.job for one in borrowed(decision)]
     taken = [job for pilot in pilots for job, _ in attempts(house.match(pilot, most=1))]
     assert (planned, len(planned)) == (taken, 2)
 
@@ -568,7 +578,7 @@ def test_the_same_is_decided_from_a_saved_world(house: House) -> None:
     house.match(pilot, most=0)
     world = house.store.snapshots.whole(house.now, 1)
     decision = plan("match", world)
-    planned = {id_: move.at for move in decision.moves if move.kind == "job" for id_ in move.ids}
+    planned = {one.borrowing.job: one.borrowing.preferred for one in borrowed(decision)}
     taken = dict.fromkeys((job for job, _ in attempts(house.match(pilot, most=4))), "north-queue")
     assert planned == taken == {1: "north-queue", 2: "north-queue", 3: "north-queue"}
     house.store.commit(decision, "test")

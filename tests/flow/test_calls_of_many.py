@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
-from pilotage.model.documents.world import Heartbeat, MatchRequest, Report
+from pilotage.model.documents.world import Heartbeat, Report
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState
 
 from .house import House

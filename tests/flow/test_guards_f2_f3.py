@@ -506,7 +506,7 @@ def test_f2_a_task_whose_job_was_only_a_spare_has_its_try_still(house: House) ->
     asked = [job.requirements for job in (*of_alice, *of_bob)]
     for given, still_trying in ((of_bob, {("ligo", "alice", task)}), (of_alice, set())):
         assert resting.admission(pilot, house.now).trying == {("ligo", "alice", task)}
-        resting.take_back(resting.begin(pilot, asked, house.now), given)
+        resting.settle(resting.begin(pilot, asked, house.now), given)
         assert resting.admission(pilot, house.now).trying == still_trying
 
 
@@ -524,7 +524,7 @@ def test_f2_any_owner_s_job_is_the_try_of_what_is_closed_to_everybody_once_it_is
     asked = [job.requirements for job in carols]
     for given, is_tried in (([], False), (carols, True)):
         assert EVERYBODY in resting.admission(pilot, house.now).trying
-        resting.take_back(resting.begin(pilot, asked, house.now), given)
+        resting.settle(resting.begin(pilot, asked, house.now), given)
         admission = resting.admission(pilot, house.now)
         assert (EVERYBODY in admission.closed, EVERYBODY in admission.trying) == (is_tried, not is_tried)
 
@@ -538,7 +538,7 @@ def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) 
     before = resting.admission(pilot, house.now)
     assert before.trying
 
-    def fails() -> ClaimResult:
+    def fails() -> list[ClaimResult]:
         assert not resting.admission(pilot, house.now).trying
         raise ConnectionError
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, func, select
 
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.matching.matching import Matching
-from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import File
 from pilotage.store import Store

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.borrowing import Borrowing, Candidacy
 from pilotage.model.records.failures import Failure
@@ -33,6 +32,7 @@ from pilotage.testing import (
     task,
     world,
 )
+from pilotage.testing.moves import given_to
 
 J = JobState
 AFAR = {"HOME": {"remote_reads": True}, "AWAY": {"remote_reads": True}}
@@ -187,8 +187,9 @@ def test_e3_readers_that_hold_the_rate_of_a_link_keep_others_from_it() -> None:
     assert "hold its 100 MB/s already" in only(both).obstacle
 
 
-def sent(decision: Decision) -> list[int]:
-    return [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
+def sent(found: World) -> list[int]:
+    """The jobs that pilots of a world are given."""
+    return [id_ for ids in given_to(found.jobs, match(found)).values() for id_ in ids]
 
 
 def many_readers(jobs: int = 150, run: float = 3600, rate: float = 1) -> World:
@@ -211,9 +212,9 @@ def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries() -> None:
     for number in range(50):
         left = [one for one in found if one not in taken]
         asking = request(pilot=number, cores=4, memory=0, max_jobs=4)
-        mine = chosen(left, asking, pilot(), at, OPEN, readers)
+        mine = chosen(left, asking, pilot(), OPEN, readers)
         if mine:
-            beside = spares(left, mine, asking, pilot(), at, OPEN, readers)
+            beside = spares(left, mine, asking, pilot(), OPEN, readers)
             held = sum(record(one, at, NOW).reads["HOME"] for one in (*taken, *mine, *beside))
             assert held <= 1.0001, "spares too"
         taken += mine
@@ -224,8 +225,8 @@ def test_e3_what_reads_nothing_is_taken_where_links_are_full() -> None:
     world = many_readers(jobs=40, run=100, rate=1)
     plain = replace(world, jobs=(*world.jobs, replace(world.jobs[0], id=99, inputs=())))
     found = [one for one in offers(plain, "TAKER") if one.is_open]
-    readers, at = Readers(), queue("TAKER", site="AWAY")
-    taken = chosen(found, request(cores=50, memory=0, max_jobs=50), pilot(), at, OPEN, readers)
+    readers = Readers()
+    taken = chosen(found, request(cores=50, memory=0, max_jobs=50), pilot(), OPEN, readers)
     assert sorted(bool(one.reads) for one in taken) == [False, True]
 
 
@@ -233,7 +234,7 @@ def test_e3_a_saved_world_s_plan_keeps_to_the_rate_of_the_link() -> None:
     at, world = ("TAKER", "AWAY"), many_readers()
     pilots = [pilot(number, queue=at[0]) for number in range(1, 101)]
     asking = [request(pilot=one.id, queue=at[0]) for one in pilots]
-    assert len(sent(match(replace(world, pilots=tuple(pilots), requests=tuple(asking))))) in (35, 36)
+    assert len(sent(replace(world, pilots=tuple(pilots), requests=tuple(asking)))) in (35, 36)
 
 
 def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed_one() -> None:
@@ -258,14 +259,14 @@ def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed
     found = waiting(job(1, since=NOW - 10_000), failures=failed)
     asking = request(queue="TAKER", cores=2, max_jobs=2)
     found = replace(found, jobs=(*found.jobs, own), pilots=(pilot(queue="TAKER"),), requests=(asking,))
-    assert sent(match(replace(found, failures=()))) == [2, 1]
-    assert sent(match(found)) == [2]
+    assert sent(replace(found, failures=())) == [2, 1]
+    assert sent(found) == [2]
     borrowable = waiting(job(1, since=NOW - 10_000), job(3, since=NOW - 10_000), failures=failed)
     pilots = (pilot(1, queue="TAKER"), pilot(2, queue="TAKER"))
     requests = tuple(request(queue="TAKER", pilot=one.id) for one in pilots)
     borrowable = replace(borrowable, pilots=pilots, requests=requests)
-    assert len(sent(match(replace(borrowable, failures=())))) == 2
-    assert len(sent(match(borrowable))) == 1, "and no other pilot borrows before it has told"
+    assert len(sent(replace(borrowable, failures=()))) == 2
+    assert len(sent(borrowable)) == 1, "and no other pilot borrows before it has told"
 
 
 def test_e3_what_was_tried_before_is_not_read_from_afar() -> None:
@@ -286,10 +287,10 @@ def test_a_pilot_takes_what_fits_it_and_what_its_owner_may_run() -> None:
         job(4, requirements=requirements(gpus=1)),
     ]
     found = offers(waiting(*jobs), "TAKER")
-    asking, at = request(memory=2000, max_jobs=5, cores=5), queue("TAKER")
-    assert [one.job.id for one in chosen(found, asking, pilot(), at, OPEN, Readers())] == [2]
+    asking = request(memory=2000, max_jobs=5, cores=5)
+    assert [one.job.id for one in chosen(found, asking, pilot(), OPEN, Readers())] == [2]
     closed = Admission(closed=frozenset([(BOB.vo, BOB.name, 0)]))
-    assert chosen(found, asking, pilot(), at, closed, Readers()) == []
+    assert chosen(found, asking, pilot(), closed, Readers()) == []
 
 
 def plainly(found: World) -> list[int]:

@@ -10,23 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.documents.decision import Decision, Touch
 from pilotage.model.documents.serialization import to_json
-from pilotage.model.documents.world import JobCount, MatchRequest, World
+from pilotage.model.documents.world import JobCount, World
 from pilotage.model.records.federation import Federation, GlobalShare
+from pilotage.model.records.matching import ClaimRequest, Head, MatchRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import Job, Pilot, Requirements
+from pilotage.model.rules.job_order import levels_of
 from pilotage.model.values.identity import Identity
 from pilotage.pilots import matcher
 from pilotage.pilots.share_turns import ShareTurns
 from pilotage.pilots.task_queue_columns import Level, columns, draw
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
-from pilotage.testing.moves import follow
-
-
-def given_to(decision: Decision) -> dict[int, list[int]]:
-    """Job ids by the pilot that they were sent to."""
-    return {int(str(m.changes["pilot"])): list(m.ids) for m in decision.moves if m.target == JobState.SENT}
+from pilotage.testing.moves import given_to
 
 
 def asked(
@@ -44,7 +40,7 @@ def asked(
 def drawn(seen: World, seeds: Iterable[int]) -> Iterator[list[int]]:
     """Ids of the jobs that the pilot of a world takes, by each seed in turn."""
     for seed in seeds:
-        yield given_to(matcher.match(replace(seen, seed=seed))).get(1, [])
+        yield given_to(seen.jobs, matcher.match(replace(seen, seed=seed))).get(1, [])
 
 
 def taken(*jobs: Job, seed: int = 7, **of_world: Any) -> list[int]:
@@ -118,12 +114,16 @@ def test_p13_the_share_furthest_below_its_target_goes_first_whatever_the_priorit
         ),
         job(21, share="rest", requirements=requirements(BOB, share="rest"), priority=900),
     ]
-    where, many = federation(shares=SHARES), request(cores=30, max_jobs=30)
-    ids = taken(*jobs, where=where, asking=many)
-    assert [id_ > 10 for id_ in ids[:8]].count(True) == 2, "three to one"
-    assert ids[-1] == 21, "what has no target comes last"
+    where = federation(shares=SHARES)
+
+    def first(most: int, **of_world: Any) -> list[int]:
+        return taken(*jobs, where=where, asking=request(cores=most, max_jobs=most), **of_world)
+
+    assert [id_ > 10 for id_ in first(8)].count(True) == 2, "three to one"
+    assert sorted(first(20)) == list(range(1, 21)), "what has no target comes last"
+    assert 21 in first(21)
     running = JobCount(queue="q2", share="physics", state=JobState.RUNNING, jobs=9)
-    assert all(10 < id_ < 21 for id_ in taken(*jobs, where=where, asking=many, counts=(running,))[:3])
+    assert all(10 < id_ < 21 for id_ in first(3, counts=(running,)))
 
 
 def test_p13_a_share_that_is_not_declared_any_more_has_the_target_one() -> None:
@@ -133,14 +133,25 @@ def test_p13_a_share_that_is_not_declared_any_more_has_the_target_one() -> None:
     assert [id_ > 10 for id_ in ids].count(True) == 2
 
 
-def test_a_job_is_sent_fenced_by_its_attempt() -> None:
-    (move,) = matcher.match(world(jobs=(job(5, attempt=3),), requests=(request(),), pilots=(pilot(),))).moves
-    assert (move.source, move.target, move.ids, move.attempts) == (
-        JobState.ACTIVATED,
-        JobState.SENT,
-        (5,),
-        (3,),
-    )
+def test_p13_a_pilot_takes_so_many_from_a_head_and_the_commit_finds_which() -> None:
+    jobs = (job(5, attempt=3, priority=900), job(6, priority=900), job(7, priority=900), job(8))
+    asking = request(cores=4, max_jobs=4)
+    (asked_for,) = matcher.match(world(jobs=jobs, requests=(asking,), pilots=(pilot(),))).requests
+    heads = [
+        Head(requirements=jobs[0].requirements, priority=900, jobs=3),
+        Head(requirements=jobs[3].requirements, priority=jobs[3].priority, jobs=1),
+    ]
+    assert isinstance(asked_for, ClaimRequest)
+    assert (asked_for.pilot, asked_for.queue, list(asked_for.heads)) == (1, "Q", heads)
+
+
+def test_a_world_of_levels_alone_gives_the_same_decision_as_one_of_jobs() -> None:
+    jobs = [
+        job(id_, priority=100 * (id_ % 3), requirements=requirements(memory=id_ % 4)) for id_ in range(1, 30)
+    ]
+    of_jobs = asked(*jobs, asking=request(cores=9, max_jobs=9))
+    of_levels = replace(of_jobs, jobs=(), levels=levels_of(jobs, ()))
+    assert matcher.match(of_levels) == matcher.match(of_jobs)
 
 
 @pytest.mark.parametrize(
@@ -240,14 +251,14 @@ def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows()
     where = world(
         federation=fed, jobs=(wanted,), pilots=(pilot(matched=1),), requests=(request(walltime=50_000),)
     )
-    assert given_to(matcher.match(where)) == {1: [1]}
+    assert given_to(where.jobs, matcher.match(where)) == {1: [1]}
 
 
 @pytest.mark.parametrize("status", ["offline", "paused"])
 def test_a_queue_that_starts_nothing_gives_no_jobs_but_hears_its_pilots(status: str) -> None:
     fed = federation([queue(status=status)])
     decision = matcher.match(world(federation=fed, jobs=(job(1),), pilots=(pilot(),), requests=(request(),)))
-    assert decision.changes == (Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW}),)
+    assert decision.changes == (ClaimRequest(pilot=1, queue="Q"),), "its heartbeat"
 
 
 @pytest.mark.parametrize("present", [(), (pilot(1, PilotState.FAILED),), (pilot(2),)])
@@ -258,10 +269,12 @@ def test_a_pilot_that_is_not_alive_is_given_nothing(present: tuple[Pilot, ...]) 
 @pytest.mark.parametrize("state", [PilotState.CREATED, PilotState.SUBMITTED])
 def test_a_pilot_that_asks_has_called_home_and_its_jobs_are_counted(state: PilotState) -> None:
     asking = pilot(1, state, matched=2, heartbeat=None)
-    home, sent = matcher.match(world(jobs=(job(1),), requests=(request(),), pilots=(asking,))).moves
+    decision = matcher.match(world(jobs=(job(1),), requests=(request(),), pilots=(asking,)))
+    (home,), (sent,) = decision.moves, decision.requests
     assert (home.kind, home.ids, home.source, home.target) == ("pilot", (1,), state, PilotState.RUNNING)
-    assert home.changes == {"heartbeat": NOW, "matched": 3}
-    assert sent.ids == (1,)
+    assert home.changes == {"heartbeat": NOW}
+    assert isinstance(sent, ClaimRequest)
+    assert [head.jobs for head in sent.heads] == [1]
 
 
 @st.composite
@@ -308,11 +321,7 @@ def test_no_job_goes_to_two_pilots_and_none_takes_more_than_it_has_room_for(
     fed = federation([queue("Q"), queue("q2")])
     here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=tuple(requests), pilots=tuple(pilots))
     decision = matcher.match(here)
-    follow(jobs, decision)
-    given = given_to(decision)
-    assert len([id_ for ids in given.values() for id_ in ids]) == len(
-        {id_ for ids in given.values() for id_ in ids}
-    )
+    given = given_to(jobs, decision)
     by_id = {entry.id: entry for entry in jobs}
     for asked in requests:
         mine = [by_id[id_] for id_ in given.get(asked.pilot, [])]
@@ -342,20 +351,16 @@ def test_a_pilot_never_goes_without_while_something_fits(jobs: int, cores: int, 
 
 
 @given(crowds(), st.integers(0, 2**32))
-def test_lines_draw_what_the_matcher_takes(
+def test_columns_that_are_kept_draw_what_columns_made_anew_do(
     crowd: tuple[list[Job], list[MatchRequest], list[Pilot]], seed: int
 ) -> None:
     jobs, requests, pilots = crowd
     fed = federation([queue("Q"), queue("q2")], shares=(GlobalShare(name="default"), *SHARES))
     for asked, asking in zip(requests, pilots, strict=True):
-        here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=(asked,), pilots=(asking,))
-        ids = given_to(matcher.match(here)).get(asked.pilot, [])
         left = Counter((entry.requirements, entry.priority) for entry in jobs if entry.queue == asked.queue)
         standing = [Level(text, priority, count) for (text, priority), count in left.items()]
         found, turns = columns(queue(asked.queue), standing), ShareTurns(fed.shares, ())
         drawn = draw(found, asked, asking, seed, turns=turns)
-        by_id = {entry.id: entry for entry in jobs}
-        assert drawn == [(by_id[id_].requirements, by_id[id_].priority) for id_ in ids]
         for one in drawn:
             found.left(one, 1)
         left.subtract(drawn)

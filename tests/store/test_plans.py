@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, text
 
-from pilotage.model.documents.decision import Claim, Touch
+from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.world import Heartbeat, Report
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TransferState

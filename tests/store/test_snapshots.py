@@ -12,7 +12,6 @@ from pilotage.model.documents.world import (
     JobCount,
     JobUsage,
     LinkCount,
-    MatchRequest,
     QueueReport,
     Report,
     TaskCount,
@@ -20,6 +19,7 @@ from pilotage.model.documents.world import (
     World,
 )
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec

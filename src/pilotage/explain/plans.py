@@ -1,14 +1,17 @@
 """A decision made from a saved world as lines of text: what would change, and why."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.documents.decision import Choice, Create, Decision, Forget, Move, Touch
 from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import CAUSE, CAUSES
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.transfer_queues import TRANSFER_QUEUES, TransferQueue
 from pilotage.model.records.work import NewPilot, Requirements
+from pilotage.model.rules.job_order import Heads
 
 from .analysis import Explanation, explain
 from .layout import Column, folded, table
@@ -93,9 +96,18 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
 
     ``idle`` says why the step changes nothing, where it does.
     """
-    queues = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}
+    queues, heads = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}, Heads(world.jobs)
     if changes := decision.of_records:
-        told = table(CHANGES, [_row(change, queues) for change in changes], width)
+        rows = [
+            row
+            for change in changes
+            for row in (
+                _taken(change, heads)
+                if isinstance(change, ClaimRequest | BorrowRequest)
+                else [_row(change, queues)]
+            )
+        ]
+        told = table(CHANGES, rows, width)
     else:
         why = "; ".join(idle)
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
@@ -128,6 +140,34 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
             return len(change.records), ", ".join(kinds), "", "created", own, "", change.cause
         case Forget():
             return len(change.replicas), "replica", "", "forgotten", "", "", ""
+
+
+def _taken(request: ClaimRequest | BorrowRequest, heads: Heads) -> Iterator[tuple[Any, ...]]:
+    """List the jobs that a pilot takes, as the commit would find them now; without any, its heartbeat."""
+    if isinstance(request, BorrowRequest):
+        ways = [(one.state, one.borrowing.binding) for one in request.jobs[: request.most]]
+        for state, binding in dict.fromkeys(ways):
+            ids = [
+                one.borrowing.job
+                for one, way in zip(request.jobs, ways, strict=False)
+                if way == (state, binding)
+            ]
+            yield (
+                len(ids),
+                "job",
+                shortened(ids),
+                f"{state} to sent",
+                request.queue,
+                request.pilot,
+                CAUSES[binding],
+            )
+        return
+    wanted = sum(head.jobs for head in request.heads)
+    ids = [job.id for job in heads.take(request)]
+    if wanted:
+        yield wanted, "job", shortened(ids), "activated to sent", request.queue, request.pilot, CAUSE
+    else:
+        yield 1, "pilot", shortened([request.pilot]), "set heartbeat", request.queue, "", ""
 
 
 def _moved(change: Move | Touch, what: str, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:

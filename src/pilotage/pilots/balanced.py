@@ -14,7 +14,7 @@ from pilotage.model.records.work import Pilot, Requirements
 
 from .apportionment import Floats, Ints
 from .demand import Demand, is_believed
-from .fitting import Capacity, NeedsTable, needs, promised
+from .fitting import NeedsTable, PilotResources, needs, promised
 from .lacking import NEEDS, is_missed, made_for
 from .rests import after_lacking_ones, room
 from .task_queues import by_queue, element_of
@@ -26,7 +26,7 @@ HOUR = 3600.0
 class Shape(NamedTuple):
     """What a pilot has for jobs, and what its node lacks."""
 
-    has: Capacity
+    has: PilotResources
     lacks: str
 
 

@@ -1,16 +1,17 @@
 """Jobs that wait at other queues, and that a pilot with a free slot would end sooner (E1 to E3)."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import inf
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pilotage.model.documents.decision import Claim, Move
-from pilotage.model.documents.world import MatchRequest, World
-from pilotage.model.records.borrowing import CAUSES, Borrowing
+from pilotage.model.documents.world import World
+from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import BorrowableAttempt, BorrowRequest, MatchRequest
 from pilotage.model.records.spec import Binding
-from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.states import UNSTARTED_JOBS
 from pilotage.model.records.work import Job, Pilot, Requirements
 from pilotage.model.rules import global_shares, site_limits
 from pilotage.model.rules.site_limits import (
@@ -23,7 +24,7 @@ from pilotage.model.rules.site_limits import (
     queues_by_site,
 )
 
-from .fitting import fits, needs, offered
+from .fitting import Needs, PilotResources, fits, needs, offered
 from .predictions import Prediction, Predictions
 from .readers import Readers
 from .task_queues import is_open
@@ -47,6 +48,7 @@ class BorrowableJob(NamedTuple):
     job: Job
     binding: Binding
     wanted: Requirements
+    needs: Needs
     turn: int
     prediction: Prediction
     needed: float
@@ -105,12 +107,13 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
 def _offer(
     predictions: Predictions, job: Job, binding: Binding, behind: int, turns: Mapping[str, int]
 ) -> BorrowableJob:
-    reads = predictions.reads(job)
+    reads, wanted = predictions.reads(job), Requirements.from_text(job.requirements)
     prediction = predictions.of(job, behind, reads)
     return BorrowableJob(
         job=job,
         binding=binding,
-        wanted=Requirements.from_text(job.requirements),
+        wanted=wanted,
+        needs=needs(wanted, predictions.taker),
         turn=turns.get(job.share, len(turns)),
         prediction=prediction,
         needed=predictions.needed(prediction),
@@ -124,7 +127,6 @@ def chosen(
     offers: Iterable[BorrowableJob],
     request: MatchRequest,
     pilot: Pilot,
-    queue: Queue,
     admission: Admission,
     readers: Readers,
 ) -> list[BorrowableJob]:
@@ -133,15 +135,15 @@ def chosen(
     They are counted among the readers of their look: of the rest those are passed over that would make them
     hold more than a link carries (E3).
     """
-    cores, memory, gpus = request.cores, request.memory or inf, request.gpus
-    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+    has, most = offered(request, pilot), admission.limited(request).max_jobs
+    cores, memory, gpus = request.cores, has.memory, request.gpus
     taken: list[BorrowableJob] = []
     for offer in offers:
         if len(taken) >= most or cores < 1:
             break
         wanted = offer.wanted
         roomy = wanted.cores <= cores and wanted.memory <= memory and wanted.gpus <= gpus
-        if roomy and _is_for(offer, request, pilot, queue, admission, readers):
+        if roomy and _is_for(offer, has, admission, readers):
             taken.append(offer)
             if offer.reads:
                 readers.add(offer.rates)
@@ -154,7 +156,6 @@ def spares(
     taken: Sequence[BorrowableJob],
     request: MatchRequest,
     pilot: Pilot,
-    queue: Queue,
     admission: Admission,
     readers: Readers,
     most: int = SPARES,
@@ -164,18 +165,14 @@ def spares(
     So many at ``most``. One job may be any that fits; of several each leaves room for the others only if all
     ask for the same. Links carry all of them beside those that were chosen.
     """
-    after = readers.copy()
+    has, after = offered(request, pilot), readers.copy()
     numbers = {offer.job.id for offer in taken}
     wanted = {offer.wanted for offer in taken}
     found: list[BorrowableJob] = []
     if len(taken) == 1 or len(wanted) == 1:
         for offer in offers:
             alike = len(taken) == 1 or offer.wanted in wanted
-            if (
-                offer.job.id not in numbers
-                and alike
-                and _is_for(offer, request, pilot, queue, admission, after)
-            ):
+            if offer.job.id not in numbers and alike and _is_for(offer, has, admission, after):
                 found.append(offer)
                 if offer.reads:
                     after.add(offer.rates)
@@ -184,19 +181,98 @@ def spares(
     return found
 
 
-def _is_for(
-    offer: BorrowableJob,
-    request: MatchRequest,
-    pilot: Pilot,
-    queue: Queue,
-    admission: Admission,
-    readers: Readers,
-) -> bool:
+def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, readers: Readers) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner, offer.job.task)
-    if not admitted or not fits(needs(offer.wanted, queue), offered(request, pilot)):
+    if not admitted or not fits(offer.needs, has):
         return False
     return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
+
+
+@dataclass(slots=True)
+class Look:
+    """The offers to a queue's pilots as of one world, in their order, less those that were taken since.
+
+    Jobs of queues not ``near`` claim places at the site. ``readers`` are those chosen since.
+    """
+
+    queue: Queue
+    time: float
+    offers: dict[int, BorrowableJob]
+    claims: tuple[Claim, ...]
+    near: Collection[str]
+    readers: Readers = field(default_factory=Readers)
+    _told: dict[int, BorrowableAttempt] = field(default_factory=dict)
+
+    def request(
+        self, request: MatchRequest, pilot: Pilot, admission: Admission, most_spares: int = SPARES
+    ) -> BorrowRequest | None:
+        """Ask for offers that a pilot takes, and for spares; None where it takes none.
+
+        What is asked for is offered to nobody else; spares may be asked for again.
+        """
+        offers, readers = self.offers.values(), self.readers
+        # What does not fit the limits of the site is found out job by job.
+        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
+        taken = chosen(offers, asked, pilot, admission, readers)
+        if not taken:
+            return None
+        beside = spares(offers, taken, request, pilot, admission, readers, most_spares)
+        jobs = tuple([self._attempt(offer) for offer in (*taken, *beside)])
+        self.leave([offer.job.id for offer in taken])
+        return BorrowRequest(
+            pilot=pilot.id,
+            queue=self.queue.name,
+            site=self.queue.site,
+            jobs=jobs,
+            most=len(taken),
+            claims=self.claims if any(one.borrowing.preferred not in self.near for one in jobs) else (),
+            containment=pilot.containment,
+            node=pilot.node,
+        )
+
+    def note(self, asked: BorrowRequest, given: Sequence[int]) -> None:
+        """Note the jobs that a pilot was given: what stands before the last, and it was not given, is gone.
+
+        Where it was given less than it could take, all of them are. Those given in place of chosen ones count
+        among the readers, as these did.
+        """
+        numbers = [one.borrowing.job for one in asked.jobs]
+        for number in given:
+            if (offer := self.offers.get(number)) and offer.reads:
+                self.readers.add(offer.rates)
+        # One that got fewer than it could have was refused all the others.
+        last = len(numbers) if len(given) < asked.most else max(map(numbers.index, given))
+        self.leave(numbers[: last + 1])
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """Offer jobs no more."""
+        for number in numbers:
+            self.offers.pop(number, None)
+            self._told.pop(number, None)
+
+    def keep_near(self) -> None:
+        """Offer only what needs no place at the site."""
+        self.leave([number for number, offer in self.offers.items() if offer.job.queue not in self.near])
+
+    def _attempt(self, offer: BorrowableJob) -> BorrowableAttempt:
+        """An offer as the store is told of it, the same for all requests."""
+        job = offer.job
+        if job.id not in self._told:
+            self._told[job.id] = BorrowableAttempt(
+                state=job.state,
+                requirements=job.requirements,
+                borrowing=record(offer, self.queue, self.time),
+            )
+        return self._told[job.id]
+
+
+def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None = None) -> Look:
+    """Look at a world for what the pilots of a queue take of others; if given, of these offers."""
+    if open_offers is None:
+        open_offers = (offer for offer in offers(world, queue.name) if offer.is_open)
+    claimed, near = claims(world, queue)
+    return Look(queue, world.time, {offer.job.id: offer for offer in open_offers}, claimed, near)
 
 
 def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[str]]:
@@ -230,36 +306,6 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
         nothing_for=found.nothing_for,
         reads=offer.rates,
     )
-
-
-def moves(
-    taken: Sequence[BorrowableJob],
-    pilot: Pilot,
-    queue: Queue,
-    time: float,
-    claimed: tuple[Claim, ...] = (),
-    near: Collection[str] = (),
-) -> Iterator[Move]:
-    """The moves of taken jobs, each only from where it was seen: whoever comes second is handed nothing.
-
-    Those of queues ``near`` are at the site already, and claim no place there.
-    """
-    together: dict[tuple[str, JobState, Binding], list[BorrowableJob]] = defaultdict(list)
-    for offer in taken:
-        together[offer.job.queue, offer.job.state, offer.binding].append(offer)
-    for (preferred, state, binding), alike in sorted(together.items()):
-        yield Move(
-            kind="job",
-            ids=tuple(offer.job.id for offer in alike),
-            attempts=tuple(offer.job.attempt for offer in alike),
-            source=state,
-            target=JobState.SENT,
-            cause=CAUSES[binding],
-            changes={"pilot": pilot.id, "queue": pilot.queue},
-            creates={offer.job.id: (record(offer, queue, time),) for offer in alike},
-            claims=() if preferred in near else claimed,
-            at=preferred,
-        )
 
 
 def room(world: World, queue: Queue) -> int:

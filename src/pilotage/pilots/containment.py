@@ -1,7 +1,10 @@
-"""Refuse pilots that cannot contain payloads at queues that insist on it."""
+"""How pilots contain payloads: refuse those that cannot at queues that insist on it."""
+
+from dataclasses import replace
 
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.step_names import MATCH
@@ -26,6 +29,16 @@ def in_force(queue: Queue | None, containment: str) -> str:
     """Name the containment of a pilot's payloads at a queue, which may have switched it off."""
     element = queue.computing_element if queue else None
     return "off" if element and element.containment == "off" and containment else containment
+
+
+def described(pilot: Pilot, queue: Queue | None, request: MatchRequest) -> Pilot:
+    """Return a pilot with the containment and the machine that it tells."""
+    containment = in_force(queue, request.containment) or pilot.containment
+    # It stays on one machine: with another name each time, it alone would speak for several (F2, F4).
+    node = pilot.node or request.node
+    if (containment, node) == (pilot.containment, pilot.node):
+        return pilot
+    return replace(pilot, containment=containment, node=node)
 
 
 def refuse(pilot: Pilot, reason: str, containment: str, time: float, seed: int) -> Decision:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot, PilotKind, Requirements
 
 from .task_queues import walltime_left, walltime_needed
@@ -18,7 +18,7 @@ class Needs(NamedTuple):
     """What a job needs at a queue: of one task queue as values, of many as columns with a row each.
 
     Memory is in MB, walltime in s. ``owner`` is whatever tells owners apart, the same here and in
-    :class:`Capacity`.
+    :class:`PilotResources`.
     """
 
     cores: Any
@@ -30,7 +30,7 @@ class Needs(NamedTuple):
     owner: Any
 
 
-class Capacity(NamedTuple):
+class PilotResources(NamedTuple):
     """What a pilot has for jobs, and whose jobs it runs: anybody's, or its owner's alone (P7)."""
 
     kind: PilotKind
@@ -55,10 +55,10 @@ def needs(wanted: Requirements, queue: Queue) -> Needs:
     )
 
 
-def offered(request: MatchRequest, pilot: Pilot) -> Capacity:
+def offered(request: MatchRequest, pilot: Pilot) -> PilotResources:
     """Return what a pilot that asks for jobs has free."""
     owner = request.owner
-    return Capacity(
+    return PilotResources(
         cores=request.cores,
         memory=request.memory or inf,
         gpus=request.gpus,
@@ -69,9 +69,9 @@ def offered(request: MatchRequest, pilot: Pilot) -> Capacity:
     )
 
 
-def promised(pilot: Pilot) -> Capacity:
+def promised(pilot: Pilot) -> PilotResources:
     """Return what a pilot has while all of its slots are free. Its node counts as having all else."""
-    return Capacity(
+    return PilotResources(
         cores=pilot.cores,
         memory=pilot.memory or inf,
         gpus=inf,
@@ -96,14 +96,14 @@ class NeedsTable:
         self.most = Needs._make([*(max(column, default=0) for column in own), None])
         """The most that any of them needs, which is of no owner."""
 
-    def fitting(self, has: Capacity) -> NDArray[np.bool_]:
+    def fitting(self, has: PilotResources) -> NDArray[np.bool_]:
         """Tell of each whether a pilot could run its jobs."""
         # No row has the number -1: an owner without task queues here gets nothing.
         found: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
         return found
 
 
-def fits(needed: Needs, has: Capacity) -> Any:
+def fits(needed: Needs, has: PilotResources) -> Any:
     """Tell whether a pilot could run such jobs; of columns, tell it of each row."""
     # Comparisons mean the same for values and columns: of flags, one that is unset is the lesser.
     may_run = needed.owner == has.owner if has.kind == "private" else needed.private < True

@@ -98,14 +98,6 @@ def called_home(time: float, *pilots: Pilot) -> tuple[Change, ...]:
     return tuple(_called(state, tuple(ids), changes) for state, ids in by_state.items())
 
 
-def was_given(time: float, pilot: Pilot, jobs: int) -> Change:
-    """A pilot called, and is given ``jobs`` jobs."""
-    changes: dict[str, Value] = {"heartbeat": time}
-    if jobs:
-        changes["matched"] = pilot.matched + jobs
-    return _called(pilot.state, (pilot.id,), changes)
-
-
 def _called(state: PilotState, ids: tuple[int, ...], changes: Mapping[str, Value]) -> Change:
     if state not in WAITING_PILOTS:
         return Touch(kind="pilot", ids=ids, changes=changes)

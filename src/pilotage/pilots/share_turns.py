@@ -1,7 +1,7 @@
 """The global share whose jobs a pilot takes first: the one that is furthest below its target (P13)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pilotage.model.documents.world import JobCount
 from pilotage.model.records.federation import GlobalShare
@@ -23,6 +23,13 @@ class ShareTurns:
         for count in counts:
             if count.state in AT_A_PILOT:
                 self.give(count.share, count.jobs)
+
+    @classmethod
+    def of(
+        cls, shares: Sequence[GlobalShare], counts: Callable[[], Iterable[JobCount]]
+    ) -> "ShareTurns | None":
+        """The turns of declared shares; None where there are no two to choose between."""
+        return cls(shares, counts()) if len(shares) > 1 else None
 
     def give(self, share: str, jobs: int = 1) -> None:
         """Count jobs that a pilot was given; a negative number takes them back."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.federation import Queue
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot, Requirements
 
 from .fitting import NeedsTable, fits, needs, offered, promised
@@ -54,7 +54,9 @@ class TaskQueueColumns:
 
     def left(self, draw: Draw, jobs: int) -> None:
         """Count jobs out that have left a task queue."""
-        at = self.places[draw.requirements]
+        at = self.places.get(draw.requirements)
+        if at is None:
+            return
         levels = self.levels[at]
         for level in levels:
             if level[0] == draw.priority:

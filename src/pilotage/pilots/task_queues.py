@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from pilotage.model.documents.world import MatchRequest
 from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import WAITING_PILOTS
 from pilotage.model.records.work import Pilot, Requirements
 

@@ -1,14 +1,19 @@
 """Tasks whose jobs a pilot is not given because they failed fast where it runs, and the one try (F2)."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from pilotage.model.rules.black_holes import Rest, Scope, scopes
+from pilotage.model.records.matching import MatchRequest
+from pilotage.model.records.work import Job, Requirements
+from pilotage.model.rules.black_holes import EVERYBODY, Rest, Scope, scopes
 
 JUDGED_AFTER = 60.0
 """Seconds beyond ``guard.fast`` after which a try that has not failed opens its place."""
 
 TryKey = tuple[str, str, Scope]
+
+WaitingJobs = tuple[int, str, int, int]
+"""A task, the requirements and priority of jobs of it that wait, and how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,19 @@ class Admission:
         """Tasks of which one job may try the place."""
         return _tasks(self.trying)
 
-    @property
-    def jobs(self) -> int | None:
-        """Most jobs that the pilot may be given at once; None: as many as it asks for."""
-        return 1 if self.trying else None
+    def limited(self, request: MatchRequest) -> MatchRequest:
+        """Return a request for no more jobs than the pilot may have at once: one that tries its place."""
+        return replace(request, max_jobs=1) if self.trying and request.max_jobs > 1 else request
+
+    def with_waiting(self, waiting: Sequence[WaitingJobs]) -> "Admission":
+        """Complete it by the jobs that wait at the pilot's queue, of the tasks that it names."""
+        if not (self.closed_tasks or self.trying_tasks):
+            return self
+        closed, present = self.closed_tasks, {task for task, *_ in waiting}
+        # A task without a waiting job tries nothing, and others need not wait for it.
+        trying = frozenset(one for one in self.trying if not one[-1] or one[-1] in present)
+        held = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
+        return replace(self, trying=trying, held=held)
 
 
 OPEN = Admission()
@@ -67,21 +81,29 @@ class Tries:
         return Admission(frozenset(closed), frozenset(trying - closed)) if closed or trying else OPEN
 
     def begin(
-        self, rests: Iterable[Rest], queue: str, node: str, concerns: Callable[[Rest], bool], time: float
+        self, rests: Iterable[Rest], queue: str, node: str, requirements: Iterable[str], time: float
     ) -> list[TryKey]:
-        """Note that a job is given to a pilot there: the try of every place in the answer."""
+        """Note that jobs of task queues are given to a pilot there: the try of every place in the answer."""
+        wanted = (Requirements.from_text(text) for text in set(requirements))
+        owners = {(one.vo, one.owner) for one in wanted}
         begun = []
-        for rest in _at(rests, queue, node):
+        for rest in _at(rests, queue, node) if owners else ():
             since, _ = self.given.get(_key(rest), (0.0, 0.0))
-            if concerns(rest) and time >= rest.until and since != rest.since:
+            concerned = rest.whose == EVERYBODY or rest.whose[:2] in owners
+            if concerned and time >= rest.until and since != rest.since:
                 self.given[_key(rest)] = (rest.since, time)
                 begun.append(_key(rest))
         return begun
 
-    def take_back(self, keys: Iterable[TryKey]) -> None:
-        """Forget tries: their jobs were not there any more."""
+    def settle(self, keys: Iterable[TryKey], given: Iterable[Job]) -> None:
+        """Forget the tries of those of whom no job was given: others took them, or they were spares."""
+        served: set[Scope] = set()
+        for job in given:
+            wanted = Requirements.from_text(job.requirements)
+            served.update(scopes(wanted.vo, wanted.owner, job.task))
         for key in keys:
-            self.given.pop(key, None)
+            if key[-1] not in served:
+                self.given.pop(key, None)
 
 
 def _tasks(found: Iterable[Scope]) -> frozenset[int]:

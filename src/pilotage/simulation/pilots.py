@@ -8,8 +8,9 @@ from typing import Protocol
 
 from pilotage.flow.calls.input_sources import Readings
 from pilotage.flow.matching.matched import Matched
-from pilotage.model.documents.world import Heartbeat, MatchRequest, Output, Report
+from pilotage.model.documents.world import Heartbeat, Output, Report
 from pilotage.model.records.federation import Storage
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Job, Pilot, Task
 from pilotage.model.rules.timeouts import lease_of
 from pilotage.model.values.outputs import example

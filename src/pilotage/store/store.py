@@ -15,7 +15,7 @@ from .commit.heartbeats import Heartbeats
 from .database.engine import Database
 from .database.errors import NoFederation
 from .database.notices import Notices
-from .matching.matches import Matches
+from .matching.matches import Matches, committed
 from .tables import iterations
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
@@ -66,7 +66,7 @@ class Store:
         self.snapshots = Snapshots(database, self._federations, specs, live)
         self.queries = Queries(database, self._federations, specs, live)
         self._meanings = TransitionKinds(database)
-        self.matches = Matches(database, specs, self._meanings, self._left_beside)
+        self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell)
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)
         self._beside = 0
@@ -131,7 +131,12 @@ class Store:
 
         Raises, with nothing written, IllegalTransition or IllegalColumn for what is never allowed, and
         FileConflict for an input that is known to be otherwise, and DatasetTaken for another task's.
+        Requests of pilots are committed as matches are; they stand alone in their decision.
         """
+        if decision.requests:
+            if len(decision.requests) < len(decision.changes):
+                raise ValueError("requests of pilots are committed apart from other changes")
+            return committed(self.matches.commit(decision))
         check(decision)
         if not decision.changes and not decision.choices:
             return Committed()
@@ -141,14 +146,14 @@ class Store:
         light = self.database.is_postgresql and is_light(decision)
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
-        committed = self.database.write(
+        result = self.database.write(
             lambda connection: Commit(connection, decision, reasons, actor, entries, light).run(),
             alone=not light,
         )
         if light:
             self._left_beside()
-        self.tell(decision, committed)
-        return committed
+        self.tell(decision, result)
+        return result
 
     def _left_beside(self) -> None:
         """Count a commit that was not alone; now and then add up what they left."""

@@ -1,10 +1,12 @@
-"""Apply the moves of a decision to job records, as the commit would."""
+"""Apply a decision to job records, as the commit would."""
 
 from collections.abc import Sequence
 
 from pilotage.model.documents.decision import Decision, Move
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState, is_allowed
 from pilotage.model.records.work import Job
+from pilotage.model.rules.job_order import Heads
 
 
 def follow(jobs: Sequence[Job], decision: Decision) -> dict[int, tuple[JobState, int]]:
@@ -19,6 +21,36 @@ def follow(jobs: Sequence[Job], decision: Decision) -> dict[int, tuple[JobState,
         if move.kind == "job":
             _follow(now, move)
     return now
+
+
+def given_to(jobs: Sequence[Job], decision: Decision) -> dict[int, list[int]]:
+    """Return the jobs that each pilot is given which takes any, by number, as the commit finds them.
+
+    Raises AssertionError where a pilot asks for jobs that are not there, or of a job twice.
+    """
+    heads = Heads(jobs)
+    found: dict[int, list[int]] = {}
+    for request in decision.requests:
+        if isinstance(request, ClaimRequest):
+            ids = [job.id for job in heads.take(request)]
+            assert len(ids) == sum(head.jobs for head in request.heads), request
+        else:
+            ids = _borrowed(jobs, request)
+            heads.leave(job for job in jobs if job.id in ids)
+        if ids:
+            found.setdefault(request.pilot, []).extend(ids)
+    given = [id_ for ids in found.values() for id_ in ids]
+    assert len(given) == len(set(given)), given
+    return found
+
+
+def _borrowed(jobs: Sequence[Job], request: BorrowRequest) -> list[int]:
+    seen = {(job.id, job.attempt, job.queue, job.state) for job in jobs}
+    taken = request.jobs[: request.most]
+    for one in taken:
+        there = one.borrowing
+        assert (there.job, there.attempt, there.preferred, one.state) in seen, one
+    return [one.borrowing.job for one in taken]
 
 
 def _follow(now: dict[int, tuple[JobState, int]], move: Move) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import JobState, PilotState, TaskState, TransferState
 from pilotage.model.records.work import (
     File,

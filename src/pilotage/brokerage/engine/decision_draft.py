@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from pilotage.model.documents.decision import Claim, Creation, Decision, Move, Value
+from pilotage.model.documents.decision import Creation, Decision, Move, Value
 from pilotage.model.documents.reasons import Choices, Facts, Packable
 from pilotage.model.documents.world import World
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pilotage.model.documents.decision import Change, Claim, Decision, Move
+from pilotage.model.documents.decision import Change, Decision, Move
 from pilotage.model.documents.world import World
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.states import JOBS_AT_A_SITE
 from pilotage.model.rules.site_limits import all_bounds, claims, queues_by_site
 

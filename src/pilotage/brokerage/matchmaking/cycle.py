@@ -16,9 +16,10 @@ from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumn
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
-from pilotage.model.documents.decision import Claim, Decision
+from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.reasons import Facts
 from pilotage.model.documents.world import World
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.rules.site_limits import match_claim
 
 from .fitness import CHECKS

@@ -12,10 +12,11 @@ from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumn
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mask_of
-from pilotage.model.documents.decision import Claim, Decision
+from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import binding_of
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_QUEUE
 from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import QUEUED_JOBS, JobState

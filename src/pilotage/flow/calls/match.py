@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_document
-from pilotage.model.documents.world import Heartbeat, MatchRequest
+from pilotage.model.documents.world import Heartbeat
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.records.logs import LogKey
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.stations import station_of

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pilotage.model.documents.decision import KINDS, Committed, Create, Creation, Decision, Move
-from pilotage.model.records.states import FIRST, Kind, State
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
+from pilotage.model.records.states import FIRST, JobState, Kind, State
 
 Subject = tuple[Kind, State]
 """A kind of records, and a state that some of them came into."""
@@ -94,6 +95,8 @@ def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
         if isinstance(change, Move) and accepted:
             left_in[change.kind].update(dict.fromkeys(accepted, change.target))
             found = found.union(*map(_made, change.creates.values()))
+        elif isinstance(change, ClaimRequest | BorrowRequest):
+            left_in["job"].update(dict.fromkeys(accepted, JobState.SENT))
         elif isinstance(change, Create):
             found |= _made(change.records)
     return found.union((kind, state) for kind, states in left_in.items() for state in set(states.values()))

@@ -1,22 +1,19 @@
 """Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import inf
 
-from pilotage.model.documents.decision import Claim
-from pilotage.model.documents.world import MatchRequest, World
+from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
-from pilotage.model.records.work import Job, Pilot
+from pilotage.model.records.matching import BorrowRequest, MatchRequest
+from pilotage.model.records.work import Pilot
 from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
 from pilotage.pilots import borrowing as policy
-from pilotage.pilots.borrowing import BorrowableJob
-from pilotage.pilots.readers import Readers
+from pilotage.pilots.borrowing import BorrowableJob, Look
 from pilotage.pilots.tries import Admission
 from pilotage.store import Pass, Store
-from pilotage.store.matching.borrowed_matches import Basis, BorrowRequest, OfferedJob
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.borrowings import for_queue
 
@@ -38,67 +35,30 @@ WIDER = 8
 
 
 @dataclass(slots=True)
-class _KnownJobs:
-    """The offers to a queue's pilots by job, in their order, as of a version of the federation.
+class _KnownLook:
+    """What a queue's pilots saw, as of a version of the federation.
 
     Offers that are all taken are read again at once. Others hold for ``lasts`` s. They hold for
     ``KNOWN_FOR`` at most once a choice after the ``newest`` names the queue, for ``NOTHING_FOR`` where
-    nothing waited before. ``were_any`` tells whether there were some at first. Jobs of queues not ``near``
-    claim places at the site. ``misses`` are requests in a row that found nothing any more, ``readers`` those
-    chosen since.
+    nothing waited before. ``were_any`` tells whether there were some at first. ``misses`` are requests in a
+    row that found nothing any more.
     """
 
     version: int
     newest: int
-    time: float
-    offers: dict[int, BorrowableJob]
-    claims: tuple[Claim, ...]
-    near: Collection[str]
+    look: Look
     were_any: bool
     lasts: float
     any_waited: bool
     misses: int = 0
-    readers: Readers = field(default_factory=Readers)
-    _told: dict[int, OfferedJob] = field(default_factory=dict)
 
     def holds(self, version: int, newest: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
         lasts = self.lasts
         if newest != self.newest:
             lasts = min(lasts, KNOWN_FOR if self.any_waited else NOTHING_FOR)
-        fresh = is_fresh(self.time, time, lasts)
-        return fresh and version == self.version and bool(self.offers or not self.were_any)
-
-    def leave(self, numbers: Iterable[int]) -> None:
-        """Offer jobs no more."""
-        for number in numbers:
-            self.offers.pop(number, None)
-            self._told.pop(number, None)
-
-    def choice(
-        self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
-    ) -> tuple[list[BorrowableJob], list[BorrowableJob]]:
-        """Choose offers for a pilot; returns them, and the same with spares for those that are gone."""
-        offers, readers = self.offers.values(), self.readers
-        # What does not fit the limits of the site is found out job by job.
-        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claims else request
-        taken = policy.chosen(offers, asked, pilot, queue, admission, readers)
-        most = policy.SPARES * WIDER**self.misses
-        return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, readers, most)]
-
-    def count_spares(self, given: Iterable[Job]) -> None:
-        """Count the jobs that were given in place of chosen ones among the readers, as these were."""
-        for job in given:
-            if (offer := self.offers.get(job.id)) and offer.reads:
-                self.readers.add(offer.rates)
-
-    def told(self, offer: BorrowableJob, queue: Queue) -> OfferedJob:
-        """An offer as the store is told of it, the same for all requests."""
-        number = offer.job.id
-        if number not in self._told:
-            borrowing = partial(policy.record, offer, queue, self.time)
-            self._told[number] = OfferedJob(offer.job, offer.binding, borrowing)
-        return self._told[number]
+        fresh = is_fresh(self.look.time, time, lasts)
+        return fresh and version == self.version and bool(self.look.offers or not self.were_any)
 
 
 class BorrowableJobs:
@@ -111,68 +71,44 @@ class BorrowableJobs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: dict[str, _KnownJobs] = {}
+        self._known: dict[str, _KnownLook] = {}
         self._newest: Mapping[str, int] = {}
         self._newest_at = -inf
 
-    def wanted(
+    def request(
         self,
         queue: Queue,
-        basis: Basis,
-        request: MatchRequest,
+        version: int,
+        asked: MatchRequest,
         pilot: Pilot,
         admission: Admission,
-        time: float,
         seed: int,
+        time: float,
     ) -> BorrowRequest | None:
-        """The jobs that a pilot takes of other queues, which nobody else here has chosen; None for none."""
+        """Ask for jobs of other queues for a pilot, which nobody else here has chosen; None for none."""
         newest = self._newest_choices(time).get(queue.name)
         if newest is None:
             return None
         with self._lock:
             known = self._known.get(queue.name)
-        if known is None or not known.holds(basis.version, newest, time):
-            known = self._read(basis.version, newest, queue, time, seed)
+        if known is None or not known.holds(version, newest, time):
+            known = self._read(version, newest, queue, time, seed)
         with self._lock:
             known = self._known.get(queue.name, known)
-            if not known.offers:
-                return None
-            taken, asked = known.choice(request, pilot, queue, admission)
-            told = tuple(known.told(offer, queue) for offer in asked)
-            known.leave(offer.job.id for offer in taken)
-        if not taken:
-            return None
-        return BorrowRequest(
-            pilot=pilot.id,
-            queue=queue.name,
-            site=queue.site,
-            basis=basis,
-            jobs=told,
-            most=len(taken),
-            claims=known.claims if any(one.job.queue not in known.near for one in told) else (),
-            containment=pilot.containment,
-            node=pilot.node,
-            time=time,
-        )
+            return known.look.request(asked, pilot, admission, policy.SPARES * WIDER**known.misses)
 
-    def note(self, wanted: BorrowRequest, given: ClaimResult) -> None:
-        """Note what a pilot was given: what stands before the last of it, and it was not given, is gone.
+    def note(self, asked: BorrowRequest, given: ClaimResult) -> None:
+        """Note what a pilot was given.
 
-        Where it was given less than it could take, all of them are. Where it was given none, a claim, or what
-        it rests on, may hold no more, and all is read anew.
+        Where it was given none, a claim, or what it rests on, may hold no more, and all is read anew.
         """
-        numbers = [one.job.id for one in wanted.jobs]
-        # One that got fewer than it could have was refused all the others.
-        is_short = len(given.jobs) < wanted.most
-        last = len(numbers) if is_short else max(numbers.index(job.id) for job in given.jobs)
         with self._lock:
-            if known := self._known.get(wanted.queue):
-                known.count_spares(given.jobs)
-                known.leave(numbers[: last + 1])
+            if known := self._known.get(asked.queue):
+                known.look.note(asked, [job.id for job in given.jobs])
                 known.misses = 0 if given.jobs else known.misses + 1
-                unsure = not given.jobs and (wanted.claims or not given.good)
+                unsure = not given.jobs and (asked.claims or not given.good)
                 if unsure or known.misses >= MISSES:
-                    self._known.pop(wanted.queue)
+                    self._known.pop(asked.queue)
 
     def _newest_choices(self, time: float) -> Mapping[str, int]:
         """The newest choice by queue that names it: asked once for all queues whose pilots might borrow."""
@@ -180,18 +116,17 @@ class BorrowableJobs:
             self._newest, self._newest_at = self._store.snapshots.newest_choices(), time
         return self._newest
 
-    def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
+    def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownLook:
         world = self._store.snapshots.read(Pass(time, seed, 0), [for_queue(queue.name)])
-        found = {offer.job.id: offer for offer in self._open(world, queue)}
-        claims, near = policy.claims(world, queue)
+        look = policy.look(world, queue, self._open(world, queue))
         with self._lock:
             # Another thread that looked meanwhile may have chosen of these: it is one look, told once.
             other = self._known.get(queue.name)
-            if other is not None and other.holds(version, newest, max(time, other.time)):
+            if other is not None and other.holds(version, newest, max(time, other.look.time)):
                 return other
-            lasts, waits = KNOWN_FOR if found else self._next_look(queue.name, world), bool(world.jobs)
-            known = _KnownJobs(version, newest, time, found, claims, near, bool(found), lasts, waits)
-            self._known[queue.name] = known
+            were_any, waits = bool(look.offers), bool(world.jobs)
+            lasts = KNOWN_FOR if were_any else self._next_look(queue.name, world)
+            known = self._known[queue.name] = _KnownLook(version, newest, look, were_any, lasts, waits)
         return known
 
     def _next_look(self, queue: str, world: World) -> float:

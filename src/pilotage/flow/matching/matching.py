@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pilotage.flow.errors import PilotGone, PilotRefused
-from pilotage.model.documents.decision import Committed, Decision, Move
-from pilotage.model.documents.world import MatchRequest
+from pilotage.model.documents.decision import Decision
 from pilotage.model.records.federation import Federation, Queue
-from pilotage.model.records.states import LIVE_PILOTS, JobState, PilotState
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest, MatchRequest
+from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import MATCH
 from pilotage.pilots import containment as containments
-from pilotage.pilots import task_queue_columns as policy
+from pilotage.pilots import matcher
 from pilotage.pilots.reports import calls
-from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns
+from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
 from pilotage.pilots.task_queues import is_open
 from pilotage.pilots.tries import Admission, TryKey
 from pilotage.store import Store
-from pilotage.store.matching.borrowed_matches import Basis, BorrowRequest
-from pilotage.store.matching.match_requests import ClaimRequest, ClaimResult, Standing
-from pilotage.store.matching.matches import CAUSE
+from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
 
 from .borrowing import BorrowableJobs
 from .matched import Matched, matched
@@ -78,29 +76,44 @@ class Matching:
         kept: list[Draw] = []
         for number in range(TRIES):
             admission = self._resting.admission(pilot, time)
-            left = _admitted(request.less(_jobs_of(parts)), admission)
-            self._shares.known(known.federation, known.version, time)
-            with self._lock, self._shares.turns() as shares:
-                draws = kept or policy.draw(known.columns, left, pilot, seed + number, admission, shares)
-            if not draws and (borrowed := self._borrowed(known, pilot, left, time, seed)):
+            left = request.less(_given(parts))
+            asked = self._claim(known, left, pilot, admission, kept, time, seed + number)
+            if not asked.heads and (borrowed := self._borrowed(known, pilot, left, time, seed)):
                 # That nothing of its own queue came meanwhile was checked with what it was given.
                 parts += borrowed
                 if borrowed[-1].good:
                     return matched(known.federation, known.queue, parts)
                 pilot, known = self._looked_up(request, time, seed, True, True)
                 continue
-            given = self._give(known, pilot, draws, admission, time, seed)
-            parts.append(given)
-            missing = _missing(draws, given)
+            result = self._committed(known, pilot, asked, time, seed)
+            parts.append(result)
+            missing = _missing(asked, result)
             self._shares.take_back(missing)
-            if given.good and not missing and not kept:
+            if result.good and not missing and not kept:
                 break
-            stale = not given.good
+            stale = not result.good
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
-            kept = _keeping_their_turn(known.columns, missing if given.good else (), seed + number)
-        left = request.less(_jobs_of(parts))
-        parts += self._borrowed(known, pilot, left, time, seed) if draws else ()
+            kept = _keeping_their_turn(known.columns, missing if result.good else (), seed + number)
+        if asked.heads:
+            parts += self._borrowed(known, pilot, request.less(_given(parts)), time, seed)
         return _with_beyond(known, parts, request, pilot)
+
+    def _claim(
+        self,
+        known: Known,
+        request: MatchRequest,
+        pilot: Pilot,
+        admission: Admission,
+        kept: Sequence[Draw],
+        time: float,
+        seed: int,
+    ) -> ClaimRequest:
+        """What a pilot takes of its own queue: what ``kept`` its turn, else what is drawn."""
+        if kept:
+            return matcher.claimed(pilot, kept, admission)
+        self._shares.known(known.federation, known.version, time)
+        with self._lock, self._shares.turns() as turns:
+            return matcher.claim(known.columns, request, pilot, seed, admission, turns)
 
     def _borrowed(
         self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
@@ -110,29 +123,41 @@ class Matching:
         The last tells whether it rests on what still holds. Raises :class:`PilotGone`.
         """
         found: list[ClaimResult] = []
-        for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
-            room = left.less(_jobs_of(found))
+        queue = known.queue
+        while queue and is_open(queue) and len(found) < TRIES and (not found or found[-1].good):
+            room = left.less(_given(found))
             if room.max_jobs < 1 or room.cores < 1:
                 break
             pilot = self._pilots.get(pilot.id, pilot)
             admission = self._resting.admission(pilot, time)
-            basis = Basis(known.number, known.version, pilot.matched > 0)
-            wanted = known.queue and self._borrowing.wanted(
-                known.queue, basis, room, pilot, admission, time, seed
-            )
-            if not wanted:
+            asked = self._borrowing.request(queue, known.version, room, pilot, admission, seed, time)
+            if not asked:
                 break
-            found.append(self._taken(pilot, wanted, time, seed))
-            if not found[-1].good:
-                break
+            found.append(self._committed(known, pilot, asked, time, seed))
         return found
 
-    def _taken(self, pilot: Pilot, wanted: BorrowRequest, time: float, seed: int) -> ClaimResult:
-        asked = {one.job.requirements for one in wanted.jobs}
-        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.take(wanted))
-        self._borrowing.note(wanted, given)
-        self._shares.note(given.jobs)
-        return self._handed(pilot, given, time, seed)
+    def _committed(
+        self, known: Known, pilot: Pilot, asked: ClaimRequest | BorrowRequest, time: float, seed: int
+    ) -> ClaimResult:
+        """Commit what a pilot asks for, and note what it was given. Raises :class:`PilotGone`."""
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=(asked,))
+        basis = Basis(known.number, known.version, pilot.matched > 0)
+        (result,) = self._resting.tried(
+            pilot, _wanted(asked), time, lambda: self._store.matches.commit(decision, (basis,))
+        )
+        if isinstance(asked, BorrowRequest):
+            self._borrowing.note(asked, result)
+            self._shares.note(result.jobs)
+        else:
+            with self._lock:
+                for draw, jobs in Counter(map(_drawn, result.jobs)).items():
+                    known.columns.left(draw, jobs)
+        if not result.alive:
+            self._pilots.pop(pilot.id, None)
+            raise PilotGone(pilot.id)
+        if result.jobs and not pilot.matched:  # only whether it had any matters
+            self._remember(replace(pilot, matched=len(result.jobs)))
+        return result
 
     def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
         """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
@@ -142,17 +167,17 @@ class Matching:
         self._let_go_of_changed()
         self._read_ahead({request.queue for request in requests})
         asked = [self._asked(request, time, seed) for request in requests]
-        given = self._store.matches.give_all([wanted for _, wanted, *_ in asked])
-        self._tell([(pilot, got.jobs) for (pilot, *_), got in zip(asked, given, strict=True)], time, seed)
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=tuple([one.claim for one in asked]))
+        results = self._store.matches.commit(decision, [one.basis for one in asked]) if asked else []
         found: list[Matched | None] = []
-        for request, (pilot, wanted, known, tries), got in zip(requests, asked, given, strict=True):
-            self._resting.take_back(tries, got.jobs)
-            if got.jobs and not pilot.matched:
-                self._remember(replace(pilot, matched=len(got.jobs)))
-            if len(got.jobs) < sum(jobs for *_, jobs in wanted.heads):
-                self._known.pop(wanted.queue, None)
-            is_served = got.good and (got.jobs or not wanted.heads)
-            found.append(self._completed(request, pilot, known, got if is_served else None, time, seed))
+        for request, one, result in zip(requests, asked, results, strict=True):
+            self._resting.settle(one.tries, result.jobs)
+            if result.jobs and not one.pilot.matched:
+                self._remember(replace(one.pilot, matched=len(result.jobs)))
+            if len(result.jobs) < sum(head.jobs for head in one.claim.heads):
+                self._known.pop(request.queue, None)
+            is_served = result.good and (result.jobs or not one.claim.heads)
+            found.append(self._completed(request, one, result if is_served else None, time, seed))
         return found
 
     def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
@@ -174,42 +199,32 @@ class Matching:
                 if (known.number, known.version) != (numbers.get(queue, 0), version):
                     del self._known[queue]
 
-    def _asked(
-        self, request: MatchRequest, time: float, seed: int
-    ) -> tuple[Pilot, ClaimRequest, Known, list[TryKey]]:
+    def _asked(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
         """Draw for one of several pilots, of what those before it leave; with it the tries that these are."""
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
-        request = _admitted(request, admission)
-        self._shares.known(known.federation, known.version, time)
-        with self._lock, self._shares.turns() as shares:
-            draws = policy.draw(known.columns, request, pilot, seed, admission, shares)
-            for draw in draws:
-                known.columns.left(draw, 1)
-        tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
-        return pilot, _wanted(known, pilot, draws, admission, time), known, tries
+        asked = self._claim(known, request, pilot, admission, (), time, seed)
+        with self._lock:
+            for head in asked.heads:
+                known.columns.left(Draw(head.requirements, head.priority), head.jobs)
+        basis = Basis(known.number, known.version, pilot.matched > 0)
+        return _Asked(pilot, known, asked, basis, self._resting.begin(pilot, _wanted(asked), time))
 
     def _completed(
-        self,
-        request: MatchRequest,
-        pilot: Pilot,
-        known: Known,
-        given: ClaimResult | None,
-        time: float,
-        seed: int,
+        self, request: MatchRequest, asked: "_Asked", result: ClaimResult | None, time: float, seed: int
     ) -> Matched | None:
         """What one of several pilots was given, with jobs of other queues for what it has free.
 
         It is matched by itself where what it was drawn was not there any more. None where it is gone.
         """
         try:
-            if given is None:
+            if result is None:
                 return self.match(request, time, seed)
-            if len(given.jobs) == request.max_jobs:
-                return matched(known.federation, known.queue, [given])
-            left = request.less(given.jobs)
-            parts = [given, *self._borrowed(known, pilot, left, time, seed)]
-            return _with_beyond(known, parts, request, pilot)
+            if len(result.jobs) == request.max_jobs:
+                return matched(asked.known.federation, asked.known.queue, [result])
+            left = request.less(_given([result]))
+            parts = [result, *self._borrowed(asked.known, asked.pilot, left, time, seed)]
+            return _with_beyond(asked.known, parts, request, asked.pilot)
         except PilotGone:
             return None
 
@@ -240,53 +255,10 @@ class Matching:
             decision = containments.refuse(refused, reason, request.containment, time, seed)
             self._store.commit(decision, f"pilot:{pilot.id}")
             raise PilotRefused(reason)
-        containment = containments.in_force(queue, request.containment) or pilot.containment
-        # It stays on one machine: with another name each time, it alone would speak for several (F2, F4).
-        node = pilot.node or request.node
-        if (containment, node) == (pilot.containment, pilot.node):
-            return pilot
-        described = replace(pilot, containment=containment, node=node)
-        self._remember(described)
-        return described
-
-    def _give(
-        self, known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float, seed: int
-    ) -> ClaimResult:
-        wanted, asked = _wanted(known, pilot, draws, admission, time), {one.requirements for one in draws}
-        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.give(wanted))
-        with self._lock:
-            for draw, jobs in Counter(map(_drawn, given.jobs)).items():
-                known.columns.left(draw, jobs)
-        return self._handed(pilot, given, time, seed)
-
-    def _handed(self, pilot: Pilot, given: ClaimResult, time: float, seed: int) -> ClaimResult:
-        """Note what a pilot was given. Raises :class:`PilotGone`."""
-        if not given.alive:
-            self._pilots.pop(pilot.id, None)
-            raise PilotGone(pilot.id)
-        if given.jobs:
-            if not pilot.matched:  # only whether it had any matters
-                self._remember(replace(pilot, matched=len(given.jobs)))
-            self._tell([(pilot, given.jobs)], time, seed)
-        return given
-
-    def _tell(self, given: Iterable[tuple[Pilot, Sequence[Job]]], time: float, seed: int) -> None:
-        """Let those who listen to commits know."""
-        moves = tuple(
-            Move(
-                kind="job",
-                ids=tuple(job.id for job in jobs),
-                source=JobState.ACTIVATED,
-                target=JobState.SENT,
-                cause=CAUSE,
-                changes={"pilot": pilot.id},
-            )
-            for pilot, jobs in given
-            if jobs
-        )
-        decision = Decision(step=MATCH, time=time, seed=seed, changes=moves)
-        accepted = tuple(move.ids for move in moves)
-        self._store.tell(decision, Committed(accepted=accepted, created=((),) * len(moves)))
+        told = containments.described(pilot, queue, request)
+        if told is not pilot:
+            self._remember(told)
+        return told
 
     def _task_queues(self, queue: str, anew: bool = False) -> Known:
         known = None if anew else self._known.get(queue)
@@ -304,8 +276,8 @@ class Matching:
     def _keep(self, queue: str, standing: Standing, federation: Federation) -> Known:
         declared = next((one for one in federation.queues if one.name == queue), None)
         levels = [Level(*level) for level in standing.levels] if declared else []
-        columns = policy.columns(declared, levels)
-        known = Known(standing.number, standing.version, federation, declared, columns)
+        made = columns(declared, levels)
+        known = Known(standing.number, standing.version, federation, declared, made)
         with self._lock:
             self._known[queue] = known
         return known
@@ -330,27 +302,20 @@ class Matching:
                 self._pilots.popitem(last=False)
 
 
-def _admitted(request: MatchRequest, admission: Admission) -> MatchRequest:
-    """The request for no more jobs than its pilot may have where jobs failed fast (F2)."""
-    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
-    return request if most == request.max_jobs else replace(request, max_jobs=most)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one of several pilots asks for, and the tries that this may be (F2)."""
+
+    pilot: Pilot
+    known: Known
+    claim: ClaimRequest
+    basis: Basis
+    tries: Sequence[TryKey]
 
 
-def _wanted(
-    known: Known, pilot: Pilot, draws: Sequence[Draw], admission: Admission, time: float
-) -> ClaimRequest:
-    return ClaimRequest(
-        pilot=pilot.id,
-        queue=pilot.queue,
-        heads=_heads(draws),
-        number=known.number,
-        version=known.version,
-        used=pilot.matched > 0,
-        containment=pilot.containment,
-        node=pilot.node,
-        time=time,
-        closed=tuple(sorted(admission.closed_tasks)),
-    )
+def _wanted(asked: ClaimRequest | BorrowRequest) -> set[str]:
+    """The requirements of jobs that a pilot may be given."""
+    return {one.requirements for one in (asked.heads if isinstance(asked, ClaimRequest) else asked.jobs)}
 
 
 def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchRequest, pilot: Pilot) -> Matched:
@@ -358,24 +323,19 @@ def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchReque
     found = matched(known.federation, known.queue, parts)
     if found.jobs or not known.columns.names:
         return found
-    return replace(found, beyond=policy.beyond(known.columns, request, pilot))
-
-
-def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
-    """Task queues and priorities that were drawn, each once, and how many jobs of each."""
-    return tuple((*draw, jobs) for draw, jobs in Counter(draws).items())
+    return replace(found, beyond=beyond(known.columns, request, pilot))
 
 
 def _drawn(job: Job) -> Draw:
     return Draw(job.requirements, job.priority)
 
 
-def _missing(draws: Sequence[Draw], given: ClaimResult) -> list[Draw]:
+def _missing(asked: ClaimRequest, result: ClaimResult) -> list[Draw]:
     """The draws that found no job any more; the store never gives more than was drawn."""
-    if len(draws) == len(given.jobs):
+    drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in asked.heads})
+    if drawn.total() == len(result.jobs):
         return []
-    left = Counter(draws) - Counter(map(_drawn, given.jobs))
-    return list(left.elements())
+    return list((drawn - Counter(map(_drawn, result.jobs))).elements())
 
 
 def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed: int) -> list[Draw]:
@@ -391,5 +351,6 @@ def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed
     ]
 
 
-def _jobs_of(parts: Sequence[ClaimResult]) -> list[Job]:
-    return [job for part in parts for job in part.jobs]
+def _given(parts: Sequence[ClaimResult]) -> list[str]:
+    """The requirements of jobs that were given."""
+    return [job.requirements for part in parts for job in part.jobs]

@@ -2,12 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.records.failures import Failure
-from pilotage.model.records.work import Job, Pilot, Requirements
-from pilotage.model.rules.black_holes import EVERYBODY, Rest, Scope, rests, scopes
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.black_holes import Rest, rests
 from pilotage.model.values.freshness import is_fresh
 from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey
 from pilotage.store import Store
@@ -45,53 +44,36 @@ class Resting:
     def _with_held(self, queue: str, admission: Admission) -> Admission:
         """Complete an admission by the jobs that wait of the tasks that it names."""
         tasks = admission.closed_tasks | admission.trying_tasks
-        if not tasks:
-            return admission
-        waiting = self._store.matches.waiting(queue, sorted(tasks))
-        closed, present = admission.closed_tasks, {task for task, *_ in waiting}
-        # A task without a waiting job tries nothing, and others need not wait for it.
-        trying = frozenset(one for one in admission.trying if not one[-1] or one[-1] in present)
-        held = tuple((name, at, jobs) for task, name, at, jobs in waiting if task in closed)
-        return replace(admission, trying=trying, held=held)
+        return admission.with_waiting(self._store.matches.waiting(queue, sorted(tasks)) if tasks else ())
 
     def tried(
-        self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], ClaimResult]
-    ) -> ClaimResult:
+        self,
+        pilot: Pilot,
+        requirements: Iterable[str],
+        time: float,
+        commit: Callable[[], Sequence[ClaimResult]],
+    ) -> Sequence[ClaimResult]:
         """Give a pilot jobs of task queues; a try counts only for those of whom it is given one."""
         tries = self.begin(pilot, requirements, time)
-        jobs: Sequence[Job] = ()
+        given: Sequence[ClaimResult] = ()
         try:
-            given = give()
-            jobs = given.jobs
+            given = commit()
         finally:
-            self.take_back(tries, jobs)
+            self.settle(tries, [job for one in given for job in one.jobs])
         return given
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
         """Note that a pilot is about to be given jobs of task queues; returns the tries that these may be."""
         if not self._rests:
             return []
-        wanted = (Requirements.from_text(text) for text in set(requirements))
-        owners = {(one.vo, one.owner) for one in wanted}
-        if not owners:
-            return []
-
-        def may_concern(rest: Rest) -> bool:
-            return rest.whose == EVERYBODY or rest.whose[:2] in owners
-
         with self._lock:
-            return self._tries.begin(self._rests, pilot.queue, pilot.place, may_concern, time)
+            return self._tries.begin(self._rests, pilot.queue, pilot.place, requirements, time)
 
-    def take_back(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
+    def settle(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
         """Forget the tries of those of whom no job was given: others took them, or they were spares."""
-        if not tries:
-            return
-        served: set[Scope] = set()
-        for job in given:
-            wanted = Requirements.from_text(job.requirements)
-            served.update(scopes(wanted.vo, wanted.owner, job.task))
-        with self._lock:
-            self._tries.take_back(key for key in tries if key[-1] not in served)
+        if tries:
+            with self._lock:
+                self._tries.settle(tries, given)
 
     def _heard(self, decision: Decision, _: Committed) -> None:
         for change in decision.changes:

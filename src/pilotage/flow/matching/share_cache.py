@@ -26,8 +26,7 @@ class ShareCache:
         kept, since = self._since
         if kept == version and is_fresh(since, time):
             return
-        several = len(federation.shares) > 1
-        turns = ShareTurns(federation.shares, self._store.matches.job_counts()) if several else None
+        turns = ShareTurns.of(federation.shares, self._store.matches.job_counts)
         with self._lock:
             self._turns, self._since = turns, (version, time)
 
@@ -41,9 +40,9 @@ class ShareCache:
         """Count jobs of other queues that pilots were given."""
         self._count((job.share for job in jobs), 1)
 
-    def take_back(self, draws: Iterable[Draw]) -> None:
+    def take_back(self, missing: Iterable[Draw]) -> None:
         """Count out what was drawn and not given."""
-        self._count((Requirements.from_text(draw.requirements).share for draw in draws), -1)
+        self._count((Requirements.from_text(draw.requirements).share for draw in missing), -1)
 
     def _count(self, shares: Iterable[str], jobs: int) -> None:
         with self.turns() as turns:

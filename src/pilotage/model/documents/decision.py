@@ -13,8 +13,10 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializ
 
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.spec import Binding, LiveWork
 from pilotage.model.records.states import Kind, State
@@ -30,7 +32,6 @@ from pilotage.model.records.work import (
     Replica,
 )
 from pilotage.model.values.quick import quickly_made
-from pilotage.model.values.slot_parts import BUNDLE
 from pilotage.model.values.types import DESCRIBED
 
 Value = int | float | str | bool | None
@@ -48,29 +49,6 @@ KINDS: Mapping[type, Kind] = {
     NewPublication: "publication",
 }
 """The kind of new records; others, such as files and their replicas, have no states."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """Capacity that a change takes: of its records only as many are accepted as still fit."""
-
-    __pydantic_config__ = DESCRIBED
-
-    counter: str
-    """Name of a counter (``model.counters``)."""
-    key: tuple[str | int | None, ...]
-    """A row of it; none stands for any value."""
-    others: tuple[tuple[str | None, ...], ...] = ()
-    """More rows that count together with it, each once: what comes to a storage besides what leaves it."""
-    states: tuple[State, ...]
-    """States whose records count."""
-    limit: int
-    """Most records in these states, or most parts of slots."""
-    takes: int = 0
-    """Parts of a slot that each transfer takes which claims (D8), or slots of each pilot (M5); 0: records are
-    counted, not their parts."""
-    slot: int = BUNDLE
-    """Parts of a slot of transfers."""
 
 
 @quickly_made
@@ -193,7 +171,7 @@ class Begin:
     """When the last iteration began, as the decision saw it, in s since 1970; none: there was none."""
 
 
-Change = Move | Create | Touch | Forget | Begin
+Change = Move | Create | Touch | Forget | Begin | ClaimRequest | BorrowRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,9 +349,14 @@ class Decision:
     """How the decision came about, for people."""
 
     @property
-    def of_records(self) -> "Sequence[Move | Create | Touch | Forget]":
+    def of_records(self) -> "Sequence[Move | Create | Touch | Forget | ClaimRequest | BorrowRequest]":
         """The changes that concern records: that an iteration begins does not."""
         return [change for change in self.changes if not isinstance(change, Begin)]
+
+    @property
+    def requests(self) -> Sequence[ClaimRequest | BorrowRequest]:
+        """The changes by which pilots take jobs."""
+        return [change for change in self.changes if isinstance(change, ClaimRequest | BorrowRequest)]
 
     @property
     def moves(self) -> Sequence[Move]:

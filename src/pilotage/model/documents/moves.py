@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
 
-from .decision import Claim, Creation, Move, Value
+from .decision import Creation, Move, Value
 
 FULL = "every queue that fits has its fill of waiting jobs (B36, B37)"
 """Cause of the move of jobs that are pending for want of room: they go on as soon as there is some."""

@@ -1,7 +1,7 @@
 """A world: all that a decision reads, the time and the random seed included, as one frozen document."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidac
 from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.matching import MatchRequest, PriorityLevel
 from pilotage.model.records.observations import (
     DeliverySighting,
     ListMatch,
@@ -28,8 +29,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.storage_rests import FailedDelivery, StorageRest, storage_rests
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace, free_spaces
 from pilotage.model.records.unable_ways import UnableWay
-from pilotage.model.records.work import File, Job, Pilot, PilotKind, Replica, Requirements, Task, Transfer
-from pilotage.model.values.identity import Identity
+from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (
     CLOSED,
@@ -136,54 +136,6 @@ class TaskQueue:
     """Jobs that wait for a pilot."""
     priority: int
     """The highest priority among them."""
-
-
-@quickly_made
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchRequest:
-    """Capacity that a pilot offers for jobs."""
-
-    __pydantic_config__ = DESCRIBED
-
-    pilot: int
-    """The pilot."""
-    queue: str
-    """Its queue."""
-    kind: PilotKind
-    """Whose jobs it runs."""
-    owner: Identity
-    """Whom it belongs to."""
-    cores: int
-    """Cores that it has free."""
-    memory: float
-    """MB that it has free; 0: no limit."""
-    walltime: float
-    """s that it has left."""
-    max_jobs: int
-    """Most jobs that it would take."""
-    containment: str = ""
-    """How it contains payloads; empty: it did not tell."""
-    node: str = ""
-    """The machine that it runs on; empty: it did not tell."""
-    gpus: int = 0
-    """GPUs that it has free."""
-    containers: bool = False
-    """Whether it can run payloads in containers."""
-
-    def less(self, jobs: Sequence[Job]) -> "MatchRequest":
-        """Return what is left of it once it has these jobs."""
-        if not jobs:
-            return self
-        asked = [Requirements.from_text(job.requirements) for job in jobs]
-        # Never 0, which would stand for no limit.
-        memory = self.memory and max(1e-9, self.memory - sum(one.memory for one in asked))
-        return replace(
-            self,
-            max_jobs=self.max_jobs - len(jobs),
-            cores=self.cores - sum(one.cores for one in asked),
-            memory=memory,
-            gpus=self.gpus - sum(one.gpus for one in asked),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +270,9 @@ class World:
     """Pilots."""
     task_queues: tuple[TaskQueue, ...] = ()
     """Activated jobs by their requirements."""
+    levels: tuple[PriorityLevel, ...] = ()
+    """Activated jobs by their requirements and priority, of which pilots are given (P13); empty: as the jobs
+    here tell."""
     job_counts: tuple[JobCount, ...] = ()
     """Jobs by queue, share and state."""
     task_counts: tuple[TaskCount, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from pilotage.model.documents.decision import Claim
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import TransferState

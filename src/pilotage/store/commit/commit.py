@@ -10,7 +10,6 @@ from pilotage.model.documents.decision import (
     KINDS,
     Begin,
     Change,
-    Claim,
     Committed,
     Create,
     Creation,
@@ -19,6 +18,7 @@ from pilotage.model.documents.decision import (
     Move,
     Touch,
 )
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
 from pilotage.model.records.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, TransferState, is_allowed
 from pilotage.model.records.work import NewJob
@@ -213,6 +213,8 @@ class Commit:
         if isinstance(change, Forget):
             forget(self._connection, change, self._decision.time)
             return (), ()
+        if not isinstance(change, Move):
+            raise TypeError(f"{type(change).__name__} is committed as a match, by Store.commit")
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()
 

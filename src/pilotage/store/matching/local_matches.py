@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.tables.counters import KEY_COLUMNS, Differences
@@ -14,7 +15,7 @@ from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.last_seen import REPORTED_AFTER
 from pilotage.store.tables.tasks import TASK_COLUMNS
 
-from .match_requests import ClaimRequest
+from .match_requests import AskedClaim, Basis
 
 if TYPE_CHECKING:
     import sqlite3
@@ -58,54 +59,36 @@ KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 Row = tuple[Any, ...]
 
 
-class PilotRequest(Protocol):
-    """A pilot's request, for what waits at its own queue or elsewhere."""
-
-    @property
-    def pilot(self) -> int:
-        """The pilot."""
-
-    @property
-    def queue(self) -> str:
-        """Its queue."""
-
-    @property
-    def time(self) -> float:
-        """When it asked."""
-
-
-def give(
-    driver: "sqlite3.Connection", asked: Sequence[tuple[ClaimRequest, Callable[[int], str]]]
-) -> list[tuple[bool, bool, list[Row]]]:
+def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
-    queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
+    queues = dict.fromkeys(one.request.queue for one in asked)
     standings = {queue: standing_now(driver, queue) for queue in queues}
-    alive = dict(driver.execute(_ALIVE, (json.dumps([wanted.pilot for wanted, _ in asked]),)).fetchall())
-    held = [_is_held(alive.get(wanted.pilot), wanted, standings[wanted.queue]) for wanted, _ in asked]
+    alive = dict(driver.execute(_ALIVE, (json.dumps([one.request.pilot for one in asked]),)).fetchall())
+    held = [_is_held(alive.get(one.request.pilot), one.basis, standings[one.request.queue]) for one in asked]
     good = [one for one, (_, holds) in zip(asked, held, strict=True) if holds]
-    dealt = _deal(driver, [wanted for wanted, _ in good])
+    dealt = _deal(driver, [one.request for one in good])
     counted = Differences()
     for rows in filter(None, dealt):
         for keys, count in Counter(map(KEYS, rows)).items():
             counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
     sent = [
-        (str(JobState.SENT), wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
-        for (wanted, told), rows in zip(good, dealt, strict=True)
+        (str(JobState.SENT), one.time, one.request.pilot, one.entry(row[_ATTEMPT]), row[_ID])
+        for one, rows in zip(good, dealt, strict=True)
         for row in rows
     ]
     bulk.update(driver, jobs, ("state", "since", "pilot"), sent, appended="history")
     touched = [
-        (wanted.time, len(rows), wanted.containment, wanted.node, wanted.pilot)
-        for (wanted, _), rows in zip(good, dealt, strict=True)
+        (one.time, len(rows), one.request.containment, one.request.node, one.request.pilot)
+        for one, rows in zip(good, dealt, strict=True)
     ]
     driver.executemany(TOUCH, touched)
     counted.write(driver)
-    for queue in dict.fromkeys(wanted.queue for wanted, _ in good):
-        driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
+    for queue in dict.fromkeys(one.request.queue for one in good):
+        driver.execute(_REPORT, (asked[0].time, queue, asked[0].time))
     tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
     answers = iter(
-        [(*as_sent(row, wanted), *tasks[row[_TASK]]) for row in rows]
-        for (wanted, _), rows in zip(good, dealt, strict=True)
+        [(*as_sent(row, one.request, one.time), *tasks[row[_TASK]]) for row in rows]
+        for one, rows in zip(good, dealt, strict=True)
     )
     return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
 
@@ -116,43 +99,45 @@ def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
     return row
 
 
-def _is_held(matched: int | None, wanted: ClaimRequest, standing: Row | None) -> tuple[bool, bool]:
+def _is_held(matched: int | None, basis: Basis, standing: Row | None) -> tuple[bool, bool]:
     """Tell whether a pilot runs, and whether its request still holds; ``matched`` are its jobs if it runs."""
-    if matched is None or standing != (wanted.number, wanted.version):
+    if matched is None or standing != (basis.number, basis.version):
         return matched is not None, False
-    return True, (matched > 0) == wanted.used
+    return True, (matched > 0) == basis.used
 
 
 def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
-    if any(wanted.closed for wanted in asked):
-        return _deal_one_by_one(driver, asked)
     many: Counter[tuple[str, str, int]] = Counter()
-    for wanted in asked:
-        for requirements, priority, count in wanted.heads:
-            many[wanted.queue, requirements, priority] += count
-    heads = {head: iter(driver.execute(_HEAD, (*head, count)).fetchall()) for head, count in many.items()}
+    for request in asked:
+        for head in request.heads:
+            many[request.queue, head.requirements, head.priority] += head.jobs
+    if any(request.passed_over for request in asked):
+        return _deal_one_by_one(driver, asked, many)
+    heads = {key: iter(driver.execute(_HEAD, (*key, count)).fetchall()) for key, count in many.items()}
     return [
-        [row for name, at, count in wanted.heads for row in islice(heads[wanted.queue, name, at], count)]
-        for wanted in asked
+        [
+            row
+            for head in request.heads
+            for row in islice(heads[request.queue, head.requirements, head.priority], head.jobs)
+        ]
+        for request in asked
     ]
 
 
-def _deal_one_by_one(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
+def _deal_one_by_one(
+    driver: "sqlite3.Connection", asked: Sequence[ClaimRequest], many: Mapping[tuple[str, str, int], int]
+) -> list[list[Row]]:
     """The same where jobs of some tasks are kept from some pilots (F2)."""
-    many: Counter[tuple[str, str, int]] = Counter()
-    for wanted in asked:
-        for requirements, priority, count in wanted.heads:
-            many[wanted.queue, requirements, priority] += count
     dealt: set[int] = set()
     found: list[list[Row]] = []
-    for wanted in asked:
+    for request in asked:
         rows: list[Row] = []
-        for requirements, priority, count in wanted.heads:
-            head = wanted.queue, requirements, priority
-            values = (*head, json.dumps(wanted.closed), many[head])
+        for head in request.heads:
+            key = request.queue, head.requirements, head.priority
+            values = (*key, json.dumps(request.passed_over), many[key])
             left = (row for row in driver.execute(_HEAD_WITHOUT, values) if row[_ID] not in dealt)
-            rows += islice(left, count)
+            rows += islice(left, head.jobs)
             dealt.update(row[_ID] for row in rows)
         found.append(rows)
     return found
@@ -163,10 +148,10 @@ def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]
     return {row[0]: row for row in rows}
 
 
-def as_sent(row: Row, wanted: PilotRequest) -> Row:
+def as_sent(row: Row, request: ClaimRequest | BorrowRequest, time: float) -> Row:
     """Return the row of a job as it stands once it was given."""
     values = list(row)
-    given = str(JobState.SENT), wanted.time, wanted.pilot, wanted.queue
+    given = str(JobState.SENT), time, request.pilot, request.queue
     for place, value in zip(_SENT, given, strict=True):
         values[place] = value
     return tuple(values)

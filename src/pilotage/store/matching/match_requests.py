@@ -1,7 +1,10 @@
-"""Requests of pilots for jobs, what they rest on, and what was given."""
+"""What requests of pilots rest on, and what was given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from pilotage.model.records.matching import ClaimRequest
 from pilotage.model.records.work import File, Job, Replica, Task
 
 
@@ -17,25 +20,25 @@ class Standing:
     levels: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimRequest:
-    """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
+class Basis(NamedTuple):
+    """What a request rests on: while it holds, nothing came to the pilot's queue since task queues were read.
 
-    They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``). What the
-    pilot tells of its ``containment`` and ``node`` is noted with them. Jobs of ``closed`` tasks are passed
-    over (F2).
+    ``number`` is that of the last activation there, ``version`` that of the federation, and ``used`` whether
+    the pilot had been given jobs before.
     """
 
-    pilot: int
-    queue: str
-    heads: tuple[tuple[str, int, int], ...]
     number: int
     version: int
     used: bool
-    containment: str
-    node: str
+
+
+class AskedClaim(NamedTuple):
+    """A claim at a time, in s since 1970; ``entry`` makes the line in a job's history from its attempt."""
+
+    request: ClaimRequest
+    basis: Basis
     time: float
-    closed: tuple[int, ...] = ()
+    entry: Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.world import JobCount
-from pilotage.model.records.borrowing import CAUSES
+from pilotage.model.records.borrowing import CAUSE, CAUSES
+from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
 from pilotage.store.database import bulk
@@ -35,11 +37,11 @@ from pilotage.store.tables.task_queues import LEVELS, lines
 from pilotage.store.tables.tasks import SpecCache
 
 from . import borrowed_matches
-from .borrowed_matches import BorrowRequest
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
-from .match_requests import ClaimRequest, ClaimResult, Standing
+from .match_requests import AskedClaim, Basis, ClaimResult, Standing
 
-CAUSE = "matched to a pilot (P13)"
+if TYPE_CHECKING:
+    import sqlite3
 
 _LEVELS_OF = select(LEVELS.where(among(lines.c.queue, "queues")).subquery("levels"))
 
@@ -83,16 +85,19 @@ class Matches:
         self,
         database: Database,
         specs: SpecCache,
-        meanings: TransitionKinds,
+        kinds: TransitionKinds,
         left_beside: Callable[[], None],
+        tell: Callable[[Decision, Committed], None],
     ) -> None:
         self._database = database
         self._specs = specs
-        self._meanings = meanings
+        self._kinds = kinds
         self._left_beside = left_beside
+        self._tell = tell
         self._reported: dict[str, float] = {}
         self._tasks: dict[tuple[Any, ...], Task] = {}
-        self._meant: dict[tuple[JobState, str], int] = {}
+        self._transitions: dict[tuple[JobState, str], int] = {}
+        self._words = borrowed_matches.Words()
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
@@ -126,27 +131,58 @@ class Matches:
             lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
         )
 
-    def give(self, wanted: ClaimRequest) -> ClaimResult:
-        """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
-        told = _told(self._meaning(), wanted)
+    def commit(self, decision: Decision, bases: Sequence[Basis] = ()) -> list[ClaimResult]:
+        """Give pilots what is still there of what they ask for; each request is a heartbeat.
+
+        Each rests on one of ``bases``, or where there are none on what stands now. On SQLite claims alone are
+        one transaction, else each request is one. Listeners are told of jobs that were given.
+        """
+        asked = decision.requests
+        claims = [one for one in asked if isinstance(one, ClaimRequest)]
+        if len(bases) > 1 and len(claims) == len(asked) and not self._database.is_postgresql:
+            found = self._claim_all(claims, bases, decision.time)
+        else:
+            known = bases or (self._standing_basis(one) for one in asked)
+            found = [self._one(*one, decision.time) for one in zip(asked, known, strict=True)]
+        if any(one.jobs for one in found):
+            self._tell(decision, committed(found))
+        return found
+
+    def _one(self, request: ClaimRequest | BorrowRequest, basis: Basis, time: float) -> ClaimResult:
+        if isinstance(request, ClaimRequest):
+            return self._claim(request, basis, time)
+        return self._borrow(request, basis, time)
+
+    def _standing_basis(self, request: ClaimRequest | BorrowRequest) -> Basis:
+        """Read what a request would rest on now."""
+        version, numbers = self.numbers()
+        matched = sum(pilot.matched for pilot in self.pilots([request.pilot]))
+        return Basis(numbers.get(request.queue, 0), version, matched > 0)
+
+    def _claim(self, request: ClaimRequest, basis: Basis, time: float) -> ClaimResult:
+        """Give a pilot what is still there of what it was drawn."""
+        asked = AskedClaim(request, basis, time, _entry(self._transition(), request, time))
         if self._database.is_postgresql:
-            rows = self._database.run(_GIVE, _values(wanted, told(1)))
+            rows = self._database.run(_GIVE, _values(asked))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
             found = [tuple(row[2:]) for row in rows if row[2] is not None]
             if found:
                 self._left_beside()
             if good:
-                self._report(wanted)
+                self._report(request.queue, time)
             return self._given(alive, good, found)
-        ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [(wanted, told)]))
+        ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [asked]))
         return self._given(alive, good, found)
 
-    def give_all(self, wanted: Sequence[ClaimRequest]) -> list[ClaimResult]:
-        """Do the same for several pilots at the same time; on SQLite in one transaction."""
-        if self._database.is_postgresql:
-            return [self.give(one) for one in wanted]
-        meaning = self._meaning()
-        asked = [(one, _told(meaning, one)) for one in wanted]
+    def _claim_all(
+        self, requests: Sequence[ClaimRequest], bases: Sequence[Basis], time: float
+    ) -> list[ClaimResult]:
+        """Do the same for several pilots in one transaction."""
+        kind = self._transition()
+        asked = [
+            AskedClaim(one, basis, time, _entry(kind, one, time))
+            for one, basis in zip(requests, bases, strict=True)
+        ]
         given = self._database.write_directly(lambda driver: give(driver, asked))
         found = self._given(True, True, [row for *_, rows in given for row in rows])
         jobs = iter(found.jobs)
@@ -169,54 +205,64 @@ class Matches:
         """Live jobs by queue, share and state."""
         return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
-    def _meaning(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
-        """The number of what it means that a job is given to a pilot, whichever it is; it never changes."""
-        number = self._meant.get((state, cause))
+    def _transition(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
+        """The number of the transition by which a job is given to any pilot; it never changes."""
+        number = self._transitions.get((state, cause))
         if number is None:
-            meaning = TransitionKind.of("job", state, JobState.SENT, cause, "pilot:1")
-            number = self._meant[state, cause] = self._meanings.numbers([meaning])[meaning]
+            kind = TransitionKind.of("job", state, JobState.SENT, cause, "pilot:1")
+            number = self._transitions[state, cause] = self._kinds.numbers([kind])[kind]
         return number
 
-    def take(self, wanted: BorrowRequest) -> ClaimResult:
-        """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
-        states = {offered.state for offered in wanted.jobs}
-        told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
+    def _borrow(self, request: BorrowRequest, basis: Basis, time: float) -> ClaimResult:
+        """Give a pilot what is still there of jobs of other queues."""
+        entries = {
+            key: _entry(self._transition(key[0], CAUSES[key[1]]), request, time)
+            for key in set(map(borrowed_matches.key_of, request.jobs))
+        }
         if self._database.is_postgresql:
             sql = borrowed_matches.POSTGRESQL.format(task=TASK.format(size="pg_column_size"))
-            values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
-            if wanted.claims:
-                found = self._database.write(
-                    lambda connection: _claimed(
-                        connection, wanted, lambda: _rows(connection.exec_driver_sql(sql, values).all())
-                    )
+            written = {key: of(1).rstrip() for key, of in entries.items()}
+            values = borrowed_matches.values(request, basis, time, written, self._words)
+            if request.claims:
+                found = self._with_claims(
+                    request, lambda connection: _rows(connection.exec_driver_sql(sql, values).all())
                 )
             else:
                 found = _rows(self._database.run(sql, values))
             if found[2]:
                 self._left_beside()
             return self._given(*found)
-        task = TASK.format(size="length")
-        if not wanted.claims:
-            return self._given(
-                *self._database.write_directly(
-                    lambda driver: borrowed_matches.take(driver, wanted, told, task)
-                )
-            )
-        return self._given(
-            *self._database.write(
-                lambda connection: _claimed(
-                    connection,
-                    wanted,
-                    lambda: borrowed_matches.take(driver(connection), wanted, told, task),
-                )
-            )
-        )
 
-    def _report(self, wanted: ClaimRequest) -> None:
+        def take(driver: "sqlite3.Connection") -> _Taken:
+            return borrowed_matches.take(driver, request, basis, time, entries, TASK.format(size="length"))
+
+        if request.claims:
+            return self._given(*self._with_claims(request, lambda connection: take(driver(connection))))
+        return self._given(*self._database.write_directly(take))
+
+    def _with_claims(self, request: BorrowRequest, take: Callable[[Connection], _Taken]) -> _Taken:
+        """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
+
+        It is alone, so that no two pass a limit together.
+        """
+
+        def write(connection: Connection) -> _Taken:
+            deltas = Deltas(connection)
+            deltas.look_up(request.claims)
+            if deltas.room(request.claims, request.most) < request.most:
+                return True, True, []
+            given = take(connection)
+            deltas.count_matches(request.claims, len(given[2]))
+            deltas.write(connection)
+            return given
+
+        return self._database.write(write)
+
+    def _report(self, queue: str, time: float) -> None:
         """Write down, now and then, that a pilot of the queue called."""
-        if self._reported.get(wanted.queue, 0.0) < wanted.time - REPORTED_AFTER:
-            self._reported[wanted.queue] = wanted.time
-            self._database.run(_REPORT_POSTGRESQL, {"queue": wanted.queue, "time": wanted.time})
+        if self._reported.get(queue, 0.0) < time - REPORTED_AFTER:
+            self._reported[queue] = time
+            self._database.run(_REPORT_POSTGRESQL, {"queue": queue, "time": time})
 
     def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> ClaimResult:
         if not rows:
@@ -252,31 +298,23 @@ class Matches:
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
-def _claimed(connection: Connection, wanted: BorrowRequest, take: Callable[[], _Taken]) -> _Taken:
-    """Take jobs where the limits of the taking site leave room for all of them, and count them (M5, M8).
-
-    The caller is alone, so that no two pass a limit together.
-    """
-    deltas = Deltas(connection)
-    deltas.look_up(wanted.claims)
-    if deltas.room(wanted.claims, wanted.most) < wanted.most:
-        return True, True, []
-    given = take()
-    deltas.count_matches(wanted.claims, len(given[2]))
-    deltas.write(connection)
-    return given
-
-
 def _rows(answer: Sequence[Any]) -> _Taken:
     """Read the answer of PostgreSQL's function."""
     alive, good, *_ = answer[0]
     return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
 
 
-def _told(meaning: int, wanted: ClaimRequest | BorrowRequest) -> Callable[[int], str]:
+def _entry(transition: int, request: ClaimRequest | BorrowRequest, time: float) -> Callable[[int], str]:
     """The entry in the history of a job that a pilot is given, by the job's attempt."""
-    actor = f"pilot:{wanted.pilot}"
-    return lambda attempt: entry(meaning, wanted.time, actor, attempt=attempt)
+    actor = f"pilot:{request.pilot}"
+    return lambda attempt: entry(transition, time, actor, attempt=attempt)
+
+
+def committed(found: Sequence[ClaimResult]) -> Committed:
+    """What became of each request of a decision."""
+    return Committed(
+        accepted=tuple([tuple([job.id for job in one.jobs]) for one in found]), created=((),) * len(found)
+    )
 
 
 def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
@@ -285,22 +323,22 @@ def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
     return version, dict(tuple(row) for row in rows)
 
 
-def _values(wanted: ClaimRequest, entry: str) -> dict[str, Any]:
-    requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
+def _values(asked: AskedClaim) -> dict[str, Any]:
+    request, basis = asked.request, asked.basis
     return {
-        "queue": wanted.queue,
-        "pilot": wanted.pilot,
-        "number": wanted.number,
-        "version": wanted.version,
-        "used": wanted.used,
-        "containment": wanted.containment,
-        "node": wanted.node,
-        "time": wanted.time,
-        "entry": entry.rstrip(),
-        "requirements": bulk.array(requirements),
-        "priorities": bulk.array(priorities),
-        "counts": bulk.array(counts),
-        "closed": bulk.array(wanted.closed),
+        "queue": request.queue,
+        "pilot": request.pilot,
+        "number": basis.number,
+        "version": basis.version,
+        "used": basis.used,
+        "containment": request.containment,
+        "node": request.node,
+        "time": asked.time,
+        "entry": asked.entry(1).rstrip(),
+        "requirements": bulk.array([head.requirements for head in request.heads]),
+        "priorities": bulk.array([head.priority for head in request.heads]),
+        "counts": bulk.array([head.jobs for head in request.heads]),
+        "closed": bulk.array(request.passed_over),
     }
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, or_, select
 
-from pilotage.model.documents.decision import Change, Claim, Create
+from pilotage.model.documents.decision import Change, Create
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement, canonical
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from pilotage.store.database.columns import metadata, text_column

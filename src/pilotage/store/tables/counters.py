@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from pilotage.model.documents.decision import Claim
+from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import (
     COUNTERS,
     JOBS_BY_QUEUE,

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from pilotage.model.documents.world import MatchRequest
+from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
 from pilotage.model.records.work import Job
+from pilotage.model.rules.job_order import levels_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
@@ -75,6 +76,12 @@ def _failures(reading: Reading) -> Mapping[str, Any]:
     return {"failures": failures.everything(reading.reader, reading.world.time)}
 
 
+@part("levels")
+def _levels(reading: Reading) -> Mapping[str, Any]:
+    """Activated jobs by requirements and priority, and those of tasks with failures (P13, F2)."""
+    return {"levels": levels_of(reading["jobs"], {failure.task for failure in reading["failures"]})}
+
+
 @part("requests")
 def _requests(reading: Reading) -> Mapping[str, Any]:
     """Requests of all running pilots, for what the jobs that they have leave free."""
@@ -98,7 +105,7 @@ def _requests(reading: Reading) -> Mapping[str, Any]:
             memory=pilot.memory,
             walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
             max_jobs=slots.get(pilot.queue, 1),
-        ).less(held[pilot.id])
+        ).less([job.requirements for job in held[pilot.id]])
         for pilot in reading["pilots"]
         if pilot.state == PilotState.RUNNING
     )
@@ -109,7 +116,7 @@ WHOLE: Reads = (
     *(_live, _tasks, "task_counts", publications.to_register, _files, "replicas", _unawaited),
     *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
-    *("queue_reports", broker_facts.queue_reports, _failures),
+    *("queue_reports", broker_facts.queue_reports, _failures, _levels),
     *("failed_deliveries", "storage_spaces", "advertisements"),
 )
 """All that the store knows of a world."""

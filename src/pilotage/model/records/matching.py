@@ -1,0 +1,160 @@
+"""Pilots that ask for jobs, what waits for them, and what they are to take of it (P13, E1, E2)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.quick import quickly_made
+from pilotage.model.values.types import DESCRIBED
+
+from .borrowing import Borrowing
+from .capacity_claims import Claim
+from .requirements import Requirements
+from .states import JobState
+from .work import PilotKind
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRequest:
+    """Capacity that a pilot offers for jobs."""
+
+    __pydantic_config__ = DESCRIBED
+
+    pilot: int
+    """The pilot."""
+    queue: str
+    """Its queue."""
+    kind: PilotKind
+    """Whose jobs it runs."""
+    owner: Identity
+    """Whom it belongs to."""
+    cores: int
+    """Cores that it has free."""
+    memory: float
+    """MB that it has free; 0: no limit."""
+    walltime: float
+    """s that it has left."""
+    max_jobs: int
+    """Most jobs that it would take."""
+    containment: str = ""
+    """How it contains payloads; empty: it did not tell."""
+    node: str = ""
+    """The machine that it runs on; empty: it did not tell."""
+    gpus: int = 0
+    """GPUs that it has free."""
+    containers: bool = False
+    """Whether it can run payloads in containers."""
+
+    def less(self, requirements: Iterable[str]) -> "MatchRequest":
+        """Return what is left of it once it has jobs of these requirements, one each."""
+        asked = [Requirements.from_text(text) for text in requirements]
+        if not asked:
+            return self
+        # Never 0, which would stand for no limit.
+        memory = self.memory and max(1e-9, self.memory - sum(one.memory for one in asked))
+        return replace(
+            self,
+            max_jobs=self.max_jobs - len(asked),
+            cores=self.cores - sum(one.cores for one in asked),
+            memory=memory,
+            gpus=self.gpus - sum(one.gpus for one in asked),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityLevel:
+    """Activated jobs of one task queue that have the same priority."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    requirements: str
+    """What the jobs have in common, as ``Requirements.text``."""
+    priority: int
+    """Their priority."""
+    jobs: int
+    """How many."""
+    tasks: Mapping[int, int] = field(default_factory=dict)
+    """How many of them are of tasks with failures, by task: a place may be closed to these alone (F2)."""
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Jobs at the head of a task queue that have the same priority: the oldest, then the lowest numbers."""
+
+    __pydantic_config__ = DESCRIBED
+
+    requirements: str
+    """The task queue, as ``Requirements.text``."""
+    priority: int
+    """Their priority."""
+    jobs: int
+    """How many are taken."""
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """Jobs at the heads of task queues for a pilot of their queue; the commit finds which they are (P13).
+
+    It is the pilot's heartbeat, also where it takes nothing.
+    """
+
+    __pydantic_config__ = DESCRIBED
+
+    pilot: int
+    """The pilot."""
+    queue: str
+    """Its queue."""
+    heads: tuple[Head, ...] = ()
+    """What it takes, in this order."""
+    passed_over: tuple[int, ...] = ()
+    """Tasks whose jobs are passed over: the pilot's place is closed to them (F2)."""
+    containment: str = ""
+    """How it contains payloads; empty: it did not tell."""
+    node: str = ""
+    """The machine that it runs on; empty: it did not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BorrowableAttempt:
+    """An attempt that waits at another queue, as it was seen there, and what is kept of its being taken."""
+
+    __pydantic_config__ = DESCRIBED
+
+    state: JobState
+    """The state in which it waits."""
+    requirements: str
+    """Its task queue, as ``Requirements.text``."""
+    borrowing: Borrowing
+    """The job, its attempt and queue, and the prediction that it is taken for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BorrowRequest:
+    """Jobs of other queues for a pilot, each taken only from where it was seen (E1, E2).
+
+    It is the pilot's heartbeat.
+    """
+
+    __pydantic_config__ = DESCRIBED
+
+    pilot: int
+    """The pilot."""
+    queue: str
+    """Its queue."""
+    site: str
+    """The site of its queue."""
+    jobs: tuple[BorrowableAttempt, ...]
+    """What it takes, and spares for what somebody else has taken meanwhile."""
+    most: int
+    """How many it takes: the first that are still there."""
+    claims: tuple[Claim, ...] = ()
+    """Capacity taken at its site."""
+    containment: str = ""
+    """How it contains payloads; empty: it did not tell."""
+    node: str = ""
+    """The machine that it runs on; empty: it did not tell."""
