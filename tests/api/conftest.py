@@ -32,6 +32,9 @@ from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
 from tests import sqlite
+from tests.watched_reads import _watched_steps
+
+__all__ = ["_watched_steps"]
 
 NOW = 1_800_000_000.0
 ALICE = Identity(name="alice", vo="atlas", group="higgs")

@@ -14,8 +14,8 @@ from pilotage.model.documents.world import World
 from pilotage.store.worlds.fields import parts_of
 from pilotage.store.worlds.parts import ALWAYS, WorldPart, only_where
 from pilotage.store.worlds.whole import WHOLE
-from pilotage.testing.reads import FIELDS, UndeclaredRead
 from tests.docs.modules import SOURCE, modules
+from tests.watched_reads import FIELDS, UndeclaredRead
 
 from .house import House
 

@@ -29,7 +29,9 @@ from pilotage.flow.calls import (
     sure_waits,
     throttled_jobs,
 )
+from pilotage.flow.reads import stored
 from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing, Comparison
@@ -51,11 +53,11 @@ from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, Transf
 from pilotage.model.records.work import Pilot, Requirements, Transfer
 from pilotage.model.rules import site_limits
 from pilotage.model.values.scopes import version_of
+from pilotage.model.values.step_names import STAGE
 from pilotage.pilots import batch_waits, list_match
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
-from pilotage.store.worlds.staging import of_retried_jobs, staged
 
 from . import set_aside_lines
 
@@ -185,7 +187,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Read what a transfer waits behind in its queue; the accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
-    world = runtime.store.snapshots.read(begun, (staged, "tasks", "replicas", of_retried_jobs))
+    world = runtime.store.snapshots.read(begun, stored(step(STAGE).reads))
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(seen, queue), queries.live()

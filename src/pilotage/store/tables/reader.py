@@ -17,7 +17,7 @@ from pilotage.model.records.counters import (
     TRANSFERS_BY_LINK,
 )
 from pilotage.model.records.federation import Site
-from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
+from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
@@ -33,7 +33,7 @@ from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from pilotage.store.tables.last_seen import queue_reports
-from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
+from pilotage.store.tables.pilots import PILOT_COLUMNS
 from pilotage.store.tables.task_queues import LEVELS, lines
 from pilotage.store.tables.tasks import TASK_COLUMNS, SpecCache, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
@@ -104,7 +104,6 @@ _RUNNING_PILOTS = select(_k.first, _k.count).where(
 
 _QUEUE_REPORTS = select(queue_reports)
 _OF_FILES = among(transfers.c.file, "names")
-_LIVE = is_state(pilots, *LIVE_PILOTS)
 
 _NOTHING = (None, None, None)
 
@@ -278,10 +277,6 @@ class RecordReader:
         """Advertisements that bound sites: of those with limits, and all that sites sent."""
         limited = [site.name for site in sites if site.is_limited]
         return advertisements.read(self._connection, limited, pushed=True)
-
-    def live_pilots(self) -> tuple[Pilot, ...]:
-        """Pilots that have not ended."""
-        return self.pilots(_LIVE)
 
     def job_counts(self) -> tuple[JobCount, ...]:
         """Live jobs by queue, share and state."""
