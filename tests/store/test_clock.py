@@ -6,10 +6,11 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from pilotage.model.rules.timeouts import LEASED
 from pilotage.model.values.step_names import PROVISION
 from pilotage.server import runtime_of
 from pilotage.store import Store
-from pilotage.store.clock import DatabaseClock, MonotoneClock
+from pilotage.store.clock import FASTER, DatabaseClock, MonotoneClock
 from pilotage.store.tables import iterations
 
 
@@ -143,12 +144,59 @@ def test_a_clock_that_is_set_back_does_not_go_back_and_meets_the_right_time_agai
     assert told == times.local
 
 
-def test_a_clock_that_is_right_is_told_as_it_is_also_when_it_was_set_ahead() -> None:
+def test_a_clock_that_is_set_ahead_is_met_slowly_and_one_that_is_set_right_again_did_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An hour ahead at once, every pilot would seem silent for an hour, and every lease be over."""
     times = Times()
     clock = MonotoneClock(lambda: times.local, lambda: times.steady)
-    assert clock() == times.local
+    begun = clock()
     times.local += 3600
+    assert clock() == begun
+    for _ in range(10):
+        times.pass_by(60)
+        clock()
+    assert clock() <= begun + 600 * FASTER
+    assert [record.getMessage() for record in caplog.records] == [
+        "the clock was set 3600 s ahead: time goes on faster until they meet"
+    ]
+    times.local -= 3600
+    for _ in range(60):
+        times.pass_by(60)
+        assert clock() >= times.local
     assert clock() == times.local
+
+
+def test_a_clock_that_stays_ahead_is_met_in_the_end() -> None:
+    times = Times()
+    clock = MonotoneClock(lambda: times.local, lambda: times.steady)
+    clock()
+    times.local += 3600
+    for _ in range(300):
+        times.pass_by(60)
+        clock()
+    assert clock() == times.local
+
+
+def test_a_lease_ends_before_its_time_out_at_any_rate_of_the_clock() -> None:
+    assert LEASED * FASTER < 0.8
+
+
+def test_a_small_step_is_taken_at_once() -> None:
+    times = Times()
+    clock = MonotoneClock(lambda: times.local, lambda: times.steady)
+    clock()
+    times.local += 3
+    assert clock() == times.local
+
+
+@pytest.mark.parametrize("step", [-7200.0, 7200.0])
+def test_a_clock_is_as_right_as_its_database_where_its_server_starts(step: float) -> None:
+    """Nothing is known of the time that a server was away: what was written is the past."""
+    times = Times()
+    newest = times.local - 7200.0 if step > 0 else times.local + 7200.0
+    clock = MonotoneClock(lambda: times.local, lambda: times.steady, newest=newest)
+    assert clock() == max(times.local, newest)
 
 
 def test_the_time_of_a_store_does_not_go_back_behind_what_it_knows(

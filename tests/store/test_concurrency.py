@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 PROCESS = """
 import sys
 from pilotage.model.documents.decision import Decision, Move
-from pilotage.model.states import JobState as J
+from pilotage.model.records.states import JobState as J
 from pilotage.store import Store
 
 store = Store.open(sys.argv[1])

@@ -66,40 +66,61 @@ def _steady() -> float:
 FARTHEST_AHEAD = 86_400.0
 """Seconds by which times that were written may be ahead of the clock, for it to follow them."""
 
-SLOWER = 0.9
-"""Rate of a clock that is ahead, until the right time has caught up with it."""
+SLOWER, FASTER = 0.9, 1.25
+"""Rates of a clock that stands ahead of the right time, or behind it, until they meet.
+
+At the faster rate a lease, 0.6 of its time-out, still ends before the time-out does.
+"""
+
+FOLLOWED_AT_ONCE = 5.0
+"""Seconds by which the right time may be ahead, for it to be followed at once."""
 
 
 class MonotoneClock:
-    """A clock that never goes back, whatever is done to the one that it reads; nor behind ``newest``.
+    """A clock that never jumps, whatever is done to the one that it reads; nor stands behind ``newest``.
 
-    Where that was set back, this one goes on at nine tenths of its rate until both agree. What waits for a
-    time, or counts from one that was written, would else stand still for as long. A newest time of more than
-    a day ahead is not followed.
+    Where that was set back or ahead, this one goes on more slowly or faster until both agree. Whoever waits
+    for a time, or counts from one that was written, would else stand still for as long; and every pilot would
+    seem silent, every lease over. A newest time of more than a day ahead is not followed.
     """
 
     def __init__(self, read: Clock, steady: Clock = _steady, newest: float = 0.0) -> None:
         self._read, self._steady = read, steady
         self._lock = threading.Lock()
-        self._at, self._last = steady(), newest if newest < read() + FARTHEST_AHEAD else 0.0
+        right = read()
+        self._at, self._last = steady(), max(right, newest if newest < right + FARTHEST_AHEAD else 0.0)
         self._told = 0.0
 
     def __call__(self) -> float:
         right, at = self._read(), self._steady()
         with self._lock:
             passed = max(0.0, at - self._at)
-            ahead = self._last + SLOWER * passed - right
+            ahead = self._last + passed - right
             self._at = max(at, self._at)
-            self._last = max(right, self._last + SLOWER * passed)
-            now, tell = self._last, ahead - self._told > SKEW_TOLD
-            self._told = max(0.0, ahead) if tell or ahead < self._told else self._told
+            if ahead >= 0:
+                self._last = max(right, self._last + SLOWER * passed)
+            elif ahead >= -FOLLOWED_AT_ONCE:
+                self._last = right
+            else:
+                self._last = min(right, self._last + FASTER * passed)
+            now, told = self._last, self._told
+            grew = abs(ahead) - abs(told) > SKEW_TOLD or ahead * told < 0
+            tell = abs(ahead) > SKEW_TOLD and grew
+            # What gets less by itself is not said again.
+            self._told = ahead if tell or abs(ahead) < abs(told) else told
         if tell:
-            log.warning(
-                "the clock stands %.0f s behind times that were written before: it was set back, or had been "
-                "ahead; time goes on more slowly until they meet",
-                ahead,
-            )
+            log.warning(*_said(ahead))
         return now
+
+
+def _said(ahead: float) -> tuple[str, float]:
+    if ahead > 0:
+        return (
+            "the clock stands %.0f s behind times that were written before: it was set back, or had been "
+            "ahead; time goes on more slowly until they meet",
+            ahead,
+        )
+    return "the clock was set %.0f s ahead: time goes on faster until they meet", -ahead
 
 
 class DatabaseClock:
