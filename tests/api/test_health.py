@@ -12,6 +12,7 @@ import pytest
 from pilotage.api import guard, health
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.store import OUTAGE
 
 from .conftest import copied
 from .test_limits import Impatient, Server
@@ -68,6 +69,17 @@ def test_a_store_that_refuses_writes_or_hangs_is_named_and_the_server_lives(
     deadline = time.monotonic() + 10
     while server.ask("GET", "/health/ready")[0] != 200:
         assert time.monotonic() < deadline, "it is ready again"
+
+
+def test_a_store_that_is_full_for_loops_is_not_ready_though_a_small_write_fits(server: Server) -> None:
+    failing = server.house.runtime.set_aside.failing_loops
+    failing["split"] = f"{OUTAGE}: No space left on device"
+    failing["finish"] = "ValueError: a fault of ours"
+    status, text = server.ask("GET", "/health/ready")
+    assert (status, json.loads(text)["problems"]) == (503, [f"{OUTAGE}: No space left on device"])
+    del failing["split"]
+    assert server.ask("GET", "/health/ready")[0] == 200, "a fault of one loop is told, and no more"
+    failing.clear()
 
 
 def test_one_person_s_requests_leave_room_to_others_and_to_health(

@@ -1,10 +1,15 @@
 """What the server answers, or does not, as exit codes and one sentence on standard error."""
 
+import json
 import socket
 import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from pilotage.cli import client
 
 from .conftest import FakeServer, Pilotage
 
@@ -54,6 +59,49 @@ def test_no_server_is_exit_code_3(pilotage: Pilotage) -> None:
     assert result.stdout == ""
     assert result.stderr.startswith(f"no answer from {url}: ")
     assert "start it with `pilotage up`, or set PILOTAGE_URL" in result.stderr
+
+
+class Stuck(BaseHTTPRequestHandler):
+    """A server that lives, and whose store is held."""
+
+    go_on = threading.Event()
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("/health/ready"):
+            self.go_on.wait(30)
+            return
+        body = json.dumps({"status": "unavailable", "problems": ["the store is held by process 7"]}).encode()
+        self.send_response(503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("words", [("status", 5), ("submit", "task.yaml")])
+def test_a_server_that_does_not_answer_is_asked_why_and_no_command_waits_for_long(
+    pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    monkeypatch.setattr(client, "PATIENCE", 1.0)
+    (tmp_path / "task.yaml").write_text("name: t\ncommand: [run]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Stuck, "go_on", threading.Event())
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stuck)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    begun = time.monotonic()
+    try:
+        result = pilotage(*words, PILOTAGE_URL=f"http://127.0.0.1:{server.server_address[1]}")
+    finally:
+        Stuck.go_on.set()
+        server.shutdown()
+        server.server_close()
+    assert result.exit_code == 3
+    assert "the server says: the store is held by process 7" in result.stderr
+    assert time.monotonic() - begun < 20
 
 
 def test_the_token_is_that_of_the_environment_or_of_the_home(pilotage: Pilotage, server: FakeServer) -> None:

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 
 from pilotage.api.explanations import explained_transfer, troubles
+from pilotage.brokerage import Brokerage, UnknownPluginError
+from pilotage.brokerage.plugin import load
+from pilotage.flow.brokerages import LOOKED_FOR_AGAIN
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -192,3 +196,74 @@ def test_b26_a_queue_that_other_servers_serve_takes_jobs(house: House) -> None:
     passes(house, server(house), "provision")
     world = world_of(house.store, BROKERED, house.now, 1, 10)
     assert [one.pilots_possible for one in lacking.elements.reported(world).queue_reports] == [None]
+
+
+class Missing:
+    """A machine on which a plugin is not installed, until it is."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.tries = set(names), 0
+
+    def __call__(self, name: str, options: Any) -> Brokerage:
+        if name in self.names:
+            self.tries += 1
+            raise UnknownPluginError(f"no brokerage is called {name!r}")
+        return load(name, options)
+
+
+@pytest.fixture
+def lacks(monkeypatch: pytest.MonkeyPatch) -> Missing:
+    missing = Missing("matchmaking")
+    monkeypatch.setattr("pilotage.brokerage.load", missing)
+    return missing
+
+
+def test_tasks_of_a_plugin_that_a_server_lacks_are_left_to_others(
+    house: House, lacks: Missing, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is set aside for it, others' tasks go on, and it is said in one line."""
+    theirs = house.task(command=("run",), jobs=3, walltime=60, brokerage="matchmaking")
+    ours = house.task(command=("run",), jobs=2, walltime=60)
+    here = server(house)
+    for name in ("broker", "lift", "rebind", "broker"):
+        passes(house, here, name)
+    assert house.states(theirs) == {JobState.DEFINED: 3}
+    assert JobState.DEFINED not in house.states(ours)
+    assert house.store.set_aside.everything() == ()
+    told = [record for record in caplog.records if "left to servers" in record.getMessage()]
+    assert len(told) == 1
+    assert told[0].exc_info is None
+    assert lacks.tries == 1, "it is not looked for in every pass"
+    details = house.store.queries.task(theirs)
+    assert details is not None
+    (said,) = troubles(here, details)
+    assert said == (
+        "its jobs wait for a server that has its brokerage; this one has not: "
+        "no brokerage is called 'matchmaking'"
+    )
+    lacks.names.clear()
+    assert troubles(server(house), details) == []
+
+
+def test_many_tasks_of_a_plugin_that_is_lacking_keep_no_others_waiting(house: House, lacks: Missing) -> None:
+    for _ in range(12):
+        house.task(command=("run",), jobs=1, walltime=60, brokerage="matchmaking", priority=900)
+    ours = house.task(command=("run",), jobs=1, walltime=60, priority=10)
+    here = server(house)
+    for _ in range(6):
+        take(step("broker"), here, here.begin(3))
+    assert JobState.DEFINED not in house.states(ours)
+
+
+def test_a_plugin_that_is_installed_later_is_found(house: House, lacks: Missing) -> None:
+    theirs = house.task(command=("run",), jobs=1, walltime=60, brokerage="matchmaking")
+    here = server(house)
+    passes(house, here, "broker")
+    assert here.brokerages.left_of(house.store.federation_version, house.now) == {theirs}
+    lacks.names.clear()
+    house.now += LOOKED_FOR_AGAIN + 1
+    passes(house, here, "broker")
+    ours = house.task(command=("run",), jobs=1, walltime=60)
+    passes(house, here, "broker")
+    assert JobState.DEFINED not in house.states(ours)
+    assert here.brokerages.left_of(house.store.federation_version, house.now) == frozenset()

@@ -1,7 +1,9 @@
 """Times that are compared come from the database's clock, and a skew is said."""
 
 import logging
+import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -12,6 +14,10 @@ from pilotage.server import runtime_of
 from pilotage.store import Store
 from pilotage.store.clock import FASTER, DatabaseClock, MonotoneClock
 from pilotage.store.tables import iterations
+
+
+def at_once(work: Callable[[], None]) -> None:
+    work()
 
 
 class Times:
@@ -34,7 +40,7 @@ class Times:
         )
 
     def clock(self) -> DatabaseClock:
-        return DatabaseClock(self.read, lambda: self.local, lambda: self.steady, every=60)
+        return DatabaseClock(self.read, lambda: self.local, lambda: self.steady, every=60, apart=at_once)
 
 
 def test_the_time_is_the_databases_whatever_this_machines_clock_says() -> None:
@@ -108,13 +114,32 @@ def test_a_reading_that_hung_is_discarded() -> None:
         times.pass_by(hang)
         return times.database
 
-    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60)
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, apart=at_once)
     times.pass_by(61)
     hang = 60.0
     assert clock() == times.database
     hang = 0.0
     times.pass_by(59)
     assert clock() == times.database
+
+
+def test_nobody_waits_for_a_database_that_hangs() -> None:
+    """A server asks for the time where it accepts requests: it would not even say that it lives."""
+    times, go_on, hangs = Times(), threading.Event(), False
+
+    def read() -> float:
+        if hangs:
+            go_on.wait(30)
+        return times.database
+
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60)
+    times.pass_by(61)
+    hangs = True
+    begun = time.monotonic()
+    for _ in range(3):
+        assert clock() == times.database
+    assert time.monotonic() - begun < 10
+    go_on.set()
 
 
 def test_of_slow_first_readings_the_quickest_counts() -> None:
@@ -125,7 +150,7 @@ def test_of_slow_first_readings_the_quickest_counts() -> None:
         times.pass_by(hangs.pop(0) if hangs else 0.0)
         return times.database
 
-    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60)
+    clock = DatabaseClock(read, lambda: times.local, lambda: times.steady, every=60, apart=at_once)
     assert abs(clock() - times.database) <= 1.0
 
 

@@ -119,11 +119,15 @@ MOST_FAILED = 2000
 def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
     """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one.
 
-    And which of its files wait for a server that can move them.
+    And which of its files wait for a server that can move them, or its jobs for one that has its brokerage.
     """
     seen = conditions.where_it_waits(runtime, task)
     found = [told for condition in seen if (told := queues.trouble(condition))]
-    return [*found, *conditions.waits_for_others(runtime, task)]
+    return [
+        *found,
+        *conditions.waits_for_brokerage(runtime, task),
+        *conditions.waits_for_others(runtime, task),
+    ]
 
 
 def throttled_by(runtime: Runtime, task: TaskDetails) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from pilotage.flow.loops.isolation import words
 from pilotage.flow.runtime import Runtime
+from pilotage.store import OUTAGE
 
 from .answers import answer
 from .dependencies import PREFIX
@@ -96,11 +97,14 @@ async def get_live() -> Health:
 async def get_ready(request: Request) -> Response:
     """Tell whether the server can do its work, and what is wrong if not (503); open to everybody."""
     readiness: Readiness = request.app.state.readiness
-    problem = await readiness.problem()
+    failing = dict(request.app.state.runtime.set_aside.failing_loops)
+    # A database that is full may still take the small write.
+    outages = sorted({told for told in failing.values() if told.startswith(OUTAGE)})
+    problem = await readiness.problem() or "; ".join(outages)
     told = Ready(
         status="unavailable" if problem else "ok",
         version=version("pilotage"),
         problems=[problem] if problem else [],
-        failing_loops=dict(request.app.state.runtime.set_aside.failing_loops),
+        failing_loops=failing,
     )
     return answer(told, 503 if problem else 200)

@@ -9,7 +9,15 @@ from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.values.entry_point_groups import BROKERAGES
 
-__all__ = ["Brokerage", "OptionError", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]
+__all__ = [
+    "Brokerage",
+    "OptionError",
+    "PluginError",
+    "PluginLackingError",
+    "PluginOptionsError",
+    "UnknownPluginError",
+    "load",
+]
 
 
 @runtime_checkable
@@ -28,7 +36,11 @@ class PluginError(Exception):
     """A brokerage cannot be used under this name or with this configuration."""
 
 
-class UnknownPluginError(PluginError):
+class PluginLackingError(PluginError):
+    """This machine lacks a brokerage, or a package that it needs; another server may have it."""
+
+
+class UnknownPluginError(PluginLackingError):
     """No installed package offers a brokerage with this name, or several do."""
 
 
@@ -40,13 +52,13 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
     """Return the brokerage that the entry point ``name`` of group ``pilotage.brokerage`` makes from
     ``options``.
 
-    Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and PluginError if a dependency is not
-    installed.
+    Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and :class:`PluginLackingError` if a
+    dependency is not installed.
     """
     try:
         factory = _entry(name).load()
     except ImportError as error:
-        raise PluginError(
+        raise PluginLackingError(
             f"brokerage {name!r} lacks a package: {error}; pip install 'pilotage[{name}]'"
         ) from error
     try:

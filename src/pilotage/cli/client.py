@@ -1,6 +1,7 @@
 """A client of the server. It sends and returns plain documents; each fault is a :class:`CommandFailure`."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -70,6 +71,7 @@ class Client:
         With an idempotency ``key``, send a request again a few times if its answer is lost.
         """
         headers = {"Idempotency-Key": key} if key else {}
+        begun = time.monotonic()
         try:
             # Without a key, a second request might do its work twice.
             for left in reversed(range(TRIES if key else 1)):
@@ -77,7 +79,7 @@ class Client:
                     response = self._http.request(method, path, json=body, params=parameters, headers=headers)
                     break
                 except (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout):
-                    if not left:
+                    if not left or time.monotonic() - begun >= PATIENCE:
                         raise
         except httpx.HTTPError as error:
             raise Unreachable(self._silence(error)) from error

@@ -1,17 +1,26 @@
 """Brokerage plugins, loaded once for each set of options."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Set
 from threading import Lock
 from typing import Any
 
 from pilotage import brokerage
 from pilotage.model.records.federation import Federation
 
+log = logging.getLogger(__name__)
+
+LOOKED_FOR_AGAIN = 600.0
+"""Seconds after which a plugin that was not there is looked for again."""
+
 
 class Brokerages:
     """Keeps loaded plugins: what one made of a federation serves the next pass too."""
 
     def __init__(self) -> None:
+        self._left: frozenset[int] = frozenset()
+        self._left_version, self._left_until = 0, 0.0
+        self._lacking: dict[str, tuple[str, float]] = {}
         self._lock = Lock()
         self._loaded: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}
 
@@ -31,3 +40,35 @@ class Brokerages:
     def of(self, federation: Federation, name: str) -> brokerage.Brokerage:
         """The plugin of this name with the options of a federation. Raises ``brokerage.PluginError``."""
         return self.get(name, federation.plugin_options.get(name, {}))
+
+    def lacks(self, federation: Federation, name: str, time: float) -> str:
+        """Tell why this process lacks a plugin, and others may have it; empty where it does not.
+
+        It is said once in the log, and looked for again after :data:`LOOKED_FOR_AGAIN`.
+        """
+        why, until = self._lacking.get(name, ("", 0.0))
+        if time < until:
+            return why
+        try:
+            self.of(federation, name)
+        except brokerage.PluginLackingError as error:
+            if not why:
+                log.warning("tasks of brokerage %s are left to servers that have it: %s", name, error)
+            self._lacking[name] = str(error), time + LOOKED_FOR_AGAIN
+            return str(error)
+        except Exception:  # its own fault: whoever lets it decide sets aside what it fails at
+            return ""
+        self._lacking.pop(name, None)
+        return ""
+
+    def left_of(self, version: int, time: float) -> frozenset[int]:
+        """The tasks that are left to others, of a federation of this version, until they are due again."""
+        if version != self._left_version or time >= self._left_until:
+            self._left, self._left_version = frozenset(), version
+        return self._left
+
+    def leave(self, tasks: Set[int], time: float) -> None:
+        """Leave tasks to others."""
+        if not self._left:
+            self._left_until = time + LOOKED_FOR_AGAIN
+        self._left |= tasks

@@ -17,6 +17,7 @@ from pilotage.store import Pass, concerns_records
 from pilotage.store.worlds.parts import ALWAYS
 
 from .brokerages import Brokerages
+from .lacking_plugins import without_left
 from .loops.isolation import TimedPolicy, Trials
 from .loops.time_limit import TimeLimit
 from .reads import News, ProcessFields, Reads, read, resolved
@@ -56,7 +57,8 @@ class Step:
 
     ``place`` orders the steps in lists. ``prepare`` takes in what was left for the step from outside, before
     a pass reads its world; a plan does not call it. ``reads`` declares the fields of its world: by name, or
-    as parts with readers of their own; ``bounds`` says how much of them a pass takes. A step that reads
+    as parts with readers of their own; ``bounds`` says how much of them a pass takes. With ``asks_plugins``
+    tasks of brokerages that this server lacks are left to others. A step that reads
     nothing is asked for by pilots and has no loop. ``phases`` are its policies for a world, in order. With
     ``rereads`` each of them sees what the one before it has changed, and with ``foresees`` without reading
     again: then those of one actor are committed together. ``wakes_on`` are the states of records that give it
@@ -74,6 +76,7 @@ class Step:
     prepare: Callable[["Runtime"], None] | None = None
     reads: Reads = ()
     bounds: Callable[["Runtime", Pass], Pass] | None = None
+    asks_plugins: bool = False
     subjects: tuple[Subject, ...] = ()
     rereads: bool = False
     foresees: bool = False
@@ -120,7 +123,10 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     if step.prepare is not None:
         step.prepare(runtime)
     aside = runtime.set_aside
-    if apart := aside.tasks(step.name, now.time):
+    apart = aside.tasks(step.name, now.time)
+    if step.asks_plugins:
+        apart |= runtime.brokerages.left_of(runtime.store.federation_version, now.time)
+    if apart:
         now = replace(now, apart=apart)
     world = read_world(step, runtime, now)
     phases = step.phases(world, runtime.brokerages)
@@ -138,7 +144,8 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 
 def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
     """Read what a step declares, as of a pass."""
-    return read(runtime, step.reads, step.bounds(runtime, now) if step.bounds else now)
+    world = read(runtime, step.reads, step.bounds(runtime, now) if step.bounds else now)
+    return without_left(runtime, step.name, world) if step.asks_plugins else world
 
 
 def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:

@@ -1,7 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .commit.archive import Slice
-from .database.driver_errors import concerns_records, outage
+from .database.driver_errors import OUTAGE, concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
     DatasetTaken,
@@ -30,6 +30,7 @@ from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
 __all__ = [
+    "OUTAGE",
     "ArchivedElsewhere",
     "DatasetTaken",
     "EventView",

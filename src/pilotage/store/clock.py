@@ -9,6 +9,7 @@ from operator import itemgetter
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from .database.driver_errors import outage
 from .database.engine import Database
 from .tables.federations import federations
 from .tables.iterations import iterations
@@ -123,17 +124,29 @@ def _said(ahead: float) -> tuple[str, float]:
     return "the clock was set %.0f s ahead: time goes on faster until they meet", -ahead
 
 
+def _in_a_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="clock", daemon=True).start()
+
+
 class DatabaseClock:
     """The time that ``read`` tells, in s since 1970 (UTC), without asking each time.
 
     A server whose own clock is ahead would else take every heartbeat of the others for hours of silence, and
     start all jobs anew. How far ``local``, its own clock, is off is logged. Safe to use from many threads.
+    Nobody waits for a later reading, which ``apart`` runs elsewhere: whoever serves requests asks for the
+    time, and a database may hang.
     """
 
     def __init__(
-        self, read: Clock, local: Clock = time.time, steady: Clock = _steady, every: float = READ_EVERY
+        self,
+        read: Clock,
+        local: Clock = time.time,
+        steady: Clock = _steady,
+        every: float = READ_EVERY,
+        apart: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:
         self._read, self._local, self._steady, self._every = read, local, steady, every
+        self._apart = apart
         self._reading = threading.Lock()
         self._told = 0.0
         # There is none to keep yet: of slow ones the quickest tells best.
@@ -145,21 +158,24 @@ class DatabaseClock:
                 )
 
     def __call__(self) -> float:
-        # One thread reads anew; the others go on with the offset of before, and wait for nobody.
+        # One thread reads anew; the others go on with the offset of before.
         if self._steady() >= self._next and self._reading.acquire(blocking=False):
-            try:
-                offset, self._next, took = self._measured()
-                if took > LONGEST_READING:
-                    log.warning("a reading of the database's clock took %.1f s, and is discarded", took)
-                else:
-                    self._offset = offset
-            except SQLAlchemyError as error:
-                # The steady clock is right for much longer than a database is away.
-                log.warning("the database's clock could not be read: %s", error)
-                self._next = self._steady() + self._every
-            finally:
-                self._reading.release()
+            self._apart(self._read_again)
         return self._offset + self._steady()
+
+    def _read_again(self) -> None:
+        try:
+            offset, self._next, took = self._measured()
+            if took > LONGEST_READING:
+                log.warning("a reading of the database's clock took %.1f s, and is discarded", took)
+            else:
+                self._offset = offset
+        except SQLAlchemyError as error:
+            # The steady clock is right for much longer than a database is away.
+            log.warning("the database's clock could not be read: %s", outage(error) or error)
+            self._next = self._steady() + self._every
+        finally:
+            self._reading.release()
 
     def _measured(self) -> tuple[float, float, float]:
         """Read the offset to the steady clock, when to read again, and how long the reading took."""

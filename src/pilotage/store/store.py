@@ -115,7 +115,7 @@ class Store:
     def try_to_write(self) -> None:
         """Write a few bytes, beside other writers. Raises the database's error where that cannot be."""
         self.database.write(
-            lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False
+            lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False, tries=2
         )
 
     def held_by(self) -> str:

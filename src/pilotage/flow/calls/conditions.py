@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pilotage.flow.matching.bindings import DEFAULT_PLUGIN
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.unable_ways import UnableWays
@@ -44,3 +45,13 @@ def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
             what = f"{many} from {source} to {destination}"
             told.append(f"{what} wait for a server that can move them; this one cannot: {why}")
     return told
+
+
+def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Tell that a task's jobs wait for a server that has its brokerage, as this one has not."""
+    if not (task.jobs.get(JobState.DEFINED) or task.jobs.get(JobState.PENDING)):
+        return []
+    federation = runtime.store.federation()
+    name = task.spec.brokerage or federation.plugins.get(task.vo, DEFAULT_PLUGIN)
+    why = runtime.brokerages.lacks(federation, name, runtime.clock())
+    return [f"its jobs wait for a server that has its brokerage; this one has not: {why}"] if why else []

@@ -63,8 +63,9 @@ class Loops:
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
-            self._runtime.set_aside.failing_loops[step.name] = words(error)
-            if told := outage(error):
+            told = outage(error)
+            self._runtime.set_aside.failing_loops[step.name] = told or words(error)
+            if told:
                 log.error("loop %s: %s", step.name, told)
             else:
                 log.exception("loop %s: this pass failed, the next one starts from the store", step.name)

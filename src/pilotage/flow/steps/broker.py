@@ -219,6 +219,7 @@ STEP = Step(
     bounds=_bounds,
     phases=_phases,
     rereads=True,
+    asks_plugins=True,
     subjects=(TASK, QUEUE),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),

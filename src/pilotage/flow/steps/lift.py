@@ -36,6 +36,7 @@ STEP = Step(
     summary="Release pending jobs early once a queue would accept them.",
     reads=(waiting_jobs(JobState.PENDING), only_where("jobs"), nobody_ahead, *OF_JOBS, *OF_PLACES, startable),
     phases=_phases,
+    asks_plugins=True,
     subjects=(TASK, QUEUE),
     idle=_idle,
 )

@@ -195,6 +195,7 @@ STEP = Step(
     ),
     phases=_phases,
     rereads=True,
+    asks_plugins=True,
     subjects=(TASK, QUEUE),
     idle=_idle,
     # A pilot that calls for the first time may be idle. Jobs that are activated wait for PATIENCE first.

@@ -6,6 +6,9 @@ from sqlalchemy.exc import DBAPIError
 
 from .errors import StoreError, StoreHeld
 
+OUTAGE = "the store cannot be used now"
+"""The beginning of what :func:`outage` tells."""
+
 _PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
 _OUT_OF_RESOURCES = ("53", "58", "25006")
@@ -45,7 +48,7 @@ def outage(error: BaseException) -> str:
         or (_is_of_driver(cause, "Error") and state.startswith(_OUT_OF_RESOURCES))
     ):
         return ""
-    return f"the store cannot be used now: {(str(cause).strip() or type(cause).__name__).splitlines()[0]}"
+    return f"{OUTAGE}: {(str(cause).strip() or type(cause).__name__).splitlines()[0]}"
 
 
 def concerns_records(error: BaseException) -> bool:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-RETRY_FOR = 60.0
-"""How long a transaction is tried again before its error is raised, in s."""
+RETRY_FOR = 45.0
+"""How long a transaction is tried again before its error is raised, in s: sooner than clients give up."""
 
 BUSY_TIMEOUT = 30.0
 """How long SQLite waits for another process's lock, in s, before the retry takes over."""
@@ -124,11 +124,12 @@ class Database:
 
         return _retried(once)
 
-    def write(self, work: Callable[[Connection], T], alone: bool = True) -> T:
+    def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
 
-        It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. Where PostgreSQL's
-        answer to a COMMIT was lost, the server is asked what became of it.
+        It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
+        :data:`RETRY_FOR` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT was
+        lost, the server is asked what became of it.
         """
         unanswered: list[tuple[str, T]] = []
 
@@ -146,7 +147,7 @@ class Database:
             return result
 
         alone = alone or not self.is_postgresql
-        return _retried(once)
+        return _retried(once, tries)
 
     def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
         """Do ``work`` in one transaction of SQLite, alone, by the driver's own connection.
@@ -220,8 +221,8 @@ def _is_committed(connection: Connection, transaction: str) -> bool:
     raise TimeoutError(f"transaction {transaction} has not ended for {RETRY_FOR:g} s: nobody knows its fate")
 
 
-def _retried(once: Callable[[], T]) -> T:
-    """Do it, again for as long as its faults pass by themselves."""
+def _retried(once: Callable[[], T], tries: int = 0) -> T:
+    """Do it, again for as long as its faults pass by themselves; so many ``tries`` at most, unless 0."""
     try:
         return once()
     except Exception as error:
@@ -238,7 +239,7 @@ def _retried(once: Callable[[], T]) -> T:
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
-        stop=tenacity.stop_after_delay(RETRY_FOR),
+        stop=tenacity.stop_after_attempt(tries) if tries else tenacity.stop_after_delay(RETRY_FOR),
         before_sleep=_tell,
         reraise=True,
     )(again)
@@ -279,6 +280,7 @@ def _connection(options: str) -> dict[str, Any]:
     return {
         "options": " ".join([options, *(f"-c {name}={value}" for name, value in bounds.items())]),
         "application_name": "pilotage",
+        "connect_timeout": 10,
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
