@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pilotage.agent import outputs
 from pilotage.agent.attempt import AttemptFailedError, legal
-from pilotage.agent.outputs import find, matches
+from pilotage.agent.outputs import find, matches, told
 from pilotage.model.values.outputs import example, is_taken
 from pilotage.model.values.types import OutputPath, OutputPattern
 
@@ -48,6 +48,21 @@ def test_what_was_there_before_hidden_files_and_links_are_left_alone(tmp_path: P
     assert list(find(("*", "stdout"), place)) == ["stdout", "out"]
     with pytest.raises(AttemptFailedError, match=r"output folder/: the payload left no such file"):
         find(("folder/",), place)
+
+
+def test_links_and_special_files_that_match_are_named(tmp_path: Path) -> None:
+    made(tmp_path, "results/a.root")
+    for number in range(7):
+        (tmp_path / f"results/b{number}.root").symlink_to("a.root")
+    (tmp_path / "results/other").symlink_to("a.root")
+    (tmp_path / "plots").symlink_to("results")
+    skipped: list[str] = []
+    assert list(find(("results/*.root",), tmp_path, (), skipped)) == ["results/a.root"]
+    assert sorted(skipped) == [f"results/b{number}.root" for number in range(7)]
+    assert told(skipped).endswith("results/b4.root and 2 more")
+    assert told([]) == ""
+    with pytest.raises(AttemptFailedError, match=r"left no such file; links and .*: plots"):
+        find(("plots/",), tmp_path)
 
 
 def test_names_that_storages_would_not_take_are_changed_and_never_to_one_that_is_taken(

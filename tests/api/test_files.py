@@ -168,6 +168,22 @@ def test_files_are_registered_from_a_listing_without_copies_and_outputs(
     assert alice.post("/files/scan", json={**body, "storage": "none"}).status_code == 404
 
 
+def test_links_that_match_a_listing_are_told_and_files_registered(
+    alice: TestClient, registered: str, root: Path
+) -> None:
+    (root / "real").mkdir()
+    (root / "real/f").write_bytes(b"x")
+    (root / "runs/latest").symlink_to(root / "runs/1")
+    (root / "runs/one").symlink_to(root / "real/f")
+    os.mkfifo(root / "runs/pipe")
+    told = alice.post("/files/scan", json={"storage": "north-disk", "match": "runs/**"}).json()
+    assert (told["files"], told["new"]) == (1, 0)
+    assert [one["name"] for one in told["refused"]] == ["runs/latest", "runs/one", "runs/pipe"]
+    assert ["symbolic link" in one["reason"] for one in told["refused"]] == [True, True, False]
+    behind = alice.post("/files/scan", json={"storage": "north-disk", "match": "runs/latest/*"}).json()
+    assert (behind["files"], [one["name"] for one in behind["refused"]]) == (0, ["runs/latest/*"])
+
+
 @pytest.mark.parametrize("match", ["tasks/**", "tasks/small/1/*", "../*", "a//b"])
 def test_a_wrong_pattern_is_the_caller_s_mistake(alice: TestClient, match: str) -> None:
     assert alice.post("/files/scan", json={"storage": "north-disk", "match": match}).status_code == 422

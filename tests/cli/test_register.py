@@ -49,6 +49,22 @@ def test_a_directory_is_registered_below_the_root_of_its_storage(
     assert sent(server) == [{"files": files, "each": True, "dry_run": False}]
 
 
+def test_links_and_hidden_files_of_a_directory_are_named(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    os.mkfifo(root / "runs/1/pipe")
+    for number in range(20):
+        (root / "runs" / f"more{number}").symlink_to("elsewhere")
+    told = pilotage("files", "register", root / "runs")
+    assert told.exit_code == 0, "a directory stands for its plain files"
+    assert "25 passed over" in told.stderr
+    links = told.stderr.partition("symbolic links, which are never followed:\n")[2].splitlines()
+    assert [line.strip() for line in links[:3]] == ["far", "link", "more0"]
+    assert "  and 12 more" in links
+    assert "special files:\n  1/pipe\n" in told.stderr
+    assert "hidden:\n  2/.hidden\n  .cache\n" in told.stderr
+
+
 def test_the_whole_storage_is_registered_without_outputs_and_hidden_files(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:

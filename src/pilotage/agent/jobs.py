@@ -316,9 +316,12 @@ class JobRunner:
 
     async def _store(self, held: Held) -> list[Output]:
         attempt, place = held.attempt, self._place(held)
+        skipped: list[str] = []
         found = await self._in_thread(
-            outputs.find, attempt.work.outputs, place, attempt.work.optional_outputs
+            outputs.find, attempt.work.outputs, place, attempt.work.optional_outputs, skipped
         )
+        if skipped and not {*STREAMS} & {*attempt.work.outputs}:
+            await self._in_thread(add_note, place, f"outputs{outputs.told(skipped)}")
         held.stored = bool(found)
         stored: list[Output] = []
         for name, path in found.items():

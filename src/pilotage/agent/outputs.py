@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 MOST_FILES, MOST_BYTES, LONGEST_NAME = 1000, 10**12, 200
 """Limits for patterns and folders of an attempt: number of files, bytes of all together, characters of a
 name."""
+MOST_NAMED = 5
+"""Links that are named."""
 DEEPEST = 16
 """Most parts of a path. The search does not enter deeper folders."""
 MOST_LOOKED_AT = 100_000
@@ -23,12 +25,19 @@ MOST_LOOKED_AT = 100_000
 _WILDCARD, _UNUSUAL = re.compile(r"[*?\[]"), re.compile(r"(^|(?<=/))[^A-Za-z0-9_]|[^A-Za-z0-9_.+=~/-]")
 
 
-def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) -> dict[str, str]:
+def find(
+    asked: Sequence[str],
+    directory: Path,
+    optional: Collection[str] = (),
+    skipped: list[str] | None = None,
+) -> dict[str, str]:
     """Find outputs. Return their paths in the directory by the names under which they are stored.
 
     A plain name counts even if no such file exists, unless it is ``optional``. Raises AttemptFailedError if a
-    required pattern or folder matches nothing, or if they match too much.
+    required pattern or folder matches nothing, or if they match too much. Links and special files that match
+    are none of them; they go into ``skipped``.
     """
+    links: list[str] = [] if skipped is None else skipped
     patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
     named = (name for name in asked if name not in patterns)
     # Keep a dangling link: storing it fails with a clear message.
@@ -36,6 +45,9 @@ def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) 
     unmet, size = set(patterns), 0
     for path, length in _files(directory, patterns) if patterns else ():
         met = {pattern for pattern in patterns if matches(pattern, path)}
+        if length is None:
+            links += [path] if any(_meets(pattern, path) for pattern in patterns) else []
+            continue
         if not met or path in found.values():
             continue
         unmet -= met
@@ -50,8 +62,23 @@ def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) 
             )
     for pattern in sorted(unmet.difference(optional)):
         if not any(matches(pattern, path) for path in found.values()):
-            raise AttemptFailedError(f"output {pattern}: the payload left no such file")
+            met_links = [link for link in links if _meets(pattern, link)]
+            raise AttemptFailedError(f"output {pattern}: the payload left no such file{told(met_links)}")
     return found
+
+
+def _meets(pattern: str, link: str) -> bool:
+    """Return whether a pattern matches a link, or what might lie behind it."""
+    return matches(pattern, link) or matches(pattern, f"{link}/x")
+
+
+def told(skipped: Sequence[str]) -> str:
+    """Return what to say of links and special files that match; nothing if there are none."""
+    if not skipped:
+        return ""
+    more = f" and {len(skipped) - MOST_NAMED} more" if len(skipped) > MOST_NAMED else ""
+    names = ", ".join(name[:LONGEST_NAME] for name in sorted(skipped)[:MOST_NAMED])
+    return f"; links and special files are not stored: {names}{more}"
 
 
 def most_bytes(attempt: Attempt) -> int:
@@ -88,8 +115,11 @@ def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
     return reached
 
 
-def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield path and size of regular files. Skip links, hidden files and files that the agent put there."""
+def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int | None]]:
+    """Yield path and size of regular files; None is the size of links and special files.
+
+    Skip hidden files and files that the agent put there.
+    """
     left, front = MOST_LOOKED_AT, [""]
     while front:
         folder = front.pop()
@@ -106,7 +136,9 @@ def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]
                 continue
             if entry.is_file(follow_symlinks=False):
                 yield path, entry.stat(follow_symlinks=False).st_size
-            elif entry.is_dir(follow_symlinks=False) and _is_entered(path, patterns):
+            elif not entry.is_dir(follow_symlinks=False):
+                yield path, None
+            elif _is_entered(path, patterns):
                 front.append(path)
     return
 

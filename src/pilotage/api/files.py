@@ -238,7 +238,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
     """Register the files at a storage that match a pattern; copies and outputs are none of them.
 
-    Those that cannot be registered are told, and the others are.
+    Those that cannot be registered are told, links and special files too, and the others are registered.
     """
     scope = body.scope or scopes_of(caller.identity)[0]
     check_scope(caller, scope)
@@ -262,6 +262,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         raise HTTPException(422, str(error)) from error
     except (StorageError, LookupError, OSError) as error:
         raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
+    passed_over = getattr(scanned, "left_out", {})
     unfit = {at: FILE_NAMES for at, one in enumerate(files) if not is_file_name(one.name)}
     sound = {at: one for at, one in enumerate(files) if at not in unfit}
     new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)
@@ -269,7 +270,10 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         UnregisteredFile(name=_printable(files[at].name), reason=why)
         for at, why in sorted((unfit | conflicts).items())
     ]
-    return answer(Listed(files=len(files) - len(refused), new=new, refused=refused))
+    refused += [
+        UnregisteredFile(name=_printable(path), reason=passed_over[path]) for path in sorted(passed_over)
+    ]
+    return answer(Listed(files=len(sound) - len(conflicts), new=new, refused=refused))
 
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))

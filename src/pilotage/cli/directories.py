@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISLNK, S_ISREG
 from typing import Any
 
 from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name
@@ -17,6 +17,10 @@ from .errors import BadInput
 
 WORKERS = 4
 """Files read at the same time. More would not speed up a disk."""
+
+
+HIDDEN, LINK, SPECIAL = "hidden", "symbolic links, which are never followed", "special files"
+"""What paths are that are passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,13 @@ class LyingFile:
 
 @dataclass(slots=True)
 class DirectoryListing:
-    """Files below a directory of a storage, and why other paths were left out."""
+    """Files below a directory of a storage, and why other paths were left out, or passed over."""
 
     storage: str
     files: list[LyingFile] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """Paths that are no plain files, or hidden, and what they are."""
 
     @property
     def size(self) -> int:
@@ -69,8 +75,9 @@ class DirectoryListing:
 
 
 def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryListing:
-    """List the files below a directory by name, without links, hidden files and outputs of tasks.
+    """List the files below a directory by name, without outputs of tasks.
 
+    Links, special files and hidden ones are passed over, and told.
     ``storages`` are the federation's. Without ``storage``, use the one with the nearest root. Raises BadInput
     if the directory lies on no storage, or not on this one.
     """
@@ -86,10 +93,13 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
         raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {known}")
     name = max(holding, key=lambda name: len(holding[name].parts))
     found = DirectoryListing(name)
-    for path, size in _walk(place, found.left_out):
+    for path, size in _walk(place, found):
         file = LyingFile(path.relative_to(holding[name]).as_posix(), size, path)
         parts = file.name.split("/")
-        if parts[0] == OUTPUTS or any(part.startswith(".") for part in parts):
+        if parts[0] == OUTPUTS or any(part.startswith(".") for part in parts[:-1]):
+            continue
+        if parts[-1].startswith("."):
+            found.passed_over[path.relative_to(place).as_posix()] = HIDDEN
             continue
         if is_file_name(file.name):
             found.files.append(file)
@@ -99,13 +109,22 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
     return found
 
 
-def _walk(place: Path, failed: dict[str, str]) -> Iterator[tuple[Path, int]]:
-    """Yield plain files and their sizes. Paths that cannot be read go into ``failed``."""
+def _walk(place: Path, listing: DirectoryListing) -> Iterator[tuple[Path, int]]:
+    """Yield plain files and their sizes. Tell paths that cannot be read, and those that are passed over."""
 
     def tell(error: OSError) -> None:
-        failed[str(error.filename)] = error.strerror or str(error)
+        listing.left_out[str(error.filename)] = error.strerror or str(error)
+
+    def pass_over(path: Path, reason: str) -> None:
+        listing.passed_over[path.relative_to(place).as_posix()] = reason
 
     for folder, folders, names in os.walk(place, onerror=tell):
+        for name in folders:
+            path = Path(folder, name)
+            if name.startswith("."):
+                pass_over(path, HIDDEN)
+            elif path.is_symlink():
+                pass_over(path, LINK)
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             path = Path(folder, name)
@@ -116,6 +135,8 @@ def _walk(place: Path, failed: dict[str, str]) -> Iterator[tuple[Path, int]]:
                 continue
             if S_ISREG(found.st_mode):
                 yield path, found.st_size
+            else:
+                pass_over(path, LINK if S_ISLNK(found.st_mode) else SPECIAL)
 
 
 def _described(file: LyingFile, storage: str, checksum: str) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def register(
         elif source and source.is_dir():
             found, read = _listed(client, source, storage), read and not dry_run
             left_out = found.left_out
+            _tell_passed_over(found.passed_over)
             with bar(found.size if read else 0, quiet=json_output) as progress:
                 answer = _sent(client, _described(found, progress, read), scope, dry_run, left_out)
         elif source:
@@ -91,6 +92,12 @@ def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_
         echo(f"{plural(answer['files'], 'file')} {done}, {answer['new']} of them new")
     if left_out:
         raise CommandFailure(_told(left_out))
+
+
+def _tell_passed_over(paths: dict[str, str]) -> None:
+    """Name what a directory has besides plain files."""
+    if paths:
+        echo(_told(paths, "passed over, which are no plain files"), err=True)
 
 
 def _scanned(
@@ -125,12 +132,12 @@ def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> B
         yield [(one["name"], one) for one in described]
 
 
-def _told(left_out: dict[str, str]) -> str:
+def _told(left_out: dict[str, str], what: str = "left out") -> str:
     """Return which files were left out, and why, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for path in sorted(left_out, key=_natural):
         reasons.setdefault(left_out[path], []).append(path.replace("\n", "\\n"))
-    lines = [f"{len(left_out)} left out"]
+    lines = [f"{len(left_out)} {what}"]
     for reason, paths in list(reasons.items())[:MOST_NAMED]:
         lines += [f"{reason}:", *(f"  {path}" for path in paths[:MOST_NAMED])]
         lines += [f"  and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []

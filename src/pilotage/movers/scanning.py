@@ -10,30 +10,38 @@ from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.paths import FILE_NAMES, OUTPUTS
-from pilotage.ports.moving import ScanLimits, StorageError, WrongPatternError, is_below
+from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongPatternError, is_below
 
 from .backend import Backend, LinkError, PathEntry
 from .checksums import adler32
 
+LINK = "it is a symbolic link, or lies behind one, which is never followed; put what it leads to in its place"
+SPECIAL = "it is a special file, not a plain one"
 
-def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> list[InputFile]:
+
+def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> ScannedFiles:
     """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError, also
     as WrongPatternError.
 
-    Links, what lies behind them, and names with a part that begins with a dot are left out, such as copies
-    that Pilotage made. Outputs of tasks are found only by patterns that begin with their folder: what
-    ``**`` finds is the same before and after other tasks ran. The adler32 is read of files up to the limit's
-    size, while there is time.
+    Links that match, what lies behind them, and special files are left out and told. Names with a part that
+    begins with a dot are not found, such as copies that Pilotage made. Outputs of tasks are found only by
+    patterns that begin with their folder: what ``**`` finds is the same before and after other tasks ran. The
+    adler32 is read of files up to the limit's size, while there is time.
     """
     if not is_below(glob):
         raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
     deadline = _Deadline(limits.seconds)
     found: dict[str, PathEntry] = {}
+    left_out: dict[str, str] = {}
     for path, entry in _matches(backend, glob, limits, deadline):
-        found[path] = entry
-        if len(found) > limits.files:
+        if entry.kind == "file":
+            found[path] = entry
+        else:
+            left_out[path] = LINK if entry.kind == "link" else SPECIAL
+        if len(found) + len(left_out) > limits.files:
             raise WrongPatternError(f"more than {limits.files} files match: narrow the pattern")
-    return [_input_file(backend, storage, path, found[path], limits, deadline) for path in sorted(found)]
+    files = (_input_file(backend, storage, path, found[path], limits, deadline) for path in sorted(found))
+    return ScannedFiles(files, left_out)
 
 
 class _Deadline:
@@ -54,7 +62,7 @@ class _Deadline:
 def _matches(
     backend: Backend, pattern: str, limits: ScanLimits, deadline: _Deadline
 ) -> Iterator[tuple[str, PathEntry]]:
-    """Files that match, some twice where ``**`` stands more than once.
+    """Files, links and special files that match, some twice where ``**`` stands more than once.
 
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
     """
@@ -80,7 +88,7 @@ def _matches(
             elif fnmatchcase(name, head):
                 if entry.kind == "folder" and rest:
                     todo.append((path, tuple(rest)))
-                elif entry.kind == "file" and not rest:
+                elif entry.kind != "folder" and (entry.kind == "link" or not rest):
                     yield path, entry
 
 
@@ -102,6 +110,8 @@ def _found(
     except LinkError as error:
         if limits.refuse_links:
             raise _met(folder or part) from error
+        # What lies behind a link that the pattern names: told by the name of what cannot be entered.
+        yield part, PathEntry("link")
 
 
 def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:

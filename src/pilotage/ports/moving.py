@@ -181,6 +181,14 @@ class ScanLimits:
 SCAN_LIMITS = ScanLimits()
 
 
+class ScannedFiles(list[InputFile]):
+    """The files that a scan found; ``left_out`` says of other paths that match why they are none of them."""
+
+    def __init__(self, files: Iterable[InputFile] = (), left_out: Mapping[str, str] | None = None) -> None:
+        super().__init__(files)
+        self.left_out = dict(left_out or {})
+
+
 class Mover(Protocol):
     """Moves bytes. An adapter is made with a function to call when a delivery has ended.
 
@@ -207,6 +215,8 @@ class Mover(Protocol):
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
+
+        What else matches may be told, as :class:`ScannedFiles`.
 
         Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError; where the
         pattern is to blame, WrongPatternError.
