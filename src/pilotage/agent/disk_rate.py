@@ -9,10 +9,8 @@ from .held import Held
 from .wire import Point, Report
 
 FIRST, EVERY = 60.0, 300.0
-"""Seconds before the first report of a payload's rate, and between two measurements.
-
-Each report costs the server more than a heartbeat.
-"""
+"""Seconds before the first report of a payload's rate, and between two measurements. Each report costs the
+server more than a heartbeat."""
 ANSWER = 1.0
 """Seconds that a supervisor may take to send its time line."""
 PART, LEAST = 0.2, 10.0

@@ -37,10 +37,8 @@ def parse(kind: type[T], text: bytes) -> T:
 
 
 Checker = Callable[[Any], Any]
-"""Return a checked and converted value.
-
-Raises WireError, whose message begins with the place inside the value.
-"""
+"""Return a checked and converted value. Raises WireError, whose message begins with the place inside the
+value."""
 
 
 @cache

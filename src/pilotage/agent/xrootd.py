@@ -22,10 +22,8 @@ LIMITS = {
     "XRD_STREAMTIMEOUT": "60",
     "XRD_METALINKPROCESSING": "0",
 }
-"""Seconds and tries after which the program gives up on a server; its defaults take ten minutes.
-
-The last one stops it from reading any file as a list of addresses.
-"""
+"""Seconds and tries after which the program gives up on a server; its defaults take ten minutes. The last
+one stops it from reading any file as a list of addresses."""
 
 DAY = "86400"
 """Time limit in s for gfal-cat, whose default is half an hour. The pipe notices a stalled read."""

@@ -1,7 +1,7 @@
-"""Identity and rights of callers: bearer tokens to credentials, one policy a route.
+"""Identity and rights of callers: bearer tokens give credentials, and each route has one policy.
 
-Tokens are looked up in the store by their hash; what was found is believed for a few seconds, so that pilots
-that report often cost no query. A pilot that was given up meanwhile is found out by the step it calls.
+The store finds tokens by their hash. A found token stays valid for a few seconds, so that frequent reports
+cost no query. If a pilot was given up meanwhile, the step that it calls finds out.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ REMEMBERED = 10_000
 """How many tokens are remembered at most; the one that was not used for longest is forgotten first."""
 
 SEARCHES_AT_ONCE = 4
-"""How many tokens are looked up in the store at once."""
+"""Most concurrent token searches in the store."""
 
 LONGEST_TOKEN = 200
-"""Characters that a token may have; ours have 43."""
+"""Most characters of a token; ours have 43."""
 
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
@@ -33,17 +33,17 @@ _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage 
 
 
 class KnownTokens:
-    """The store's tokens, with those found lately in memory. Used from the event loop only."""
+    """The store's tokens, with recently found ones in memory. Only the event loop uses it."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._found: TTLCache[bytes, Credential] = TTLCache(REMEMBERED, KNOWN_FOR, clock)
-        # Unknown tokens are never remembered: whoever invents them takes few threads.
+        # Unknown tokens are not remembered, so somebody who invents them takes few threads.
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, token: str) -> Credential | None:
-        """Find what a token stands for; None where it is unknown, revoked or expired."""
+        """Return a token's credential; None if it is unknown, revoked or expired."""
         key = hashlib.sha256(token.encode()).digest()
         credential: Credential | None = self._found.get(key)
         now = self._clock()
@@ -58,14 +58,14 @@ class KnownTokens:
 
 
 def bearer_of(header: str) -> str | None:
-    """Take the token from an Authorization header; None where it has none."""
+    """Return the token in an Authorization header; None if it has none."""
     kind, _, token = header.partition(" ")
     token = token.strip()
     return token if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN else None
 
 
 class RoleCheck:
-    """Lets callers of some roles in; every route but the open ones has one."""
+    """Admits callers with certain roles. Every route except the open ones has one."""
 
     def __init__(self, *roles: Role) -> None:
         self.roles = frozenset(roles)
@@ -75,7 +75,7 @@ class RoleCheck:
         request: Request,
         bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
     ) -> Credential:
-        """The caller's credential. 401 without a token that is known, 403 for another role."""
+        """Return the caller's credential. 401 without a known token, 403 for another role."""
         tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(f"{bearer.scheme} {bearer.credentials}") if bearer else None
         credential = await tokens.find(token) if token else None
@@ -98,7 +98,7 @@ def _pilot_id(credential: PilotCredential) -> int:
 
 
 class EnrolmentToken(NamedTuple):
-    """A pilot, and the token that its order carried."""
+    """A pilot, and the token from its order."""
 
     pilot: int
     token: str
@@ -117,28 +117,28 @@ FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
 FOR_AGENTS = Depends(RoleCheck("user", "operator", "pilot", "enrolment"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
 Person = Annotated[Credential, FOR_PEOPLE]
-"""A user, who sees what is their own, or an operator, who sees everything."""
+"""A user, who sees their own records, or an operator, who sees everything."""
 
 Operator = Annotated[Credential, FOR_OPERATORS]
 PilotId = Annotated[int, Depends(_pilot_id)]
-"""The one pilot that the caller's token is bound to (P9)."""
+"""The one pilot to which the caller's token is bound (P9)."""
 
 Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
 """An agent that makes its first call."""
 
 
 def owner_seen(credential: Credential) -> Identity | None:
-    """The owner of the tasks that the caller sees: a user's own, for an operator everybody's (None)."""
+    """Return whose tasks the caller sees: a user's own, or everybody's for an operator (None)."""
     return None if credential.role == "operator" else credential.identity
 
 
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
-    """Tell whether something of this owner's is shown to the caller: name and VO are both the same."""
-    # Names are a VO's own: two VOs may each have an alice.
+    """Return whether something of this owner's is shown to the caller: name and VO are both the same."""
+    # Names belong to a VO: two VOs may each have an alice.
     seen = owner_seen(credential)
     return seen is None or (seen.name, seen.vo) == (owner, vo)
 
 
 def actor(credential: Credential) -> str:
-    """The caller's name in events."""
+    """Return the caller's name for events."""
     return f"{credential.role}:{credential.identity.name}"

@@ -1,4 +1,4 @@
-"""Answers as bytes that are made once, and faults as the documents that clients read."""
+"""Answers as bytes that are made once, and faults as documents for clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ class FieldFault:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """The faults of a request that was not understood (422)."""
+    """The faults of an invalid request (422)."""
 
     detail: list[FieldFault]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRefused:
-    """The reason for which a request was refused."""
+    """Why a request was refused."""
 
     detail: str
 
 
 _RECORD = "record"
-"""Key of an answer's record until OpenAPI is asked for; FastAPI's is ``model``."""
+"""Key of an answer's record until OpenAPI needs it. FastAPI's key is ``model``."""
 
 _MEANINGS = {
     404: "there is no such thing, or it is somebody else's",
@@ -46,12 +46,12 @@ _MEANINGS = {
 
 
 def answer(value: object, status: int = 200) -> Response:
-    """The document of a record, not validated again: it was made by us."""
+    """Return the document of a record without validating it, because we made it."""
     return Response(to_json(value), status, media_type="application/json")
 
 
 def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's answers for OpenAPI: its own, and those in which it refuses."""
+    """Describe a route's answers for OpenAPI, including its refusals."""
     told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals
     }
@@ -61,10 +61,10 @@ def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str,
 
 
 def describe_answers(route: APIRoute) -> None:
-    """Complete what :func:`documented` told of a route, for OpenAPI; a second time changes nothing.
+    """Add what :func:`documented` stored about a route to OpenAPI. A second call changes nothing.
 
-    FastAPI would do it as the route is made: three hundred validators, through which no answer ever goes,
-    took a seventh of a server's start.
+    FastAPI would do it when the route is made. Its three hundred validators, which no answer uses, took a
+    seventh of a server's start.
     """
     for status, told in route.responses.items():
         if record := told.pop(_RECORD, None):
@@ -74,11 +74,11 @@ def describe_answers(route: APIRoute) -> None:
 
 
 def faults_of(bad: BadDocument) -> list[FieldFault]:
-    """A document's faults by field."""
+    """Return a document's faults by field."""
     return [FieldFault(field_name(fault.path), fault.text) for fault in bad.faults]
 
 
 def misread(errors: Sequence[Any]) -> list[FieldFault]:
-    """A request's faults by field, without the part of the request in which they are."""
+    """Return a request's faults by field, without naming the part of the request."""
     faults = [messages.of_request(error) for error in errors]
     return [FieldFault(".".join(map(str, fault.path)), fault.text) for fault in faults]

@@ -1,4 +1,4 @@
-"""The application: every route under ``/api/v1``, and how what the steps refuse is answered."""
+"""The application: every route under ``/api/v1``, and the answers to errors of steps."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -45,7 +45,7 @@ ROUTERS = (
 
 
 def create_app(runtime: Runtime) -> FastAPI:
-    """The API of one Pilotage."""
+    """Return the API of one Pilotage."""
     app = _routed()
     app.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     app.state.runtime = runtime
@@ -60,7 +60,7 @@ def create_app(runtime: Runtime) -> FastAPI:
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of all routes."""
+    """Return the OpenAPI document of all routes."""
     app = _routed()
     for route in app.routes:
         if isinstance(route, APIRoute):
@@ -69,7 +69,7 @@ def document() -> dict[str, Any]:
 
 
 def _routed() -> FastAPI:
-    """The routes, without anything to answer by."""
+    """Return the routes alone, without a runtime."""
     app = FastAPI(
         title="Pilotage",
         summary="A workload broker for federated computing that can say why.",
@@ -80,7 +80,7 @@ def _routed() -> FastAPI:
         separate_input_output_schemas=False,
     )
     for room in (*ROUTERS, health):
-        # To include a router would make another validator for each of its models: 3 MiB.
+        # Including a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
     return app
 
@@ -119,4 +119,4 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     NoFederation: _not_yet,
     TooBroad: _too_broad,
 }
-"""What answers the faults of steps and requests; every other fault is the guard's."""
+"""Handlers for faults of steps and requests. The guard handles every other fault."""

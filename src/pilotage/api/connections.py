@@ -1,6 +1,6 @@
-"""Bound what a connection may cost before its request is understood.
+"""Limit the cost of a connection before its request is parsed.
 
-uvicorn bounds neither the size of a request's head nor the time that a client takes to send it.
+uvicorn limits neither the size of a request's head nor the time for sending it.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ HEAD_TIMEOUT = 10.0
 """Seconds for a request line and its headers to arrive."""
 
 LARGEST_HEAD = 32 * 1024
-"""Bytes of a request line and its headers."""
+"""Most bytes of a request line and its headers."""
 
 READER_TIMEOUT = 60.0
-"""Seconds for which a client may take nothing of an answer that waits for it."""
+"""Seconds for which a client may read nothing of its waiting answer."""
 
 MOST_CONNECTIONS = 4096
-"""Connections at most; fewer where the system allows fewer open files."""
+"""Most connections; fewer if the system allows fewer open files."""
 
 _OTHER_FILES = 256
 """Files that the process keeps open besides connections."""
@@ -34,10 +34,9 @@ _OTHER_FILES = 256
 class LimitedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with limits on the size and time of a request's head, on stalled readers, and on connections.
 
-    A file that is read through the server holds a process until it was taken: the connection of a client that
-    takes nothing is broken off, so that the client knows and may go on from there.
-    At the limit the connection that has waited longest for a request gives way to a new one, so clients that
-    send nothing keep nobody out.
+    Reading a file through the server holds a process until the client has taken it. If a client takes
+    nothing, its connection is aborted, so that it notices and can resume. At the limit, the connection that
+    has waited longest for a request makes way for a new one. So silent clients keep nobody out.
     """
 
     limit = MOST_CONNECTIONS
@@ -50,13 +49,13 @@ class LimitedProtocol(HttpToolsProtocol):
     _head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Admit a connection; at the limit, close the one that has been idle longest."""
+        """Admit a connection. At the limit, close the one that has been idle longest."""
         idle: dict[LimitedProtocol, None] = self.app_state.setdefault("idle_connections", {})
-        # With none idle the new one is admitted all the same: busy ones are requests under way, which end.
+        # If none is idle, admit the new one all the same: busy ones are running requests, which end.
         if len(self.connections) >= self.limit and idle:
             oldest = next(iter(idle))
             del idle[oldest]
-            # Aborted, not closed: a client that reads nothing would keep a closing socket open for ever.
+            # Abort instead of closing: a client that reads nothing would keep a closing socket open for ever.
             oldest.transport.abort()
         super().connection_made(transport)
         self._wait_for_head()
@@ -68,12 +67,12 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Write no more until the client has taken what waits for it, and see that it does."""
+        """Stop writing until the client has read what waits for it, and check that it does."""
         super().pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Resume writing."""
         self._reader_goes_on()
         super().resume_writing()
 
@@ -88,7 +87,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._watch_reader()
             return
         log.warning("a client took nothing of its answer for %g s: broken off", self.reader_timeout)
-        # Aborted, not closed: that would wait for the client once more.
+        # Abort instead of closing, which would wait for the client again.
         self.transport.abort()
 
     def _reader_goes_on(self) -> None:
@@ -97,16 +96,16 @@ class LimitedProtocol(HttpToolsProtocol):
             self._stalled = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived; refuse a head that is still not complete and too large already."""
+        """Parse new bytes. Refuse a head that is incomplete but already too large."""
         super().data_received(data)
-        # Only while a head is awaited: bytes of a body have their limit in the guard.
+        # Only while waiting for a head: the guard limits the time of a body.
         if self._timer is not None and not self.transport.is_closing():
             self._head += len(data)
             if self._head > self.largest_head:
                 self._refuse(b"431 Request Header Fields Too Large")
 
     def on_message_begin(self) -> None:
-        """Begin to wait for the rest of a head, also on a connection that was used before."""
+        """Start waiting for the rest of a head, also on a reused connection."""
         super().on_message_begin()
         if self._timer is None:
             self._wait_for_head()
@@ -114,17 +113,17 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless its head is too large."""
         self._head_is_here()
-        # A head that came in one piece was never counted on its way. Four bytes: the colon, the blank, the
-        # line's end.
+        # A head that came in one piece was not counted before. Four bytes: the colon, the blank, the line's
+        # end.
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.largest_head:
             self._refuse(b"431 Request Header Fields Too Large")
         elif not self.transport.is_closing():
             super().on_headers_complete()
 
-    # httptools goes on parsing what it was given, also after a handler has refused the request.
+    # httptools goes on parsing the same bytes even after a handler has refused the request.
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body; drop that of a request that was refused."""
+        """Keep a part of the body. Drop it if the request was refused."""
         if not self.transport.is_closing():
             super().on_body(body)
 
@@ -134,7 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request of the connection, if there is none yet."""
+        """Wait for the connection's next request, if there is none yet."""
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:
             self._idle()[self] = None
@@ -163,9 +162,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def untaken(transport: asyncio.WriteTransport) -> int:
-    """Bytes that were written to a connection and did not come to its client, those of the system among them.
+    """Return the bytes written to a connection that its client has not received, including those in the
+    system's buffer.
 
-    The system takes more only when a third of its buffer is free: a slow client would seem to take nothing.
+    The system accepts more only when a third of its buffer is free, so a slow client would seem to read
+    nothing.
     """
     left, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     queued = array("i", [0])
@@ -177,7 +178,7 @@ def untaken(transport: asyncio.WriteTransport) -> int:
 
 
 def allow_connections() -> int:
-    """Raise the limit of open files if allowed; return the number of connections that there is room for."""
+    """Raise the limit of open files if allowed. Return the possible number of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + _OTHER_FILES
     allowed = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)

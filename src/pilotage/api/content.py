@@ -7,9 +7,9 @@ from starlette.types import Receive, Scope, Send
 
 
 class FileContent(StreamingResponse):
-    """The bytes of a file, which is closed with the answer, also where its client goes away.
+    """The bytes of a file. The file is closed with the answer, even if the client disconnects.
 
-    The exception of one that went away holds on to the generator until Python collects its garbage.
+    The exception of a disconnected client keeps the generator alive until Python collects its garbage.
     """
 
     def __init__(

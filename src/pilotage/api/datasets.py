@@ -31,7 +31,7 @@ class Versions(BaseModel):
 
 
 class DatasetFile(BaseModel):
-    """A file as it was when a version of a dataset was made."""
+    """A file at the time when a version of a dataset was made."""
 
     file: str
     size: int
@@ -46,7 +46,7 @@ class DatasetFiles(BaseModel):
 
 
 class DatasetEdit(BaseModel, extra="forbid"):
-    """Files of a dataset's scope: all of its next version, more of it, or no longer part of it."""
+    """Files of a dataset's scope: all of its next version, additional ones, or removed ones."""
 
     dataset: DatasetName
     scope: Scope = ""
@@ -56,7 +56,10 @@ class DatasetEdit(BaseModel, extra="forbid"):
 
 
 class ForgottenDataset(BaseModel, extra="forbid"):
-    """A dataset to forget: SCOPE:NAME, or a name alone; with ``dry_run`` only what would go is told."""
+    """A dataset to forget: SCOPE:NAME, or a name alone.
+
+    With ``dry_run`` the answer only says what would go.
+    """
 
     dataset: Annotated[str, Field(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
     dry_run: bool = False
@@ -66,7 +69,10 @@ class ForgottenDataset(BaseModel, extra="forbid"):
 def get_datasets(
     caller: Person, store: TheStore, scope: str = "", after: str = "", limit: Limit = 100
 ) -> Response:
-    """List datasets of a scope with their current versions; without one, of each that is the caller's."""
+    """List datasets of a scope with their current versions.
+
+    Without a scope, list those of all the caller's scopes.
+    """
     scopes = [scope] if scope else sorted(scopes_of(caller.identity))
     found: list[DatasetVersion] = []
     for one in scopes:
@@ -108,9 +114,9 @@ def get_dataset_files(
 
 @router.post("", responses=documented(DatasetVersion, 404, 409))
 def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Response:
-    """Make the next version of a dataset; where nothing would differ, the current one is answered.
+    """Make the next version of a dataset. If nothing would differ, the answer is the current one.
 
-    Versions never change, and stay: a task that names one reads the same files always.
+    Versions never change and never go: a task that names one always reads the same files.
     """
     scope = body.scope or default_scope(caller.identity, body.dataset)
     check_scope(caller, scope)

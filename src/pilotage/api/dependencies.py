@@ -1,4 +1,4 @@
-"""Parts of the application, as its routes ask for them."""
+"""Parts of the application that routes request."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from pilotage.model.values.types import Whole
 from pilotage.store import Store
 
 PREFIX = "/api/v1"
-"""Begins the path of every route."""
+"""The beginning of every route's path."""
 
 
 async def _runtime(request: Request) -> Runtime:
@@ -30,9 +30,9 @@ LARGEST_ID = 2**63 - 1
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 AnyAttempt = Annotated[int, Query(ge=0, le=2**31 - 1, description="number of the attempt; 0: the latest")]
 StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
-"""A number as databases keep it: of a record, an attempt, or bytes."""
+"""A number that databases can store: of a record, of an attempt, or of bytes."""
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
 Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
 Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
-"""Words that any store can keep."""
+"""Text that any store can keep."""

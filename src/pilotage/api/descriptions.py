@@ -1,7 +1,7 @@
 """Describe the fields of the API's answers in its OpenAPI document.
 
-Fields of the model are described where they are declared. Views repeat the same few facts, so these are
-described here once, by field, or by class and field where a name means something of its own.
+Fields of the model have their descriptions at their declarations. Views repeat a few facts, so these are
+described once here: by field, or by class and field if a name has a special meaning.
 """
 
 from collections.abc import Mapping
@@ -285,11 +285,11 @@ PARAMETERS: Mapping[str, str] = {
     "task": "number of the task",
     "transfer": "number of the transfer",
 }
-"""Parameters of paths and queries, where they do not say it themselves."""
+"""Parameters of paths and queries without a description of their own."""
 
 
 def describe(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the descriptions of fields and parameters to an OpenAPI document, where one has none."""
+    """Add missing descriptions of fields and parameters to an OpenAPI document."""
     for name, schema in document.get("components", {}).get("schemas", {}).items():
         for field, described in schema.get("properties", {}).items():
             text = FIELDS.get(f"{name}.{field}", FIELDS.get(field))

@@ -1,6 +1,6 @@
-"""Tasks and federations in requests, read as those in files are: every fault by field, in plain words.
+"""Read tasks and federations in requests like those in files: every fault by field, in plain words.
 
-They are read by the routes, in threads of their own: a large one does not keep other requests waiting.
+Routes read them in their own threads, so a large one does not delay other requests.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,11 +18,11 @@ from pilotage.model.records.work import TaskSpec
 T = TypeVar("T")
 
 NO_JSON = "send JSON, with `Content-Type: application/json`"
-"""What is answered to any other body (415)."""
+"""The answer to any other body (415)."""
 
 
 def _unread(kind: type[Any]) -> GetPydanticSchema:
-    """Documented as the record itself, and left as it came."""
+    """Document it as the record itself, but leave it unparsed."""
     return GetPydanticSchema(
         lambda _, handler: core_schema.no_info_wrap_validator_function(lambda value, _: value, handler(kind))
     )
@@ -35,9 +35,9 @@ Declared = Annotated[object, _unread(Federation)]
 def read(
     kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()
 ) -> T | BadDocument:
-    """The record that a document describes, or the BadDocument that it is; see :func:`checked`.
+    """Return the record of a document, or its faults as BadDocument; see :func:`checked`.
 
-    Raises HTTPException for a body that is no JSON: it comes as bytes.
+    Raises HTTPException for a body that is not JSON, which arrives as bytes.
     """
     if isinstance(document, bytes):
         raise HTTPException(415, NO_JSON)

@@ -62,11 +62,11 @@ from pilotage.store import JobDetails, TaskDetails
 from . import set_aside_lines
 
 MOST_JOBS = 1000
-"""Jobs of a pilot that are named."""
+"""Most jobs of a pilot that are listed."""
 
 
 class Explained(BaseModel):
-    """Decisions newest first, the analysis of each, and all of it as ``lines`` of text."""
+    """Decisions newest first, the analysis of each, and everything as ``lines`` of text."""
 
     choices: list[DatedChoice]
     explanations: list[Explanation]
@@ -74,7 +74,7 @@ class Explained(BaseModel):
 
 
 class TaskExplanation(Explained):
-    """The reasons why a task's jobs went where they went, or nowhere."""
+    """Why a task's jobs went where they went, or nowhere."""
 
     task: TaskDetails
 
@@ -87,13 +87,13 @@ class PilotExplanation(BaseModel):
 
 
 class JobExplanation(Explained):
-    """The reasons why a job went where it went, or nowhere."""
+    """Why a job went where it went, or nowhere."""
 
     job: JobDetails
     borrowings: list[Borrowing]
     """Attempts that pilots of other queues took (E2)."""
     comparisons: list[Comparison]
-    """What pilots of other queues make of it while it waits (E2)."""
+    """How pilots of other queues value it while it waits (E2)."""
     files: list[FileOfJob]
     """Its first inputs and outputs, and the way of each."""
 
@@ -106,14 +106,14 @@ class TransferExplanation(BaseModel):
 
 
 class QueueExplanation(BaseModel):
-    """Everything about one queue, and of a task what was decided about it there, as ``lines`` of text."""
+    """Everything about one queue, and what was decided there about a task, as ``lines`` of text."""
 
     queue: str
     lines: list[str]
 
 
 MOST_FAILED = 2000
-"""Failed jobs of a task that are looked at for their causes."""
+"""Most failed jobs of a task that are searched for causes."""
 
 
 def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
@@ -131,7 +131,7 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 
 def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
-    """Say by which quotas jobs of a task are throttled, and what releases them; empty where none is."""
+    """Return which quotas throttle jobs of a task, and what releases them; empty if none does."""
     many = task.jobs.get(JobState.THROTTLED)
     if not many:
         return ""
@@ -140,7 +140,7 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
 
 
 def published(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Tell how far a task's outputs are registered where it wants them; nothing where it wants none."""
+    """Return how far a task's outputs are registered; nothing if it wants no registration."""
     dataset = task.spec.output_dataset
     if not dataset:
         return []
@@ -154,7 +154,7 @@ def published(runtime: Runtime, task: TaskDetails) -> list[str]:
 def explained_queue(
     runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int
 ) -> QueueExplanation | None:
-    """Everything about a queue, and what these decisions say of it; None where it is not declared."""
+    """Return everything about a queue, and what these decisions say of it; None if it is not declared."""
     found = conditions.of_queues(runtime, [name])
     if not found:
         return None
@@ -167,14 +167,14 @@ def explained_queue(
 
 
 def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
-    """The reasons why nothing can start at the queues of these choices."""
+    """Return why nothing can start at the queues of these choices."""
     names = sorted({queue for choice in choices for queue in choice.placed})
     told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
     return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
 
 
 def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
-    """A transfer's life, and of a queued one what it waits behind."""
+    """Return a transfer's life, and what it waits for if it is queued."""
     now, store = runtime.clock(), runtime.store
     queue = queue_of(transfer.state)
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None
@@ -183,13 +183,13 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     why = conditions.unable_to_move(runtime, transfer.source, transfer.destination)
     if why and transfer.state in (TransferState.QUEUED, *TRANSFERS_AHEAD):
         told.append(f"  it waits for a server that can move it; this one cannot: {why}")
-    # Not validated: made here a moment ago, and large ones would take longer to check than to make.
+    # Do not validate it: we made it just now, and checking a large one takes longer than making it.
     lines = folded([*told, *set_aside_lines.of(runtime, ("transfer", transfer.id))], width)
     return TransferExplanation.model_construct(transfer=transfer, lines=lines)
 
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
-    """Read what a transfer waits behind in its queue; the accounts are those of the next pass."""
+    """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
     world = runtime.store.snapshots.read(begun, stored(step(STAGE).reads))
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
@@ -215,7 +215,8 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
 
 
 def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
-    """A world of staging with a transfer that is far behind in its queue, and the replicas of its file."""
+    """Return a world of staging that includes a transfer far back in its queue, and the replicas of its
+    file."""
     found = runtime.store.catalogue.entry(transfer.file)
     if found is None or transfer in world.transfers:
         return world
@@ -229,7 +230,7 @@ def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
 def explained_task(
     runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], width: int
 ) -> TaskExplanation:
-    """A task's failures, what stands in the way of its start, and the decisions about it."""
+    """Return a task's failures, the obstacles to its start, and the decisions about it."""
     told = _failures(runtime, task)
     if task.state not in ENDED["task"]:
         told += set_aside_lines.of_task(runtime, task)
@@ -256,9 +257,10 @@ def explained_job(
     width: int,
     used: tuple[int, Sequence[Point]] = (0, ()),
 ) -> JobExplanation:
-    """The events of a job, what its last attempt ``used`` (number, time line), and the decisions about it.
+    """Return the events of a job, the resources that its last attempt ``used`` (number, time line), and the
+    decisions about it.
 
-    Of a job that waits for a pilot also those that could take it.
+    For a job that waits for a pilot, add the pilots that could take it.
     """
     borrowed, queues_ = runtime.store.queries.borrowings(job.id)
     compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
@@ -294,7 +296,7 @@ def _task_set_aside(runtime: Runtime, number: int) -> list[str]:
 
 
 def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
-    """The files of a job, with the way of each to or from the storage of its queue."""
+    """Return the files of a job, with the way of each to or from its queue's storage."""
     federation = runtime.store.federation()
     home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")
     afar = any(one.attempt == job.attempt and one.reads for one in borrowed)
@@ -302,7 +304,7 @@ def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> t
 
 
 def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
-    """The pilots that could take a job that waits for one; where there is none, why, if that is known."""
+    """Return the pilots that could take a waiting job. If there are none, return why, if that is known."""
     federation, queries, time = runtime.store.federation(), runtime.store.queries, runtime.clock()
     declared = {queue.name: queue for queue in federation.queues}
     task = queries.task(job.task) if job.state is JobState.THROTTLED else None
@@ -323,14 +325,14 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
 
 
 def _unanswered(runtime: Runtime, queue: Queue, asked: str) -> Iterator[str]:
-    """The reason why no server of a queue takes pilots for a job, as far as this server asked (P8)."""
+    """Yield why no server of a queue accepts pilots for a job, as far as this server asked (P8)."""
     world = runtime.elements.asked(runtime.world())
     if asked and (problem := list_match.Answers(world).problem(queue, Requirements.from_text(asked))):
         yield f"  no pilot is submitted: {problem} (P8)"
 
 
 def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
-    """The limits of a site that let no pilot be asked for, as the director sees them."""
+    """Yield the limits of a site that stop the director from requesting pilots."""
     world = runtime.world("advertisements", "job_counts")
     there = (pilot for pilot in runtime.store.queries.live_pilots() if pilot.site == name)
     held = [pilot for pilot in there if holds_room(pilot, world.federation.director, time)]
@@ -338,7 +340,7 @@ def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:
-    """Explain why a pilot was made, what it ran, and why it ended; None where it is unknown."""
+    """Return why a pilot was made, what it ran, and why it ended; None if it is unknown."""
     queries = runtime.store.queries
     found = queries.pilot(number)
     if found is None:
@@ -352,7 +354,7 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
 
 
 def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
-    """The time for which an idle pilot of a queue stays (E5)."""
+    """Yield how long an idle pilot of a queue stays (E5)."""
     federation, time = runtime.store.federation(), runtime.clock()
     for declared in federation.queues:
         if declared.name == queue:
@@ -363,7 +365,7 @@ def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
 
 
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Explain how a task failed, with the causes of its jobs' failures."""
+    """Return how a task failed, with the causes of its jobs' failures."""
     first_line = task.error.partition("\n")[0]
     ended = task.state in ENDED["task"]
     head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == TaskState.FAILED else []

@@ -1,7 +1,8 @@
-"""Serve the calls that pilots make most without the framework, which takes longer than the calls themselves.
+"""Serve the most frequent calls of pilots without the framework, which takes longer than the calls
+themselves.
 
-Only a request in which nothing is wrong goes this way. Any other is passed on, and the framework refuses it
-in its own words. Both ways end in the same function.
+Only a valid request goes this way. Any other goes to the framework, which refuses it in its own words. Both
+ways end in the same function.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,9 +33,9 @@ class FastCall:
 
 
 class FastPath:
-    """Serves ``calls``, by path, to pilots; everything else is the application's.
+    """Serves ``calls`` to pilots, by path. The application serves everything else.
 
-    ``handlers`` answer the faults of steps as the application does.
+    ``handlers`` answer the faults of steps like the application.
     """
 
     def __init__(
@@ -64,11 +65,11 @@ class FastPath:
             await answer(scope, receive, send)
 
     async def _answer(self, request: Request, call: FastCall, body: bytes) -> Response | None:
-        """Answer a request in which nothing is wrong; None for any other."""
+        """Answer a valid request; return None for any other."""
         tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(request.headers.get("authorization", ""))
         credential = await tokens.find(token) if token else None
-        # Any other spelling of the type is legal too: the framework knows them all.
+        # Other spellings of the type are legal too. The framework knows them all.
         typed = request.headers.get("content-type") == "application/json"
         if credential is None or credential.role != "pilot" or not typed:
             return None
@@ -84,7 +85,7 @@ def _call(call: FastCall, body: bytes, credential: Credential, runtime: Runtime)
         return None
     try:
         parsed = call.body.model_validate_json(body)
-    # Parsed once more by the framework, in whose words a fault is told: faults are rare.
+    # The framework parses it again and reports the fault in its own words. Faults are rare.
     except ValidationError:
         return None
     return call.answer(parsed, credential, credential.pilot, runtime)

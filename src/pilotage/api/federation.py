@@ -1,4 +1,4 @@
-"""The federation as it is declared, and the world as decisions read it."""
+"""The declared federation, and the world as decisions read it."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -23,7 +23,7 @@ router = APIRouter(prefix=PREFIX, tags=["federation"])
 
 
 class Saved(BaseModel):
-    """The number of the version that is in force now."""
+    """The number of the version in force."""
 
     version: int
     changes: Annotated[list[str], Field(description="What is declared otherwise than before.")]
@@ -33,7 +33,7 @@ class Saved(BaseModel):
 
 @router.get("/federation", responses=documented(Federation, 409))
 def get_federation(caller: Person, store: TheStore) -> Response:
-    """The federation in force. Options, which may hold credentials, are shown to operators alone."""
+    """The federation in force. Only operators see options, which may hold credentials."""
     federation = store.federation()
     return answer(federation if caller.role == "operator" else without_options(federation))
 
@@ -51,10 +51,10 @@ def put_federation(
         str, Query(max_length=4000, description="Path of the file that declares it, by which `up` knows it.")
     ] = "",
 ) -> Response:
-    """Replace the federation, without a restart; nothing of one that has faults is taken.
+    """Replace the federation without a restart. One with faults is refused as a whole.
 
-    What would lose running jobs, or files that are known, is refused (409) with what stands in the way and
-    what would work instead, unless it is forced. A dry run answers with the version in force.
+    A change that would lose running jobs or known files is refused (409) unless forced. The answer names the
+    obstacles and what would work instead. A dry run answers with the version in force.
     """
     federation = read(Federation, body, acceptance.faults)
     if isinstance(federation, BadDocument):
@@ -80,13 +80,14 @@ def put_federation(
 
 @router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))
 def get_world(runtime: TheRuntime) -> Response:
-    """All that decisions read, as of now: any of them can be made again from this."""
+    """Everything that decisions read, as of now. Any of them can be repeated from it."""
     runtime.store.federation()  # 409 where there is none
     return FileContent(world_process.pieces(runtime), media_type="application/json")
 
 
 def without_options(federation: Federation) -> Federation:
-    """The same without options: of storages, computing elements, their servers, catalogues and plugins."""
+    """Return the federation without options: of storages, computing elements, their servers, catalogues
+    and plugins."""
     queues = tuple(
         replace(queue, computing_element=queue.computing_element and _bare(queue.computing_element))
         for queue in federation.queues
@@ -97,6 +98,6 @@ def without_options(federation: Federation) -> Federation:
 
 
 def _bare(element: ComputingElement) -> ComputingElement:
-    # A server's options are added to those of its element, so they hold credentials as well.
+    # A server's options add to its element's options, so they hold credentials as well.
     servers = tuple(replace(server, options={}) for server in element.servers)
     return replace(element, options={}, servers=servers)

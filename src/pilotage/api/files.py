@@ -1,4 +1,4 @@
-"""The catalogue: files by scope and name, where they lie, and their bytes."""
+"""The catalogue: files by scope and name, their storages, and their bytes."""
 
 import re
 from collections.abc import Generator, Iterable
@@ -34,7 +34,7 @@ from .dependencies import PREFIX, Limit, TheRuntime, TheStore
 router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
 
 MOST_FILES = 10_000
-"""Files that one request may register."""
+"""Most files that one request may register."""
 
 FileId = Annotated[str, Query(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
 Pattern = Annotated[
@@ -61,10 +61,10 @@ class Files(BaseModel):
 
 
 class Registration(BaseModel, extra="forbid"):
-    """Files to register, each with its storages; without a scope they are the VO's.
+    """Files to register, each with its storages. Without a scope they belong to the VO's.
 
-    With ``each`` those that cannot be registered are told, and the others are; otherwise all are, or none.
-    With ``dry_run`` only what would be new is told.
+    With ``each``, files that cannot be registered are reported and the others are registered. Otherwise it is
+    all or none. With ``dry_run`` the answer only says what would be new.
     """
 
     files: Annotated[list[InputFile], Field(min_length=1, max_length=MOST_FILES)]
@@ -82,14 +82,14 @@ class RefusedFile(BaseModel):
 
 
 class Registered(BaseModel):
-    """The count of files that were not known before, and those that were refused."""
+    """The number of newly registered files, and the refused ones."""
 
     new: int
     refused: list[RefusedFile] = []
 
 
 class Listing(BaseModel, extra="forbid"):
-    """A pattern of files that lie at a storage; with ``dry_run`` only what would be new is told."""
+    """A pattern of files at a storage. With ``dry_run`` the answer only says what would be new."""
 
     storage: Annotated[str, Field(min_length=1, max_length=200)]
     match: Annotated[str, Field(min_length=1, max_length=500)]
@@ -98,14 +98,14 @@ class Listing(BaseModel, extra="forbid"):
 
 
 class UnregisteredFile(BaseModel):
-    """A file that a listing found, and that is not registered."""
+    """A file that a listing found but that is not registered."""
 
     name: Annotated[str, Field(description="Its path at the storage.")]
     reason: Annotated[str, Field(description="What is wrong, and what would be right.")]
 
 
 class Listed(BaseModel):
-    """Counts of files: registered, and not known before; those that were refused are told."""
+    """Numbers of registered and of new files, and the refused ones."""
 
     files: int
     new: int
@@ -113,7 +113,10 @@ class Listed(BaseModel):
 
 
 class Forgotten(BaseModel, extra="forbid"):
-    """A file to forget, or its replica at one storage; with ``dry_run`` only what would go is told."""
+    """A file to forget, or its replica at one storage.
+
+    With ``dry_run`` the answer only says what would go.
+    """
 
     file: Annotated[str, Field(min_length=1, max_length=1000)]
     storage: Annotated[str, Field(max_length=200)] = ""
@@ -121,7 +124,7 @@ class Forgotten(BaseModel, extra="forbid"):
 
 
 class WouldForget(BaseModel):
-    """The replicas that would be forgotten, by storage: copies that would be deleted, originals that stay."""
+    """The replicas to forget, by storage: copies that would be deleted, originals that stay."""
 
     file: str
     deleted: list[str]
@@ -137,7 +140,10 @@ def get_files(
     after: str = "",
     limit: Limit = 100,
 ) -> Response:
-    """List files of a scope by identifier; without one, of each that is the caller's in turn."""
+    """List files of a scope by identifier.
+
+    Without a scope, list those of each of the caller's scopes in turn.
+    """
     scopes = [scope] if scope else list(scopes_of(caller.identity))
     for one in scopes:
         _check_readable(caller, one, store)
@@ -153,7 +159,7 @@ def get_files(
 
 @router.get("/describe", responses=documented(FileView, 404))
 def get_description(file: FileId, caller: Person, store: TheStore) -> Response:
-    """Describe one file: size, checksum, who made it, and where it lies."""
+    """Describe one file: size, checksum, origin, and where it lies."""
     (view,) = _views(store, [_entry(caller, store, file)])
     view.published = list(publications.of_file(store.publication_queries.of_file(view.file)))
     return answer(view)
@@ -170,9 +176,9 @@ def get_content(
     ] = False,
     range_: Annotated[str, Header(alias="Range", max_length=100)] = "",
 ) -> Response:
-    """Read a file through the server; `Range: bytes=N-` goes on where a former answer broke off.
+    """Read a file through the server. `Range: bytes=N-` resumes where an earlier answer broke off.
 
-    With `as_it_lies` it is sent without a length, up to one byte more than are known of.
+    With `as_it_lies` the answer has no length, and may have one byte more than the known size.
     """
     found = _entry(caller, runtime.store, file)
     offset = 0 if as_it_lies else _offset(range_, found.file.size)
@@ -193,9 +199,9 @@ def get_content(
 
 
 def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
-    """Storages at which a file can be read, tapes last; of ``storage`` alone where it is named.
+    """Return storages from which a file can be read, tapes last; only ``storage`` if that is given.
 
-    Raises HTTPException where there is none.
+    Raises HTTPException if there is none.
     """
     storages = {one.name: one for one in federation.storages if storage in ("", one.name)}
     lying = sorted(
@@ -210,7 +216,10 @@ def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list
 
 @router.post("", responses=documented(Registered, 409))
 def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Response:
-    """Register files that lie at storages under their names. All are recorded, or none, unless `each`."""
+    """Register files that lie at storages under their names.
+
+    All are recorded, or none, unless `each` is set.
+    """
     owner = caller.identity
     files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
     for scope in {one.scope for one in files}:
@@ -278,9 +287,9 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
 def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
-    """Forget a file, or one replica. Copies that Pilotage made are removed; originals stay where they lie.
+    """Forget a file, or one replica. Copies that Pilotage made are removed. Originals stay where they lie.
 
-    With `dry_run` nothing is done, and the answer tells what would be.
+    With `dry_run` nothing is done, and the answer says what would be.
     """
     found = _entry(caller, runtime.store, body.file)
     check_scope(caller, split_identifier(found.file.name)[0])
@@ -299,14 +308,14 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
 
 
 def check_scope(caller: Credential, scope: str) -> None:
-    """403 for a scope that is not the caller's; an operator reaches all."""
+    """Answer 403 for a scope that is not the caller's. Operators may use all."""
     mine = scopes_of(caller.identity)
     if caller.role != "operator" and scope not in mine:
         raise HTTPException(403, f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
 
 
 def _check_readable(caller: Credential, scope: str, store: Store) -> None:
-    """403 for a scope that is neither the caller's nor of another's catalogue that is open to their VO."""
+    """Answer 403 for a scope that is neither the caller's nor in another catalogue open to their VO."""
     if not open_to(store.federation().catalogues, scope, caller.identity):
         check_scope(caller, scope)
 
@@ -329,7 +338,7 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
         return ReplicaView(storage=replica.storage, url=url)
 
     return [
-        # Not validated: ten thousand of these in one answer would take seconds.
+        # Do not validate: ten thousand of these in one answer would take seconds.
         FileView.model_construct(
             file=one.file.name,
             size=one.file.size,
@@ -343,12 +352,12 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
 
 
 def _printable(name: str) -> str:
-    """Return a name of a storage as text that can be sent: not every one is."""
+    """Return a storage's name as text that can be sent. Not every name can."""
     return name.encode(errors="backslashreplace").decode()
 
 
 def _at_most(chunks: Generator[bytes], size: int) -> Generator[bytes]:
-    """Return the first bytes, so many, and let go of the rest."""
+    """Yield the first ``size`` bytes, and close the rest."""
     with closing(chunks):
         while size > 0 and (chunk := next(chunks, b"")):
             yield chunk[:size]
@@ -356,10 +365,11 @@ def _at_most(chunks: Generator[bytes], size: int) -> Generator[bytes]:
 
 
 def _offset(range_: str, size: int) -> int:
-    """Read where a file is to be read from. 416 for any range but one from a byte of the file to its end."""
+    """Return where to start reading a file. 416 for any range except one from a byte of the file to its
+    end."""
     if not range_:
         return 0
-    # Of all the forms of a range only this one is asked by our clients.
+    # Of all forms of a range, our clients use only this one.
     found = re.fullmatch(r"bytes=(\d{1,18})-", range_)
     if found is None or int(found[1]) >= size:
         raise HTTPException(416, f"ranges are bytes=N-, with N below {size}")

@@ -1,7 +1,7 @@
-"""Surround every request: refuse early and cheaply, keep room for pilots, answer whatever happens inside.
+"""Surround every request: refuse early and cheaply, keep room for pilots, and always answer.
 
-The framework reads and parses a body before it looks at the token, and both in the event loop, which is
-everybody's. So the guard asks who calls before it reads, and bounds what it reads before anybody parses it.
+The framework reads and parses a body before it checks the token, and does both in the shared event loop. So
+the guard identifies the caller before it reads, and limits the body before anybody parses it.
 """
 
 import asyncio
@@ -22,31 +22,32 @@ from .access import UNKNOWN, KnownTokens, bearer_of
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
-"""Bytes of a request that carries many records: some ten thousand tasks, or reports."""
+"""Most bytes of a request with many records: some ten thousand tasks, or reports."""
 
 SMALL_BODY = 64 * 1024
-"""Bytes of any other request."""
+"""Most bytes of any other request."""
 
 MOST_VALUES = 1_000_000
-"""Values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to parse."""
+"""Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
+parse."""
 
 LARGEST_FILE = 10**12
-"""Bytes of a file that a pilot sends."""
+"""Most bytes of a file that a pilot sends."""
 
 BODY_TIMEOUT = 60.0
 """Seconds for a body to arrive."""
 
 DISCARD_TIMEOUT = 5.0
-"""Seconds for which the body of a refused request is still taken from the connection."""
+"""Seconds for which the server still reads the body of a refused request."""
 
 PEOPLE_AT_ONCE = 24
-"""Requests of people that are worked on at once. There are 40 threads: the others are left to pilots."""
+"""Most concurrent requests of people. There are 40 threads; the others stay free for pilots."""
 
 EACH_AT_ONCE = 6
-"""Of these, requests of one person: four people at their limit leave room to nobody else, one does."""
+"""Most concurrent requests of one person: it takes four people at their limit to block the others."""
 
 MOST_WAITING = 200
-"""Requests of one person that wait for room; further ones are refused."""
+"""Most waiting requests of one person. Further ones are refused."""
 
 ROOM_TIMEOUT = 60.0
 """Seconds for which a request waits for room."""
@@ -64,11 +65,11 @@ LARGE = (
 """Routes whose requests carry many records."""
 
 STREAMED = "/pilot/content/"
-"""The beginning of routes that read their body as it arrives, and bound the time of its parts themselves."""
+"""The beginning of routes that read their body as it arrives, and limit the time of its parts themselves."""
 
 
 class _Refusal(Exception):
-    """A request is not let in: status and sentence."""
+    """A request is refused: status and sentence."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -79,15 +80,15 @@ class _Refusal(Exception):
 class Guard:
     """Admits requests to the application below ``prefix``.
 
-    A body without a known token is refused unread (401), a large one by its announced or its real size
-    (413), a slow one after a time (408). What nobody expected is logged, and answered with 500 and a number.
+    It refuses a body without a known token unread (401), a large one by its announced or its real size (413),
+    and a slow one after some time (408). Unexpected errors are logged, and answered with 500 and a number.
     """
 
     def __init__(self, app: ASGIApp, prefix: str, tokens: Callable[[], KnownTokens]) -> None:
         self._app = app
         self._prefix = prefix
         self._tokens = tokens
-        # Pilots' calls are short and many; a person's may hold a thread for seconds.
+        # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
         self._each: dict[str, _Room] = {}
 
@@ -97,16 +98,16 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if self._path(scope).startswith("/health"):
-            # Whatever else goes on: it takes no thread that others could hold.
+            # Always serve it: it takes no thread that others could hold.
             await self._serve(scope, receive, send, lambda: None)
             return
         receive = incoming = _Incoming(receive)
         try:
             body = await self._admitted(Request(scope), receive)
-            # Only now that the body is here: a client that sends slowly takes no place from others.
+            # Only after the body has arrived: a slow sender takes no place from others.
             release = await self._room(Request(scope))
         except _Refusal as refusal:
-            # Clients that are still sending would never read the answer: a part of the rest is thrown away.
+            # A client that is still sending would never read the answer: discard part of the rest.
             await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
             headers = {"Connection": "close"} | (
                 {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
@@ -119,12 +120,12 @@ class Guard:
         await self._serve(scope, receive, send, release)
 
     async def _room(self, request: Request) -> Callable[[], None]:
-        """Wait for room for a person's request; returns what gives it back. Raises :class:`_Refusal`."""
+        """Wait for room for a person's request. Return the function that frees it. Raises _Refusal."""
         if self._path(request.scope).startswith("/pilot/"):
             return lambda: None
         token = bearer_of(request.headers.get("authorization", ""))
         caller = await self._tokens().find(token) if token else None
-        # Whoever is not known is refused by the routes at once, and shares room with his like.
+        # The routes refuse unknown callers at once. They share one room.
         person = f"{caller.identity.vo}:{caller.identity.name}" if caller else ""
         room = self._each.setdefault(person, _Room())
         if room.asked >= EACH_AT_ONCE + MOST_WAITING:
@@ -161,7 +162,7 @@ class Guard:
         return str(scope["path"]).removeprefix(self._prefix)
 
     async def _admitted(self, request: Request, receive: Receive) -> bytes | None:
-        """Return the whole body, None where its route reads it. Raises :class:`_Refusal`."""
+        """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
         if announced == "0" and "transfer-encoding" not in request.headers:
             return b""
@@ -193,14 +194,14 @@ class Guard:
         try:
             await self._app(scope, receive, sent)
         except Exception as error:
-            # Half an answer is out: only a broken connection can tell the client now.
+            # Half an answer is sent: only a broken connection can tell the client now.
             if started:
                 raise
             if told := outage(error):
                 log.error("%s %s: %s", scope["method"], scope["path"], told)
                 await JSONResponse({"detail": told}, 503, {"Retry-After": "5"})(scope, receive, send)
                 return
-            # The answer shows a number and no more: the error may hold what the caller must not see.
+            # The answer shows only a number: the error may hold secrets.
             fault = secrets.token_hex(6)
             log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])
             detail = f"unexpected fault {fault}; the server's log says more"
@@ -223,7 +224,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
-        # Commas within text are counted as well: too many is safe, and no parser is needed.
+        # Commas inside text count too. Counting too many is safe, and needs no parser.
         values += part.count(b",")
         if size > limit:
             raise _too_large(limit)
@@ -234,7 +235,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
 
 
 class _Room:
-    """The room of one person, and how many requests have asked for it."""
+    """The room of one person, and the number of requests that want it."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(EACH_AT_ONCE)
@@ -242,7 +243,7 @@ class _Room:
 
 
 class _Incoming:
-    """The messages of a request: once its body has ended, nothing comes until the client is gone."""
+    """The messages of a request. After its body, the next one arrives when the client disconnects."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -262,7 +263,7 @@ async def _discard(incoming: _Incoming, most: int) -> None:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """Hand out a body that was read already, then what follows it."""
+    """Return a body that was read already, then what follows it."""
     left: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:

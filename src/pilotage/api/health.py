@@ -1,7 +1,6 @@
 """Whether the server lives, and whether it can do its work: for systemd, Kubernetes and load balancers.
 
-These answers need no token and none of the threads that other requests share. They name no more than what is
-wrong.
+These answers need no token, and none of the threads that other requests share. They only say what is wrong.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ LIMIT = 3.0
 """Seconds within which the store must take a small write."""
 
 BELIEVED_FOR = 2.0
-"""Seconds for which an answer of the store holds: whoever asks all the time costs no more."""
+"""Seconds for which the store's answer is reused, so that frequent callers cost no more."""
 
 
 class Health(BaseModel):
@@ -37,7 +36,7 @@ class Health(BaseModel):
 
 
 class Ready(BaseModel):
-    """Whether work goes on: ``ok`` or ``unavailable``, what is wrong, and which loops failed last."""
+    """Whether work goes on: ``ok`` or ``unavailable``, the fault, and the loops that failed last."""
 
     status: str
     version: str
@@ -46,7 +45,7 @@ class Ready(BaseModel):
 
 
 class Readiness:
-    """Asks the store whether it takes a write, in a thread of its own, one at a time."""
+    """Checks in a thread of its own, one at a time, whether the store accepts a write."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -56,7 +55,7 @@ class Readiness:
         self._since = float("-inf")
 
     async def problem(self) -> str:
-        """What is wrong with the store; empty where it took a write within the limit."""
+        """Return the store's fault; empty if it accepted a write within the limit."""
         asked = self._ask()
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(asked)), LIMIT)
@@ -70,7 +69,7 @@ class Readiness:
         with self._lock:
             if self._asked.done() and time.monotonic() - self._since > BELIEVED_FOR:
                 self._asked, self._since = Future(), time.monotonic()
-                # A thread that hangs with the store keeps no process from ending, and there is only one.
+                # A thread that hangs with the store must not keep the process alive, and there is only one.
                 thread = threading.Thread(
                     target=self._look, args=(self._asked,), name="readiness", daemon=True
                 )
@@ -89,13 +88,13 @@ class Readiness:
 @router.get("", response_model=Health)
 @router.get("/live", response_model=Health)
 async def get_live() -> Health:
-    """Tell that the server lives, and answers; open to everybody."""
+    """Report that the server lives; open to everybody."""
     return Health(status="ok", version=version("pilotage"))
 
 
 @router.get("/ready", responses={200: {"model": Ready}, 503: {"model": Ready}}, response_class=Response)
 async def get_ready(request: Request) -> Response:
-    """Tell whether the server can do its work, and what is wrong if not (503); open to everybody."""
+    """Report whether the server can do its work, and the fault if not (503); open to everybody."""
     readiness: Readiness = request.app.state.readiness
     failing = dict(request.app.state.runtime.set_aside.failing_loops)
     # A database that is full may still take the small write.

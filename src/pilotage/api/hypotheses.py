@@ -1,4 +1,4 @@
-"""Changes that are only thought of, as requests name them, and what would be decided with them."""
+"""Hypothetical changes in requests, and the resulting decisions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,14 +19,14 @@ Values = dict[str, Any]
 
 
 class Explanations(BaseModel):
-    """The analysis of each choice, in their order."""
+    """The analysis of each choice, in order."""
 
     before: list[Explanation]
     after: list[Explanation]
 
 
 class WhatIfAnswer(BaseModel):
-    """The decisions as it is and with changes, analysed, and as ``lines`` of text."""
+    """The decisions without and with changes, analysed, and as ``lines`` of text."""
 
     time: float
     seed: int
@@ -40,13 +40,16 @@ class WhatIfAnswer(BaseModel):
 
 
 class Hypothesis(BaseModel, extra="forbid"):
-    """Values of fields: of the task, and of queues by name. ``memory`` is all that a job may use, in MB."""
+    """Values of fields: of the task, and of queues by name.
+
+    ``memory`` is everything that a job may use, in MB.
+    """
 
     task: Values = Field(default_factory=dict, examples=[{"memory": 12000}])
     queues: dict[str, Values] = Field(default_factory=dict, examples=[{"QUEUE": {"status": "online"}}])
 
     def answer(self, decide: Callable[[Changes], WhatIf], width: int) -> Response:
-        """Answer what is decided with these changes, or what is wrong with them."""
+        """Answer with the decision under these changes, or with their faults."""
         try:
             found = decide(Changes(task=self.task, queues=self.queues))
         except BadDocument as bad:

@@ -1,4 +1,4 @@
-"""Single jobs: how they are, what happened to them, and why they are where they are."""
+"""Single jobs: their state, their history, and the reasons for where they are."""
 
 from fastapi import APIRouter, HTTPException, Response
 
@@ -45,10 +45,10 @@ def get_logs(
     stdout_seen: AnyId = 0,
     stderr_seen: AnyId = 0,
 ) -> Response:
-    """The output of an attempt and its time line; without a number, of the latest that wrote anything.
+    """The output of an attempt and its time line. Without a number: of the latest attempt with output.
 
-    Beginning and end of a stream are kept. Bytes that were seen already, counted from a stream's beginning,
-    are left out. Of an attempt that runs, its pilot is asked for more.
+    Beginning and end of a stream are kept. The answer leaves out bytes already seen, counted from a stream's
+    beginning. For a running attempt, the server asks its pilot for more.
     """
     found = _seen(runtime.store, caller, job)
     known = runtime.store.logs.attempts("job", job)
@@ -65,13 +65,13 @@ def get_logs(
 def post_what_if(
     job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Broker a job again as it is and with changes; nothing is touched."""
+    """Broker a job again, without and with changes. Nothing is modified."""
     task = _seen(runtime.store, caller, job).task
     return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
 
 
 def _seen(store: Store, caller: Credential, job: int) -> JobDetails:
-    """A job of a task that the caller may see; 404 where there is none or it is somebody else's."""
+    """Return a job that the caller may see; 404 if there is none, or if it belongs to somebody else."""
     found = store.queries.job(job)
     task = store.queries.task(found.task) if found else None
     if found is None or task is None or not may_see(caller, task.owner, task.vo):

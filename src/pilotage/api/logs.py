@@ -1,4 +1,4 @@
-"""Logs as pilots send them, checked, and as people are shown them."""
+"""Logs that pilots send, checked, and logs that people see."""
 
 import base64
 import binascii
@@ -22,13 +22,13 @@ from .dependencies import StoredInteger
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False), FINITE]
 OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]
 ENCODED = 4 * (LONGEST_LOG + 1000) // 3
-"""Characters of base64 that a log may take, compressed in vain."""
+"""Most base64 characters of a log that cannot be compressed."""
 
 
 class Log(BaseModel, extra="forbid"):
-    """The kept part of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
+    """The kept part of a stream of ``size`` bytes: its first ``head`` bytes, and its end.
 
-    ``data`` is base64 of all of that, compressed by zlib.
+    ``data`` is all of it, compressed with zlib and encoded in base64.
     """
 
     stream: Literal["stdout", "stderr", "agent"]
@@ -50,15 +50,15 @@ class Log(BaseModel, extra="forbid"):
             raise ValueError(f"data is not base64: {error}") from error
 
     def kept(self, key: LogKey) -> KeptLog:
-        """The same for the store."""
+        """Return the log in the store's form."""
         return KeptLog(key=key, stream=self.stream, size=self.size, head=self.head, data=self._compressed())
 
 
 def _inflated(data: bytes) -> int:
-    """Count the bytes that were compressed. Raises ValueError where they are too many, or none."""
+    """Return the number of bytes before compression. Raises ValueError if there are too many, or none."""
     inflate = zlib.decompressobj()
     try:
-        # Inflated no further than one byte too many: a small stream may stand for gigabytes.
+        # Decompress at most one byte too many: a small stream may stand for gigabytes.
         found = len(inflate.decompress(data, LONGEST_LOG + 1))
     except zlib.error as error:
         raise ValueError(f"data is not compressed by zlib: {error}") from error
@@ -76,7 +76,7 @@ class AttemptLogs(BaseModel, extra="forbid"):
     points: Annotated[tuple[OnePoint, ...], Field(max_length=MOST_POINTS)] = ()
 
     def kept(self) -> Iterator[KeptLog]:
-        """The same for the store."""
+        """Yield the logs in the store's form."""
         key = LogKey(kind="job", record=self.job, attempt=self.attempt)
         yield from (log.kept(key) for log in self.logs if log.stream != "agent")
         if self.points:
@@ -94,7 +94,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """A stream of ``size`` bytes as of ``time`` (s since 1970 UTC), and its parts that are kept."""
+    """A stream of ``size`` bytes at ``time`` (s since 1970 UTC), and its kept parts."""
 
     stream: LogStream
     time: float
@@ -104,12 +104,12 @@ class LogView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLogs:
-    """The logs of an attempt of a job, or of a pilot.
+    """The logs of a job's attempt, or of a pilot.
 
-    ``attempts`` are those of which anything is kept. With ``runs``, more may come: within a pilot's heartbeat
-    at first, then every few seconds while somebody reads. ``points`` are the time line of the payload, in s,
-    s of CPU time, MB of memory, and kB read, written, received and sent: all but the memory are sums.
-    ``node`` is what a pilot found of its node: its slot and machine, GPUs, containers, routes.
+    ``attempts`` are those with any kept log. With ``runs``, more may come: first within a pilot's heartbeat,
+    then every few seconds while somebody reads. ``points`` are the time line of the payload: s, s of CPU
+    time, MB of memory, and kB read, written, received and sent. All but the memory are sums. ``node`` is what
+    a pilot found of its node: slot and machine, GPUs, containers, routes.
     """
 
     attempt: int
@@ -121,7 +121,7 @@ class KeptLogs:
 
 
 def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> KeptLogs:
-    """The logs of an attempt or pilot from the bytes on that were ``seen`` of each stream."""
+    """Return the logs of an attempt or pilot, from the first unseen byte of each stream on."""
     streams = [log for log in store.logs.of(key) if log.stream not in (USAGE, NODE)]
     return KeptLogs(
         attempt=key.attempt,
@@ -134,7 +134,7 @@ def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> KeptLo
 
 
 def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
-    # What is left out lies between head and tail: the tail ends where the stream ends.
+    # The gap lies between head and tail; the tail ends where the stream ends.
     tail = log.size - (len(log.data) - log.head)
     pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
     return LogView(
@@ -146,7 +146,7 @@ def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
 
 
 def _part(start: int, data: bytes, seen: int, grows: bool) -> Iterable[LogPart]:
-    """The part of a piece that was not seen yet, less half a character whose rest is still to come."""
+    """Yield the unseen part of a piece, without a character whose rest is still to come."""
     at = max(start, seen)
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[at - start :], final=not grows)

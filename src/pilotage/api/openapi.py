@@ -1,7 +1,7 @@
-"""The API's description, OpenAPI, as a process of its own makes it.
+"""The API's OpenAPI description, made by a separate process.
 
-To describe all routes is to build the validators of all their models: 14 MiB, which a server would keep for a
-document that is asked for once in a while, and half a second, in which its event loop would answer nobody.
+Describing all routes builds the validators of all models. That takes 14 MiB, which a server would keep for a
+document that is rarely needed, and half a second, in which its event loop would answer nobody.
 """
 
 import subprocess
@@ -11,11 +11,11 @@ import threading
 from fastapi import Request, Response
 
 TIME_LIMIT = 120.0
-"""Seconds that the process may take, on a busy machine too."""
+"""Seconds that the process may take, even on a busy machine."""
 
 
 class OpenApi:
-    """The document of this program's routes, made when it is first asked for."""
+    """The document of this program's routes, made at the first request."""
 
     def __init__(self) -> None:
         self._making = threading.Lock()
@@ -25,7 +25,7 @@ class OpenApi:
         """Answer with the document. Blocks while it is made."""
         with self._making:
             if not self._document:
-                # What it complains of goes to the server's log.
+                # Its error messages go to the server's log.
                 made = subprocess.run(
                     [sys.executable, "-m", "pilotage.api"],
                     stdin=subprocess.DEVNULL,

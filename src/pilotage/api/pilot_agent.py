@@ -26,16 +26,16 @@ router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 ZIPAPP = "application/zip"
 Attempt = tuple[StoredInteger, StoredInteger]
 MOST_HELD = 100_000
-"""Attempts that one pilot holds at most: the most slots of a pilot."""
+"""Most attempts that one pilot holds: the most slots of a pilot."""
 
 MOST_REPORTS = 10_000
-"""Reports of one call."""
+"""Most reports in one call."""
 
 Batch = Annotated[Whole, Field(ge=1, le=10_000)]
 
 
 class Enrolment(BaseModel, extra="forbid"):
-    """A secret that an agent chose by chance: with it, it may make its first call again."""
+    """A random secret of the agent, which lets it repeat its first call."""
 
     nonce: Annotated[str, Field(min_length=32, max_length=128, pattern=r"^[0-9A-Za-z_-]+$")]
 
@@ -47,7 +47,7 @@ Words = Annotated[tuple[Word, ...], Field(max_length=256)]
 class Node(BaseModel, extra="forbid"):
     """The limits of a pilot's slot (0: none), and its machine, as the pilot found them.
 
-    Memory and free disk in MB, walltime left in s.
+    Memory and free disk are in MB, the remaining walltime in s.
     """
 
     cores: Count = 0
@@ -66,10 +66,11 @@ class Node(BaseModel, extra="forbid"):
 
 
 class Offer(BaseModel, extra="forbid"):
-    """Free cores, memory in MB (0: no limit) and walltime in s of a pilot, and the most jobs it would take.
+    """A pilot's free cores, memory in MB (0: no limit) and walltime in s, and the most jobs that it would
+    take.
 
-    ``containment`` is the way in which it contains payloads, ``node`` its machine; empty: unknown.
-    ``containers`` tells whether it runs any, ``found`` what it found of its node.
+    ``containment`` is its way of containing payloads, ``node`` its machine; empty: unknown. ``containers`` is
+    true if it can run them. ``found`` describes its node.
     """
 
     cores: Count
@@ -84,7 +85,7 @@ class Offer(BaseModel, extra="forbid"):
 
 
 class Reports(BaseModel, extra="forbid"):
-    """Every attempt that the pilot has, what happened to some of them, in order, and logs."""
+    """Every attempt that the pilot has, news of some of them in order, and logs."""
 
     holding: Annotated[tuple[Attempt, ...], Field(max_length=MOST_HELD)] = ()
     reports: Annotated[tuple[Report, ...], Field(max_length=MOST_REPORTS)] = ()
@@ -93,7 +94,7 @@ class Reports(BaseModel, extra="forbid"):
 
 
 class Reason(BaseModel, extra="forbid"):
-    """The reason for which a pilot ends, and its own log."""
+    """Why a pilot ends, and its own log."""
 
     reason: Text
     own_log: Log | None = None
@@ -101,9 +102,9 @@ class Reason(BaseModel, extra="forbid"):
 
 @router.post("/enrol", responses=documented(Enrolled, 410))
 def post_enrol(body: Enrolment, enrolling: Enrolling, runtime: TheRuntime) -> Response:
-    """Exchange the token that a pilot's order carried for the pilot's own.
+    """Exchange the token from a pilot's order for the pilot's own.
 
-    It is done once. The same agent, by its nonce, is answered the same again; any other is refused (403).
+    This happens once. The same agent, by its nonce, gets the same answer again. Any other is refused (403).
     """
     try:
         return answer(enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce))
@@ -113,9 +114,9 @@ def post_enrol(body: Enrolment, enrolling: Enrolling, runtime: TheRuntime) -> Re
 
 @router.post("/match", responses=documented(MatchAnswer, 410))
 def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Fetch the jobs of the highest claim among all that fit what is free (P13).
+    """Fetch the jobs with the highest claim among all that fit the free resources (P13).
 
-    403 also where the pilot's queue insists on contained payloads and the pilot cannot contain them.
+    403 also if the pilot's queue requires contained payloads and the pilot cannot contain them.
     """
     try:
         return answer(match.match(runtime, pilot, **offer.model_dump()))
@@ -125,7 +126,7 @@ def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
 
 @router.post("/report", responses=documented(Stops, 410))
 def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Report on attempts; the same call is the pilot's heartbeat."""
+    """Report on attempts. The same call is the pilot's heartbeat."""
     enrol.renew(runtime, pilot, caller.expires)
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
     logs = [log for attempt in body.logs for log in attempt.kept()]
@@ -142,7 +143,7 @@ FAST_CALLS = {
     "/pilot/match": FastCall(Offer, lambda offer, _, pilot, runtime: post_match(offer, pilot, runtime)),
     "/pilot/report": FastCall(Reports, post_report),
 }
-"""Routes that pilots call most, by path."""
+"""The most frequent routes of pilots, by path."""
 
 
 def _own(log: Log | None, pilot: int) -> KeptLog | None:
@@ -150,20 +151,20 @@ def _own(log: Log | None, pilot: int) -> KeptLog | None:
 
 
 def _storable(told: Report) -> Report:
-    """The same without the one character that PostgreSQL's text cannot hold."""
+    """Return the report without the one character that PostgreSQL's text cannot store."""
     return replace(told, error=told.error.replace("\0", ""))
 
 
 @router.post("/end", status_code=204, responses=documented(None, 410))
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Say that nothing runs any more and nothing will."""
+    """Report that nothing runs any more and nothing will."""
     pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot))
     return Response(status_code=204)
 
 
 @router.get("/payload/{task}", responses=documented(PayloadFiles, 404, 410))
 def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
-    """The payload files of a task of which the pilot holds a job."""
+    """The payload files of a task whose job the pilot holds."""
     files = store.queries.payload_files(task, pilot)
     if files is None:
         raise HTTPException(404, f"the pilot holds no job of task {task}")
@@ -172,7 +173,7 @@ def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
 
 @router.get("/specification/{job}", responses=documented(Specification, 404, 410))
 def get_specification(job: Id, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """All that the task of a job asks for which the pilot holds, for one that hands the job on."""
+    """The full description of the task of a job that the pilot holds, for forwarding the job."""
     found = match.specification(runtime, job, pilot)
     if found is None:
         raise HTTPException(404, f"the pilot does not hold job {job}")

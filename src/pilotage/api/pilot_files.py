@@ -1,4 +1,4 @@
-"""Calls of pilots for files at storages that they cannot open by themselves."""
+"""Calls of pilots for files at storages that they cannot open themselves."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ StorageName = Annotated[str, Field(max_length=200)]
 
 
 class FileRequest(BaseModel, extra="forbid"):
-    """A file of an attempt: an input at a source (empty: the queue's storage), or with a size an output."""
+    """A file of an attempt: an input at a source (empty: the queue's storage), or, with a size, an output."""
 
     job: StoredInteger
     attempt: StoredInteger
@@ -40,7 +40,7 @@ class FileRequest(BaseModel, extra="forbid"):
 
 
 class Stored(BaseModel):
-    """A file that was written: bytes and checksum."""
+    """A written file: bytes and checksum."""
 
     size: int
     checksum: str
@@ -60,7 +60,7 @@ Asked = Annotated[Wanted, Depends(_input)]
 
 @router.post("/access", responses=documented(Access, 404))
 def post_access(body: FileRequest, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Give an address for one file and a short time; an empty one where the server hands the file on."""
+    """Return an address for one file and a short time, or an empty one if the server hands on the file."""
     with _explained():
         return answer(pilot_files.access(runtime, pilot, Wanted(**body.model_dump())))
 
@@ -82,20 +82,20 @@ async def put_pilot_content(wanted: Asked, request: Request, pilot: PilotId, run
     output = Wanted(wanted.job, wanted.attempt, wanted.name, size=int(length))
     store = partial(pilot_files.store, runtime, pilot, output, _Upload(request))
     with _explained():
-        # A limit of its own: it takes none of the threads that all calls share.
+        # A separate limit: it takes none of the threads that all calls share.
         found = await anyio.to_thread.run_sync(store, limiter=anyio.CapacityLimiter(1))
     return answer(found)
 
 
 class _Upload:
-    """The body of a request as a stream, for a thread other than the event loop's."""
+    """The body of a request as a stream for a thread other than the event loop's."""
 
     def __init__(self, request: Request) -> None:
         self._parts = aiter(request.stream())
         self._rest = memoryview(b"")
 
     def read(self, size: int, /) -> bytes:
-        """Read up to so many bytes. Raises StorageError where they do not come."""
+        """Read up to ``size`` bytes. Raises StorageError if they do not arrive."""
         if not self._rest:
             self._rest = memoryview(anyio.from_thread.run(self._next))
         data, self._rest = self._rest[:size], self._rest[size:]
@@ -113,7 +113,7 @@ class _Upload:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Answer what went wrong: 403 for files of others, 404 for one that is not there, 502, 503."""
+    """Map errors to answers: 403 for other people's files, 404 for a missing one, 502, 503."""
     try:
         yield
     except pilot_files.NotTheirs as error:

@@ -30,11 +30,11 @@ def get_pilots(
     empty: bool = False,
     limit: Limit = 100,
 ) -> Response:
-    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job, or their
-    machine lacks what they were sent for.
+    """List pilots, newest first. ``empty`` ones ended without ever having a job, or their machine lacks what
+    they were sent for.
 
-    With these comes which queues rest because of them (P12), and why no server of a queue takes pilots where
-    jobs wait (P8).
+    The answer adds queues that are paused because of such pilots (P12), and why no server of a queue accepts
+    pilots where jobs wait (P8).
     """
     resting: tuple[QueueRest, ...] = ()
     if empty:
@@ -45,7 +45,10 @@ def get_pilots(
 
 
 def _problems(runtime: Runtime, queue: str | None) -> list[str]:
-    """Why no server takes pilots, at one queue or all; where none is asked first, that is not looked for."""
+    """Return why no server accepts pilots, at one queue or all.
+
+    Return nothing if no queue asks its servers first.
+    """
     asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
     if not any(one.computing_element and one.computing_element.list_match for one in asking):
         return []
@@ -57,7 +60,7 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
 def get_waits(
     runtime: TheRuntime, after: Annotated[float, Query(ge=0, le=1e11)] = 0, limit: Limit = 1000
 ) -> Response:
-    """Waits of the newest pilots that were recorded after a time, in s since 1970, and called home."""
+    """Waits of the newest pilots that called home, recorded after a time in s since 1970."""
     return answer({"waits": runtime.store.batch_waits.since(after, limit)})
 
 
@@ -72,7 +75,7 @@ def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Respons
 
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
 def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
-    """The log of a pilot's agent, less the bytes that were seen already. One that runs is asked for more."""
+    """The log of a pilot's agent, without bytes already seen. The server asks a running one for more."""
     found = runtime.store.queries.pilot(pilot)
     if found is None:
         raise HTTPException(404, f"there is no pilot {pilot}")

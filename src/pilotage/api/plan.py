@@ -16,7 +16,7 @@ router = APIRouter(prefix=f"{PREFIX}/plan", tags=["plan"])
 
 
 class PlanAnswer(BaseModel):
-    """The fate of each task, as of a time (s since 1970 UTC), with a random seed."""
+    """The fate of each task at a time (s since 1970 UTC), with a random seed."""
 
     time: float
     seed: int
@@ -26,7 +26,8 @@ class PlanAnswer(BaseModel):
 
 @router.post("/broker", responses=documented(PlanAnswer, 409))
 def post_broker(body: Specs, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Would these tasks run, where, and if not why: decided for them alone, without submitting them.
+    """Decide whether these tasks would run, where, and if not why. Each is decided alone, without submitting
+    it.
 
     422 if none could be accepted.
     """

@@ -1,4 +1,4 @@
-"""Queues and global shares, with what is there now."""
+"""Queues and global shares, with their current load."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -30,12 +30,12 @@ QueueName = Annotated[str, Path(max_length=200)]
     "/queues/{queue}/explain", dependencies=[FOR_PEOPLE], responses=documented(QueueExplanation, 404, 409)
 )
 def get_explanation(queue: QueueName, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Tell everything about one queue: limits, what is there, what was seen of it, why nothing starts."""
+    """Explain one queue: its limits, its load, what was seen of it, and why nothing starts."""
     return explained(runtime, queue, (), width)
 
 
 def explained(runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int) -> Response:
-    """The explanation of a queue; 404 where there is none of this name."""
+    """Return the explanation of a queue; 404 if no queue has this name."""
     found = explained_queue(runtime, queue, choices, width)
     if found is None:
         raise HTTPException(404, f"there is no queue {queue!r}; pilotage queues lists them")

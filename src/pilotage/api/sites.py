@@ -1,4 +1,4 @@
-"""Sites: what they advertise, what they send of themselves, and which of them a task matches (M2, M4)."""
+"""Sites: their advertisements, those that they send themselves, and which of them match a task (M2, M4)."""
 
 from typing import Annotated
 
@@ -40,7 +40,7 @@ class QueueMatches(BaseModel):
 
 @router.get("/sites", dependencies=[FOR_PEOPLE], responses=documented(SiteStates, 409))
 def get_sites(runtime: TheRuntime) -> Response:
-    """Every site that has a queue, with what it last advertised."""
+    """Every site with a queue, with its last advertisement."""
     from pilotage.flow.calls import sites  # ads are made with numpy, which a server loads when it is needed
 
     return answer({"sites": sites.views(runtime)})
@@ -48,7 +48,7 @@ def get_sites(runtime: TheRuntime) -> Response:
 
 @router.get("/sites/{site}/ad", dependencies=[FOR_PEOPLE], responses=documented(Ad, 404, 409))
 def get_ad(site: SiteName, runtime: TheRuntime) -> Response:
-    """The ClassAd of a site, as it is matched now."""
+    """The ClassAd of a site as it is matched now."""
     from pilotage.flow.calls import sites
 
     found = sites.text(runtime, site)
@@ -64,7 +64,7 @@ def put_ad(
     caller: Annotated[Credential, Depends(RoleCheck("site", "operator"))],
     runtime: TheRuntime,
 ) -> Response:
-    """Advertise a site, with its own token: it matches for three periods."""
+    """Advertise a site with its own token. The advertisement holds for three periods."""
     from pilotage.flow.calls import sites
 
     if caller.role == "site" and caller.identity.name != site:
@@ -81,7 +81,7 @@ def put_ad(
     "/sites/{site}/ad", status_code=204, dependencies=[FOR_OPERATORS], responses=documented(None, 404)
 )
 def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response:
-    """Forget what a site sent: what its batch systems tell is its advertisement again."""
+    """Forget a site's own advertisement. Its batch systems' reports take its place again."""
     from pilotage.flow.calls import sites
 
     _known(site, runtime)
@@ -91,7 +91,7 @@ def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response
 
 @router.get("/tasks/{task}/sites", responses=documented(QueueMatches, 404, 409))
 def get_matches(task: Id, caller: Person, store: TheStore, runtime: TheRuntime) -> Response:
-    """Tell which queues a task's jobs match by the ads of both, and what is not true at the others."""
+    """Explain which queues match a task's jobs by the ads of both, and what fails at the others."""
     from pilotage.flow.calls import sites
 
     view = store.queries.task(task)

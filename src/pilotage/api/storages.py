@@ -1,4 +1,4 @@
-"""Storages: their free space (B18), and which of them rest because deliveries fail there (F4)."""
+"""Storages: their free space (B18), and which of them are paused because deliveries fail there (F4)."""
 
 from typing import Annotated, Literal
 
@@ -20,7 +20,7 @@ StorageName = Annotated[str, Path(max_length=200)]
 
 
 class ShownRest(BaseModel):
-    """Reading from a storage, writing to one, or what moves between two: it rests, or is to be tried."""
+    """A pause of reading from a storage, writing to it, or moving between two; or a trial after it."""
 
     source: Annotated[
         str, Field(description="Nothing is read from it; empty: the destination takes nothing.")
@@ -49,7 +49,7 @@ class ShownSpace(BaseModel):
 
 
 class ShownStorage(BaseModel):
-    """A storage as the federation declares it, and what rests of it."""
+    """A storage as the federation declares it, and its pauses."""
 
     name: str
     site: str
@@ -66,14 +66,14 @@ class Storages(BaseModel):
 
 
 class Lifted(BaseModel):
-    """The rests that were lifted."""
+    """The lifted pauses."""
 
     lifted: Annotated[list[ShownRest], Field(description="What rested.")]
 
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
 def get_storages(runtime: TheRuntime) -> Response:
-    """Every storage, with its free space and the rests that concern it."""
+    """Every storage, with its free space and the pauses that concern it."""
     found, now = storages.rests(runtime), runtime.clock()
     spaces = storages.spaces(runtime)
     shown = [
@@ -92,7 +92,7 @@ def get_storages(runtime: TheRuntime) -> Response:
 
 @router.post("/{storage}/lift", responses=documented(Lifted, 404, 409))
 def post_lift(storage: StorageName, caller: Operator, runtime: TheRuntime) -> Response:
-    """Lift every rest of a storage, and forget the failures there: all is tried at once."""
+    """Lift every pause of a storage, and forget the failures there: everything is tried at once."""
     names = sorted(one.name for one in runtime.store.federation().storages)
     if storage not in names:
         raise HTTPException(404, f"there is no storage {storage!r}; known are {', '.join(names)}")

@@ -50,12 +50,12 @@ _OF_KEY = "only those that the caller's request with this Idempotency-Key create
 
 
 class Specs(BaseModel, extra="forbid"):
-    """Tasks as they are asked for."""
+    """Submitted tasks."""
 
     tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
 
     def read(self) -> tuple[list[tuple[int, TaskSpec]], list[tuple[int, BadDocument]]]:
-        """Return specifications that can be read, and what is wrong with the others, each by its index."""
+        """Return valid specifications, and the faults of the others, each by index."""
         found = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
         return (
             [(index, spec) for index, spec in found if isinstance(spec, TaskSpec)],
@@ -64,20 +64,20 @@ class Specs(BaseModel, extra="forbid"):
 
 
 class Submission(Specs):
-    """Tasks to be accepted, each for itself, or where it is ``whole`` all or none."""
+    """Tasks to accept, each for itself; if ``whole``, all or none."""
 
     whole: bool = False
     lease: Seconds = 0
 
 
 class Lease(BaseModel, extra="forbid"):
-    """The s after which nothing of a task may run any more, unless its lease is renewed again."""
+    """The seconds after which nothing of a task may run, unless its lease is renewed again."""
 
     lease: Annotated[float, Field(gt=0, le=1e8, description="s from now"), FINITE]
 
 
 class AcceptedTask(BaseModel):
-    """A task that was accepted, by its index in the submission."""
+    """An accepted task, by its index in the submission."""
 
     index: int
     id: int
@@ -85,7 +85,7 @@ class AcceptedTask(BaseModel):
 
 
 class RefusedTask(BaseModel):
-    """A task that was refused, by its index in the submission, and why."""
+    """A refused task, by its index in the submission, and why."""
 
     index: int
     errors: list[FieldFault]
@@ -103,16 +103,16 @@ class SubmissionAnswer(BaseModel):
 def post_tasks(
     body: Submission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
 ) -> Response:
-    """Submit tasks. One that is refused does not keep the others out, unless all are to be accepted or none.
+    """Submit tasks. A refused task does not keep the others out, unless the submission is all or none.
 
-    422 if none was accepted. At most 1000 faults are told, of every refused task one at least. A request
-    whose Idempotency-Key the caller sent before creates nothing: the answer names the tasks of the first one.
-    With a ``lease`` (s; 0: none) nothing of the tasks runs any more after it, unless it is renewed.
+    422 if none was accepted. The answer has at most 1000 faults, with at least one for each refused task. If
+    the caller repeats an Idempotency-Key, nothing is created: the answer names the tasks of the first
+    request. With a ``lease`` (s; 0: none), nothing of the tasks runs after it unless it is renewed.
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]
     end = lease.lease_end(runtime, body.lease, good) if body.lease else None
-    # Nothing will be taken, but the rest is examined: all faults are told in one round.
+    # Nothing will be accepted, but examine the rest too, so that the answer has all faults.
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
     else:
@@ -129,7 +129,7 @@ def post_tasks(
 def refusals(
     misread: Iterable[tuple[int, BadDocument]], refused: Iterable[tuple[int, list[Fault]]]
 ) -> list[RefusedTask]:
-    """Tasks that could not be read, and those with other faults, by index."""
+    """Return invalid tasks, and those with other faults, by index."""
     found = {index: faults_of(bad) for index, bad in misread}
     found |= {index: [FieldFault(*fault) for fault in faults] for index, faults in refused}
     most = MOST_FAULTS // max(1, len(found))
@@ -145,7 +145,7 @@ def get_tasks(
     before: Annotated[AnyId | None, Query(description="only tasks of a smaller id")] = None,
     key: Annotated[str, Query(max_length=200, description=_OF_KEY)] = "",
 ) -> Response:
-    """The caller's tasks, an operator's everybody's, newest first."""
+    """The caller's tasks, or for an operator everybody's, newest first."""
     if key:
         made = store.queries.submitted(submit.name_of(caller.identity, key), limit)
         return answer({"tasks": [store.queries.task(id_) for _, id_, _ in made]})
@@ -154,7 +154,7 @@ def get_tasks(
 
 
 def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
-    """The tasks, those that a step has set aside with what it failed at as their error."""
+    """Return the tasks. One that a step has set aside has the step's failure as its error."""
     errors = {
         one.name: f"set aside by step {one.step}: {one.error}"
         for one in store.set_aside.everything()
@@ -167,7 +167,7 @@ def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
 
 
 def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
-    """A task that the caller may see; 404 where there is none or it is somebody else's."""
+    """Return a task that the caller may see; 404 if there is none, or if it belongs to somebody else."""
     found = store.queries.task(task)
     if found is None or not may_see(caller, found.owner, found.vo):
         raise HTTPException(404, f"there is no task {task}, or it is not yours")
@@ -176,7 +176,7 @@ def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
 
 @router.get("/{task}", responses=documented(TaskDetails, 404))
 def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """One task, with what was asked for, and why nothing starts where its jobs wait."""
+    """One task with its specification, and why nothing starts where its jobs wait."""
     return answer(_whole(runtime, seen(runtime.store, caller, task)))
 
 
@@ -200,7 +200,7 @@ def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequ
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
 def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Cancel a task, its jobs and their transfers. One that has ended stays as it is."""
+    """Cancel a task, its jobs and their transfers. A task that has ended stays as it is."""
     seen(runtime.store, caller, task)
     task_cancellation.cancel(runtime, task, "cancelled by a person", actor(caller))
     return answer(seen(runtime.store, caller, task))
@@ -208,7 +208,7 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 @router.post("/{task}/publish", responses=documented(TaskDetails, 404))
 def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Register those outputs of a task in its dataset that could not be, after that was mended."""
+    """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
     seen(runtime.store, caller, task)
     publications.publish_again(runtime, task, actor(caller))
     return answer(_whole(runtime, seen(runtime.store, caller, task)))
@@ -216,7 +216,7 @@ def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 @router.post("/{task}/renew", responses=documented(TaskView, 404))
 def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
-    """Renew a task's lease: what it was submitted with, or for the first time."""
+    """Renew a task's lease, or set one for the first time."""
     found = seen(runtime.store, caller, task)
     lease.renew(runtime, task, found.spec, body.lease, actor(caller))
     return answer(seen(runtime.store, caller, task))
@@ -248,7 +248,7 @@ def get_outputs(task: Id, caller: Person, store: TheStore) -> Response:
 def get_explanation(
     task: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
 ) -> Response:
-    """Explain why a task's jobs failed, or went where they went, newest first: choices, analyses and text."""
+    """Explain why a task's jobs failed, or where they went, newest first: choices, analyses and text."""
     found = seen(runtime.store, caller, task)
     return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), width))
 
@@ -257,7 +257,7 @@ def get_explanation(
 def get_queue_explanation(
     task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Tell everything about one queue, and what was decided about a task's jobs there."""
+    """Explain one queue, and what was decided there about a task's jobs."""
     seen(runtime.store, caller, task)
     return explained(runtime, queue, runtime.store.queries.task_choices(task), width)
 
@@ -266,6 +266,6 @@ def get_queue_explanation(
 def post_what_if(
     task: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Broker a task's jobs again as it is and with changes; nothing is touched."""
+    """Broker a task's jobs again, without and with changes. Nothing is modified."""
     seen(runtime.store, caller, task)
     return body.answer(lambda changes: what_if.run(runtime, changes, task), width)

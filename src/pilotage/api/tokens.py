@@ -1,4 +1,4 @@
-"""Tokens for people. Pilots are given theirs when they are submitted."""
+"""Tokens for people. Pilots get theirs when they are submitted."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
 
 class Bearer(BaseModel, extra="forbid"):
-    """The bearer of a token, a site by its name; ``expires_in`` in s, never where it is left out."""
+    """The bearer of a token, a site by its name. ``expires_in`` is in s; never if left out."""
 
     role: Literal["user", "operator", "site"] = "user"
     name: Annotated[Text, Field(min_length=1)]
@@ -28,7 +28,7 @@ class Bearer(BaseModel, extra="forbid"):
 
 
 class Token(BaseModel):
-    """The token itself: shown now and never again."""
+    """The token itself, shown only now."""
 
     token: str
 
@@ -44,13 +44,13 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the 
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(PeopleTokens))
 def get_tokens(runtime: TheRuntime) -> Response:
-    """List the tokens of people that have not expired; the tokens themselves are shown nowhere."""
+    """List the unexpired tokens of people. The secrets are shown nowhere."""
     return answer({"tokens": runtime.store.tokens.people()})
 
 
 @router.delete("/{token}", dependencies=[FOR_OPERATORS], responses=documented(PersonToken, 404))
 def delete_token(token: TokenId, runtime: TheRuntime) -> Response:
-    """Revoke a token of a person. Requests that bear it are refused after 5 s at the latest."""
+    """Revoke a token of a person. After at most 5 s, the server refuses requests that use it."""
     revoked = runtime.store.tokens.revoke(token)
     if revoked is None:
         raise HTTPException(404, f"there is no token {token}; GET /tokens lists those of people")

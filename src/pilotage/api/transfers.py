@@ -21,28 +21,28 @@ router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"])
 
 
 class TransferPriority(BaseModel, extra="forbid"):
-    """A live transfer and the DTR priority it is given."""
+    """A live transfer and its new DTR priority."""
 
     id: Annotated[Whole, Field(ge=1, le=LARGEST_ID)]
     priority: Annotated[Whole, Field(ge=1, le=100)]
 
 
 class Priorities(BaseModel, extra="forbid"):
-    """Priorities of several transfers; where one is named twice the last word counts."""
+    """Priorities of several transfers. If one occurs twice, the last entry counts."""
 
     priorities: Annotated[list[TransferPriority], Field(max_length=100_000)]
 
 
 class Changed(BaseModel):
-    """The transfers that are live and have the priority now."""
+    """The transfers that are live and now have the priority."""
 
     changed: list[int]
 
 
 class MovingTransfer(BaseModel):
-    """A transfer that is delivered now: bytes of its file, and those that were moved so far.
+    """A transfer in delivery: the bytes of its file, and the bytes moved so far.
 
-    ``moved`` is null where another server's mover brings it.
+    ``moved`` is null if another server's mover delivers it.
     """
 
     id: int
@@ -57,9 +57,9 @@ class MovingTransfer(BaseModel):
 
 
 class TransferProgress(BaseModel):
-    """All transfers by state, also of each share, and those that are delivered now.
+    """All transfers by state, also for each share, and those in delivery.
 
-    It is so as of a ``time`` in s since 1970 UTC.
+    The answer holds for ``time``, in s since 1970 UTC.
     """
 
     time: float
@@ -76,7 +76,7 @@ def get_transfers(store: TheStore, state: TransferState | None = None, limit: Li
 
 @router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
 def get_progress(runtime: TheRuntime) -> Response:
-    """Transfers by state, and how far those are that are delivered now: two looks tell a rate."""
+    """Transfers by state, and the progress of those in delivery. Two answers give a rate."""
     moved, queries = runtime.deliveries.moved(), runtime.store.transfer_queries
     delivering = [
         MovingTransfer(
@@ -99,7 +99,7 @@ def get_progress(runtime: TheRuntime) -> Response:
 
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
 def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Explain a transfer: its share, priority and place, who holds the slots, when it is likely to start."""
+    """Explain a transfer: its share, priority and place, the holders of slots, and its likely start."""
     found = runtime.store.transfer_queries.transfer(transfer)
     scopes = scopes_of(caller.identity)
     if found is None or (caller.role != "operator" and split_identifier(found.file)[0] not in scopes):
@@ -109,7 +109,7 @@ def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Wi
 
 @router.post("/priorities", responses=documented(Changed))
 def post_priorities(body: Priorities, caller: Operator, runtime: TheRuntime) -> Response:
-    """Give transfers other priorities."""
+    """Change the priorities of transfers."""
     wanted = {item.id: item.priority for item in body.priorities}
     changed = set_priorities(runtime, list(wanted.items()), actor(caller))
     return answer({"changed": changed})

@@ -1,4 +1,4 @@
-"""The lists that people are shown, as OpenAPI describes them."""
+"""The lists that people see, as OpenAPI describes them."""
 
 from pydantic import BaseModel
 
@@ -46,7 +46,7 @@ class Pilots(BaseModel):
 
 
 class BatchWaits(BaseModel):
-    """The s that pilots waited before they called home, newest first, by queue."""
+    """The seconds that pilots waited before they called home, newest first, by queue."""
 
     waits: dict[str, list[float]]
 

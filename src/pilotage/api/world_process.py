@@ -1,6 +1,6 @@
-"""Read the world in a process of its own: a million jobs would hold the server, and make it larger, for good.
+"""Read the world in a separate process: a million jobs would block the server, and enlarge it for good.
 
-The process gets the store's address by its standard input, since it may hold a password.
+The process reads the store's address from standard input, because it may hold a password.
 """
 
 import os
@@ -16,18 +16,18 @@ from pilotage.model.documents.serialization import to_json
 from pilotage.store import Store
 
 PIECE = 1 << 18
-"""Bytes of one piece of the answer."""
+"""Bytes per piece of the answer."""
 
 NICENESS = 10
-"""How much the process stands back behind the server's work."""
+"""Niceness of the process, which gives way to the server's work."""
 
 _ONE = threading.Lock()
 
 
 def pieces(runtime: Runtime) -> Generator[bytes]:
-    """The world as of now, as JSON in pieces.
+    """Yield the current world as JSON in pieces.
 
-    Raises HTTPException where another one is being read, or the process fails before the first piece.
+    Raises HTTPException if another one is being read, or if the process fails before the first piece.
     """
     address = runtime.store.database.engine.url
     if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
@@ -36,7 +36,7 @@ def pieces(runtime: Runtime) -> Generator[bytes]:
         raise HTTPException(503, "another world is being read", headers={"Retry-After": "5"})
     written = _written(runtime)
     try:
-        # The first piece tells whether there is a world at all, and whoever has it gives the lock back.
+        # The first piece shows that there is a world. Whoever has the pieces frees the lock.
         return _together(next(written), written)
     except (StopIteration, OSError) as error:
         raise HTTPException(
@@ -49,7 +49,7 @@ def _at_once(text: bytes) -> Generator[bytes]:
 
 
 def _written(runtime: Runtime) -> Generator[bytes]:
-    """Run the process, which ends with this generator, also where the client goes away."""
+    """Run the process, which ends with this generator, even if the client disconnects."""
     try:
         command = [sys.executable, "-m", __name__, repr(runtime.clock()), str(runtime.seeds())]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -75,7 +75,7 @@ def _together(first: bytes, others: Generator[bytes]) -> Generator[bytes]:
 
 
 def main() -> None:
-    """Write the world of the store whose address stands in the standard input."""
+    """Write the world of the store whose address is on standard input."""
     os.nice(NICENESS)
     store = Store.open(sys.stdin.read())
     try:

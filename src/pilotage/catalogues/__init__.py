@@ -1,1 +1,1 @@
-"""Catalogues that others keep, each an adapter found by its entry point; none knows more than its port."""
+"""Catalogues that others keep. Each is an adapter found by entry point, and knows only its port."""

@@ -1,4 +1,4 @@
-"""Discovery of catalogues' adapters: entry points of the group ``pilotage.catalogues``, by kind."""
+"""Discover adapters of catalogues by kind, in the entry point group ``pilotage.catalogues``."""
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -14,15 +14,15 @@ FOR_OUTPUTS = ("check_output", "publish")
 
 
 def installed() -> Mapping[str, EntryPoint]:
-    """The kinds of catalogues that have an adapter on this machine."""
+    """Return the kinds of catalogues that have an adapter on this machine."""
     return adapters.installed(GROUP)
 
 
 def load(declared: ExternalCatalogue, federation: Federation) -> CataloguePort:
     """Make the adapter for ``declared.kind``.
 
-    Raises AdapterError where this machine has none that can be used, and ValueError where the adapter refuses
-    its options.
+    Raises AdapterError if this machine has no usable adapter, and ValueError if the adapter refuses its
+    options.
     """
     prefixes = {one.name: f"{one.url.rstrip('/')}/" for one in federation.storages}
     known = {one.rse: (one.storage, one.prefix or prefixes[one.storage]) for one in declared.storages}

@@ -1,4 +1,4 @@
-"""Rucio as a catalogue, by its own client (the extra ``rucio``)."""
+"""Rucio as a catalogue, through its own client (the extra ``rucio``)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, F
 from .rucio_outputs import Rses, RucioOutputs
 
 AT_ONCE = 1000
-"""Files that one request names."""
+"""Most files in one request."""
 
 CALL_TIMEOUT = 10
 """Seconds that one request may wait for the next bytes."""
@@ -35,26 +35,26 @@ CALL_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RucioOptions:
-    """Address and account of Rucio. Secrets may be given in files of the server's machine instead."""
+    """Address and account of Rucio. Files on the server's machine may hold the secrets instead."""
 
     __pydantic_config__ = CLOSED
 
     url: Annotated[str, Field(pattern=r"^https?://")]
-    """The Rucio server."""
+    """The URL of the Rucio server."""
     auth_url: Annotated[str, Field(pattern=r"^(https?://.*)?$")] = ""
-    """The server that authenticates; empty: the same."""
+    """The URL of the authentication server; empty: the same."""
     account: Annotated[str, Field(min_length=1, max_length=100)]
     """Rucio's account."""
     auth_type: Literal["userpass", "x509", "x509_proxy"] = "userpass"
-    """The way to authenticate."""
+    """How to authenticate."""
     username: str = ""
     """For ``userpass``."""
     password: str = ""
     """For ``userpass``."""
     password_file: str = ""
-    """A file whose first line is the password, read at each call."""
+    """A file with the password in its first line. Each call reads it."""
     certificate: str = ""
-    """Path of the certificate, for ``x509``, or of the proxy."""
+    """Path of the certificate for ``x509``, or of the proxy."""
     key: str = ""
     """Path of the certificate's key."""
     ca: str = ""
@@ -64,7 +64,7 @@ class RucioOptions:
 
     @property
     def credentials(self) -> dict[str, str]:
-        """The credentials as Rucio's client takes them. Raises OSError where a file cannot be read."""
+        """Return the credentials in the form of Rucio's client. Raises OSError if a file cannot be read."""
         if self.auth_type == "x509":
             return {"client_cert": self.certificate, "client_key": self.key}
         if self.auth_type == "x509_proxy":
@@ -78,7 +78,7 @@ class RucioOptions:
 class Rucio:
     """Finds files and datasets in Rucio.
 
-    Datasets have no versions: one that is closed never changes again, one that is open is refused.
+    Datasets have no versions. A closed one never changes again; an open one is refused.
     """
 
     def __init__(self, name: str, rses: Rses, options: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class Rucio:
         try:
             self._options = TypeAdapter(RucioOptions).validate_python(dict(options))
         except ValidationError as error:
-            # Without the values, of which one may be a password.
+            # Without the values, because one may be a password.
             faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
             raise ValueError(f"options: {'; '.join(faults)}") from None
 
@@ -157,10 +157,10 @@ class Rucio:
 
     @contextmanager
     def _asked(self) -> "Iterator[Client]":
-        """Yield a client. Raises CatalogueError for what it raises."""
+        """Yield a client. Raises CatalogueError for the client's errors."""
         options = self._options
         try:
-            # A folder of each call's own: where the client keeps tokens by itself, anybody may leave one.
+            # Each call has its own folder: anybody could leave a token in the client's default one.
             with TemporaryDirectory(prefix="pilotage-rucio-") as folder:
                 yield _client_class(folder)(
                     rucio_host=options.url,
@@ -185,7 +185,7 @@ class Rucio:
         return found
 
     def _file(self, replica: Mapping[str, Any]) -> FoundFile:
-        """Read a file's record. Raises LookupError where no storage of the federation holds it."""
+        """Return the file of a record. Raises LookupError if no storage of the federation holds it."""
         name, paths = replica["name"], self._paths(replica["rses"])
         if not paths:
             held = ", ".join(sorted(replica["rses"])[:10]) or "none that is available"
@@ -224,7 +224,7 @@ def _client_class(folder: str) -> type[Client]:
 
 
 def _widened(glob: str) -> str:
-    """Return a pattern that finds all that ``glob`` means and more: Rucio has a star alone, for any text."""
+    """Return a pattern that matches at least what ``glob`` matches: Rucio only knows a star for any text."""
     text, bracket, _ = glob.partition("[")
     return re.sub(r"\*+/?\**|\?+", "*", text) + ("*" if bracket else "")
 

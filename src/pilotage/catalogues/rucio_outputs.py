@@ -1,6 +1,6 @@
-"""Outputs in Rucio: replicas where they lie, datasets of them, and rules.
+"""Outputs in Rucio: replicas where they lie, their datasets, and rules.
 
-Every part may be repeated: what Rucio has already is left as it is.
+Every part may be repeated: Rucio keeps what it already has.
 """
 
 from collections import defaultdict
@@ -22,11 +22,11 @@ from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.ports.catalogue import CatalogueError, OutputFile
 
 Rses = Mapping[str, tuple[str, str]]
-"""Storages that both sides know by RSE: the federation's name, and how addresses of files there begin."""
+"""Storages that both sides know by RSE: the federation's name, and the beginning of file addresses there."""
 
 
 class RucioOutputs:
-    """Registers outputs over one connection. What Rucio refuses is raised as its client raises it."""
+    """Registers outputs over one connection. Refusals raise the client's exceptions."""
 
     def __init__(self, client: Client, name: str, rses: Rses) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class RucioOutputs:
         self._deterministic: dict[str, bool] = {}
 
     def check(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
-        """Raise LookupError with what would keep outputs at these storages out of a dataset."""
+        """Raise LookupError with the obstacle if outputs at these storages could not enter a dataset."""
         if scope not in self._client.list_scopes():
             raise LookupError(f"the catalogue {self._name} has no scope {scope}")
         with suppress(DataIdentifierNotFound):
@@ -44,7 +44,7 @@ class RucioOutputs:
             self._rse_of(storage)
 
     def make(self, scope: str, dataset: str) -> None:
-        """Make a dataset unless it is there. Raises LookupError where the name is taken otherwise."""
+        """Make a dataset unless it exists. Raises LookupError if the name belongs to something else."""
         try:
             self._client.add_dataset(scope, dataset)
         except DataIdentifierAlreadyExists:
@@ -53,8 +53,8 @@ class RucioOutputs:
                 self._refuse_others(scope, dataset, known)
 
     def register(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
-        """Add replicas; return by name why files were refused."""
-        # Rucio passes over a known name, whatever its size and checksum: it is asked before, and after.
+        """Add replicas. Return the refused files with their reasons, by name."""
+        # Rucio ignores a known name, whatever its size and checksum. So ask before, and after.
         refused = self._known_otherwise(scope, files)
         records: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for file in files:
@@ -70,13 +70,13 @@ class RucioOutputs:
         return refused | self._lying_otherwise(scope, [one for one in files if one.name not in refused])
 
     def attach(self, scope: str, dataset: str, names: Sequence[str]) -> None:
-        """Make files members of a dataset. Raises LookupError where it is closed and lacks some."""
+        """Make files members of a dataset. Raises LookupError if it is closed and lacks some."""
         if not names:
             return
         dids = [{"scope": scope, "name": name} for name in names]
         attachment = {"scope": scope, "name": dataset, "dids": dids}
         try:
-            # Without this Rucio refuses all where one is attached already.
+            # Otherwise Rucio refuses all files if one is already attached.
             self._client.attach_dids_to_dids([attachment], ignore_duplicate=True)
         except UnsupportedOperation:
             members = {one["name"] for one in self._client.list_content(scope, dataset)}
@@ -84,7 +84,7 @@ class RucioOutputs:
                 raise LookupError(f"{scope}:{dataset} is closed in {self._name}") from None
 
     def keep(self, scope: str, dataset: str, rule: ReplicationRule) -> None:
-        """Set a rule for a dataset unless the account has one like it."""
+        """Set a rule for a dataset unless the account has an equal one."""
         dids = [{"scope": scope, "name": dataset}]
         try:
             with suppress(DuplicateRule):
@@ -99,7 +99,7 @@ class RucioOutputs:
             ) from error
 
     def close(self, scope: str, dataset: str) -> None:
-        """Close a dataset unless it is closed."""
+        """Close a dataset unless it is closed already."""
         if self._client.get_did(scope, dataset)["open"]:
             self._client.close(scope, dataset)
 
@@ -111,7 +111,7 @@ class RucioOutputs:
             raise LookupError(f"{scope}:{dataset} is closed in {self._name}: name another dataset")
 
     def _rse_of(self, storage: str) -> tuple[str, str]:
-        """Return the RSE that takes outputs at a storage, and how addresses begin there."""
+        """Return the RSE that takes outputs at a storage, and the beginning of addresses there."""
         named = [(rse, prefix) for rse, (known, prefix) in self._rses.items() if known == storage]
         if not named:
             raise LookupError(f"the catalogue {self._name} maps no RSE to the storage {storage}")
@@ -132,7 +132,7 @@ class RucioOutputs:
         return self._deterministic[rse]
 
     def _records(self, scope: str, file: OutputFile) -> list[tuple[str, dict[str, Any]]]:
-        """Return what Rucio is told of a file, by RSE. Raises LookupError where none takes it."""
+        """Return the records of a file for Rucio, by RSE. Raises LookupError if no RSE takes it."""
         kind, _, digits = file.checksum.partition(":")
         if kind not in ("adler32", "md5"):
             raise LookupError(f"its checksum {file.checksum!r} is none that Rucio knows: adler32 or md5")
@@ -141,7 +141,7 @@ class RucioOutputs:
         return [(rse, {**record, "pfn": f"{prefix}{path}"}) for (rse, prefix), path in places]
 
     def _known_otherwise(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
-        """Return what is wrong with files whose names Rucio has for other bytes."""
+        """Return the faults of files whose names Rucio has for other bytes."""
         if not files:
             return {}
         wanted = {file.name: file for file in files}
@@ -150,7 +150,7 @@ class RucioOutputs:
         return {name: fault for name, fault in faults if fault}
 
     def _lying_otherwise(self, scope: str, files: Sequence[OutputFile]) -> dict[str, str]:
-        """Return what is wrong with files that Rucio does not list as they were registered."""
+        """Return the faults of files that Rucio lists differently from their registration."""
         if not files:
             return {}
         dids = [{"scope": scope, "name": file.name} for file in files]
@@ -168,7 +168,7 @@ class RucioOutputs:
         return refused
 
     def _difference(self, scope: str, file: OutputFile, known: Mapping[str, Any]) -> str:
-        """Return how a file differs from what Rucio has under its name; empty where it does not."""
+        """Return how a file differs from Rucio's record of its name; empty if it does not."""
         kind, _, digits = file.checksum.partition(":")
         theirs = (known.get(kind) or digits).lower().zfill(len(digits))
         if known["bytes"] == file.size and theirs == digits:

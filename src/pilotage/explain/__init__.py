@@ -1,1 +1,2 @@
-"""Explanations: stored decisions as an analysis, and the analysis as text for terminal, API and page."""
+"""Explanations: turn stored decisions into an analysis, and the analysis into text for terminal, API and
+page."""

@@ -1,4 +1,4 @@
-"""Advice to users: the value of a task's field with which a check would pass at a queue."""
+"""Advice to users: the value of a task's field that would make a check pass at a queue."""
 
 from collections.abc import Iterator
 from math import ceil, floor, log10
@@ -7,16 +7,16 @@ from typing import cast
 from pilotage.model.documents.decision import Asked, Refusal, Value
 
 MARGIN = 1e-9
-"""Part of what a queue has that is left over where the check's own arithmetic is not repeated exactly."""
+"""Part of a queue's limit left as a margin, where the check's own arithmetic cannot be repeated exactly."""
 
 SMALLEST = 1e-6
-"""No value below it is worth advising."""
+"""Values below this are not worth advising."""
 
 Advice = tuple[str, int | float]
 
 
 def advised(refusal: Refusal, place: int) -> Advice | None:
-    """The field and the value that the queue at this place would take; None where no field alone helps."""
+    """Return the field and value that the queue at this place would accept; None if no single field helps."""
     for asked in refusal.asked:
         if asked.instead is not None:
             return asked.field, asked.instead
@@ -28,19 +28,19 @@ def advised(refusal: Refusal, place: int) -> Advice | None:
 
 
 def asked_at(refusal: Refusal, place: int) -> float | None:
-    """The number that the user asked for in all, where another one was counted."""
+    """Return the user's total request, if the check counted another number."""
     numbers = numbers_at(refusal, place)
     factor = refusal.asked[0].factor if refusal.asked else 1.0
     return None if numbers is None or factor in (0, 1) else numbers[0] / factor
 
 
 def need_at(refusal: Refusal, place: int) -> Value:
-    """The need at the queue at this place."""
+    """Return the need at the queue at this place."""
     return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
 
 
 def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
-    """Need and have, where both are numbers."""
+    """Return need and have if both are numbers."""
     pair = need_at(refusal, place), refusal.have[place]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in pair):
         return cast(tuple[float, float], pair)
@@ -48,9 +48,9 @@ def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
 
 
 def _value(asked: Asked, need: float, have: float) -> int | float | None:
-    """The value nearest to what was asked with which the need is met; None where there is none.
+    """Return the value closest to the request that meets the need; None if there is none.
 
-    Less is never advised by a factor below 1: the site would end a job that uses all it asked for.
+    If a factor is below 1, never advise less: the site would end a job that uses its whole request.
     """
     if asked.factor <= 0:
         return None
@@ -58,7 +58,7 @@ def _value(asked: Asked, need: float, have: float) -> int | float | None:
     factor = max(asked.factor, 1.0) if less else asked.factor
     each, limit = asked.each, have
     if each is None:
-        # Need per unit asked, backwards from the one need that is known.
+        # Compute the need per requested unit, backwards from the one known need.
         each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
         limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
     room = limit / factor - asked.fixed
@@ -72,11 +72,12 @@ def _value(asked: Asked, need: float, have: float) -> int | float | None:
 
 
 def _rounded(value: float, *, whole: bool, down: bool) -> Iterator[int | float]:
-    """The nearest whole value, or of three digits where that is finer, then those beyond."""
+    """Yield the nearest whole value (or the nearest with three digits if that is finer), then values
+    beyond."""
     digits = 0 if whole or value >= 100 else 2 - floor(log10(value))
     scaled = value * 10.0**digits
     nearest = floor(scaled + MARGIN) if down else ceil(scaled - MARGIN)
-    # Rounding and the check's own arithmetic may each be off by one: the values beyond are tried too.
+    # Rounding and the check's arithmetic may each be off by one, so try the values beyond too.
     for step in range(3):
         number = nearest - step if down else nearest + step
         yield number if digits == 0 else number / 10.0**digits

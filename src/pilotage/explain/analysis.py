@@ -1,4 +1,4 @@
-"""Analyse a stored choice: why jobs wait or went where they went, as plain records."""
+"""Analyse a stored choice: why jobs wait or where they went, as plain records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,18 +12,19 @@ from .advice import advised, asked_at, need_at
 from .words import number
 
 FULL = "full after earlier jobs of this pass (B36)"
-"""Why a candidate without room got nothing: those that were full before are no candidates."""
+"""Why a candidate without room got nothing. Queues that were full before are no candidates."""
 
-# From what costs least: what one can do oneself, what comes by waiting, what others must do.
+# Cheapest first: what users can do, what comes by waiting, what operators must do.
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A check that refuses queues. ``best`` is what the queue nearest to the need has, if numbers.
+    """A check that refuses queues. ``best`` is the value of the queue nearest to the need, if values are
+    numbers.
 
-    ``asked`` is what the user asked for, where the need is another number than that. ``only`` counts the
-    queues at which nothing else stands in the way; ``action`` says who can mend it, how.
+    ``asked`` is the user's request, if it differs from the need. ``only`` counts the queues without any other
+    obstacle. ``action`` says who can mend it, and how.
     """
 
     rule: str
@@ -40,7 +41,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """A single change that would open ``queues``; ``event`` is what lifts it where nobody needs to act."""
+    """A single change that would open ``queues``.
+
+    ``event`` is what lifts the obstacle if nobody needs to act.
+    """
 
     rule: str
     name: str
@@ -52,7 +56,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedies:
-    """Changes that the user can make, and that only together open a queue."""
+    """Changes by the user that open a queue only together."""
 
     actions: tuple[str, ...]
     queue: str
@@ -60,10 +64,10 @@ class Remedies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """A candidate: its weight, each factor by rule, and how many of the jobs it got.
+    """A candidate: its weight, each factor by rule, and the number of jobs that it got.
 
-    ``key`` is what it was ordered by, where that was not its weight. ``why`` says why it got no jobs though
-    others did.
+    ``key`` is the sort key, if candidates were not ordered by weight. ``why`` says why it got no jobs
+    although others did.
     """
 
     queue: str
@@ -76,16 +80,18 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A choice explained. ``margin`` is how far the runner-up's weight lies below the winner's, as a part.
+    """An explained choice. ``margin`` is the gap between the runner-up's weight and the winner's, as a
+    fraction.
 
-    The winner is the best that got jobs, or the best of all; the runner-up the next that had room.
+    The winner is the best queue that got jobs, or else the best of all. The runner-up is the next one with
+    room.
 
-    ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
-    were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
-    ``obstacles`` that are the only ones at most queues come first. ``cheapest`` is None where no single
-    change opens a queue; ``together`` is then what the user could do, if that suffices anywhere. ``ids``
-    are the jobs that were placed or made pending. ``left`` counts jobs for which queues that fit had no room,
-    pending or still defined.
+    ``decided_by`` is the rule whose factor most favours the winner over the runner-up. If candidates were not
+    ordered by weight, there is no margin, and ``ordering`` names the rule that ordered them. ``obstacles``
+    that stand alone at most queues come first. ``cheapest`` is None if no single change opens a queue. Then
+    ``together`` lists what the user could do, if that suffices anywhere. ``ids`` are the jobs that were
+    placed or made pending. ``left`` counts jobs for which fitting queues had no room, pending or still
+    DEFINED.
     """
 
     task: int
@@ -107,7 +113,7 @@ class Explanation:
 
 
 def _left(choice: Choice) -> int:
-    """Jobs that only B36 stands in the way of: they are pending, or still defined."""
+    """Return the number of jobs that only B36 stops: they are pending, or still DEFINED."""
     crowded = {queue for one in choice.refusals if one.rule == "B36" for queue in one.queues}
     unfit = {queue for one in choice.refusals if one.rule != "B36" for queue in one.queues}
     over = len(choice.jobs) - sum(choice.placed.values())
@@ -115,7 +121,7 @@ def _left(choice: Choice) -> int:
 
 
 def explain(choice: Choice) -> Explanation:
-    """Analyse a choice: all that it can say."""
+    """Analyse everything in a choice."""
     ranks = _ranks(choice)
     found = _measured(choice.refusals)
     changes = [change for one in found if (change := _remedy(one))]
@@ -148,7 +154,7 @@ def explain(choice: Choice) -> Explanation:
 
 
 def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
-    """Each check of some refusals: those that stand alone in the way at most queues first."""
+    """Return each check of some refusals; those that stand alone at most queues come first."""
     return _in_order(_measured(refusals))
 
 
@@ -161,7 +167,7 @@ def _in_order(found: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
 
 
 def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
-    """The choices in their order, those together that differ in nothing but their jobs and times."""
+    """Return the choices in order, grouped if they differ only in their jobs and times."""
     groups: list[tuple[DatedChoice, list[DatedChoice]]] = []
     for choice in choices:
         bare = replace(choice, jobs=(), time=0)
@@ -189,7 +195,7 @@ def _ranks(choice: Choice) -> tuple[Rank, ...]:
 
 
 def _reasons_for_none(choice: Choice) -> list[str]:
-    """The reasons why candidates got no jobs though others did; empty for those that got some."""
+    """Return why candidates got no jobs although others did; empty for those that got some."""
     found, whys, open_before = choice.candidates, [], 0
     for position, queue in enumerate(found.queues):
         full = bool(found.room) and found.room[position] < 1
@@ -208,7 +214,7 @@ def _reasons_for_none(choice: Choice) -> list[str]:
 
 
 def _number(rule: str) -> tuple[str, int]:
-    """Rules in order: B9 before B15, and before those of another letter."""
+    """Return a sort key for rules: B9 before B15, and before those of another letter."""
     letters = rule.rstrip("0123456789")
     return letters, int(rule[len(letters) :] or 0)
 
@@ -223,9 +229,9 @@ def _decided_by(best: Rank, second: Rank) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredRefusal:
-    """A refusal with the places of queues at which nothing else stands in the way, and each queue's gap.
+    """A refusal, with the places of queues without another obstacle, and each queue's gap.
 
-    The gap is the distance between have and need as a part of the need; infinite where they are no numbers.
+    The gap is the distance between have and need, relative to the need; infinite if they are no numbers.
     """
 
     refusal: Refusal
@@ -234,12 +240,12 @@ class _MeasuredRefusal:
 
     @classmethod
     def of(cls, refusal: Refusal, alone: Sequence[int]) -> "_MeasuredRefusal":
-        """The refusal, measured."""
+        """Return the measured refusal."""
         needs = refusal.need if isinstance(refusal.need, tuple) else repeat(refusal.need)
         return cls(refusal, alone, list(map(_gap, needs, refusal.have)))
 
     def nearest(self, places: Sequence[int]) -> int | None:
-        """The place whose queue comes nearest to the need; None where need and have are no numbers."""
+        """Return the place of the queue nearest to the need; None if need and have are no numbers."""
         best = min(places, key=self.gaps.__getitem__)
         return best if isfinite(self.gaps[best]) else None
 
@@ -249,7 +255,7 @@ def _measured(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
     for refusal in refusals:
         by_check.setdefault(_key(refusal), set()).update(refusal.queues)
     once, several = set[str](), set[str]()
-    # Who was seen once and comes again stands in several: two unions, and no count for each queue.
+    # Queues seen a second time are in several refusals: two unions suffice, without a count per queue.
     for queues in by_check.values():
         several |= once & queues
         once |= queues
@@ -262,7 +268,7 @@ def _measured(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
 
 
 def _gap(need: Value, have: Value) -> float:
-    # By type, not isinstance: a truth is an int to Python, and this runs for each queue.
+    # Compare types instead of isinstance: a boolean is an int in Python, and this runs for each queue.
     if type(need) not in _NUMBERS or type(have) not in _NUMBERS:
         return inf
     number, other = cast(float, need), cast(float, have)
@@ -295,14 +301,14 @@ def _obstacle(found: _MeasuredRefusal) -> Obstacle:
 
 
 def _remedy(found: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remedy] | None:
-    """The smallest change of this check that opens a queue, with what it costs; None where none does."""
+    """Return the smallest change of this check that opens a queue, with its cost; None if there is none."""
     refusal, alone = found.refusal, found.alone
     if not alone:
         return None
     nearest = found.nearest(alone)
     gap = 1.0 if nearest is None else found.gaps[nearest]
     by_amount = nearest is not None and not _lifts_everywhere(refusal)
-    # A value that suffices for the nearest suffices for those that are as near.
+    # A value that suffices for the nearest queue suffices for all equally near.
     opened = [place for place in alone if not by_amount or found.gaps[place] <= gap]
     change = Remedy(
         rule=refusal.rule,
@@ -316,7 +322,7 @@ def _remedy(found: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remed
 
 
 def _together(found: Sequence[_MeasuredRefusal]) -> Remedies | None:
-    """The fewest changes of the user's own that open a queue; None where others have to act everywhere."""
+    """Return the fewest changes by the user that open a queue; None if others must act everywhere."""
     standing: dict[str, list[tuple[_MeasuredRefusal, int]]] = {}
     for one in found:
         for place, queue in enumerate(one.refusal.queues):
@@ -334,7 +340,7 @@ def _together(found: Sequence[_MeasuredRefusal]) -> Remedies | None:
 
 
 def _lifts_everywhere(refusal: Refusal) -> bool:
-    """Tell whether what the user can do lifts the check at all queues: it is no matter of more or less."""
+    """Return whether the user can lift the check at all queues, whatever the numbers."""
     if refusal.mend != "user":
         return False
     return not refusal.asked or any(asked.instead is not None for asked in refusal.asked)

@@ -1,4 +1,4 @@
-"""Jobs that pilots of other queues took, or left, as lines of text (E1 to E3)."""
+"""Lines of text about jobs that pilots of other queues took, or left (E1 to E3)."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from pilotage.model.records.spec import Binding
 
 
 def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
-    """Tell where attempts of a job were preferred, who took them, and what was expected of that."""
+    """Return where each attempt of a job was meant to run, who took it, and the expected gain."""
     for one in found:
         came = f" and {_size(one.staging)} are still to come" if one.staging else ""
         idle = f", none of its share runs, and it waited, or nothing started, for {one.nothing_for:.0f} s"
@@ -21,7 +21,7 @@ def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
 
 
 def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]:
-    """Tell what pilots of other queues make of a job that waits at its preferred one."""
+    """Return how pilots of other queues value a job that waits at its preferred queue."""
     for one in found:
         if one.obstacle or one.gain is None:
             yield f"{one.queue}'s pilot left it: {one.obstacle} (E3)"
@@ -35,9 +35,9 @@ def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]
 
 
 def of_none(preferred: str, said: Binding | None) -> str:
-    """Tell why no pilot of another queue borrows a job that waits, though others fit it.
+    """Return why no pilot of another queue borrows a waiting job, although others fit it.
 
-    Where somebody ``said`` that it is bound early it stays, else it may be bound anew where pilots are idle.
+    If ``said`` bound it early it stays. Otherwise it may be bound to another queue where pilots are idle.
     """
     if said == "early":
         return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early (E1)"
@@ -49,7 +49,10 @@ def of_none(preferred: str, said: Binding | None) -> str:
 
 
 def _clock(time: float, now: float) -> str:
-    """The time of day, with the day where it is another one; UTC. To the second: short jobs gain a few."""
+    """Return the time of day in UTC, with the date if that differs.
+
+    Include seconds, because short jobs gain only a few.
+    """
     then, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
     return then.strftime("%H:%M:%S" if then.date() == today.date() else "%Y-%m-%d %H:%M:%S")
 

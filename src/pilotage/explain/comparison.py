@@ -1,4 +1,4 @@
-"""Compare the decision with changes to the one without, as lines of text."""
+"""Compare a decision with and without changes, as lines of text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from .rendering import lines
 from .words import few, moment, plural
 
 MOST_NAMED = 5
-"""Queues, and obstacles, that are named at most."""
+"""Most queues, and obstacles, that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
-    """A field with its value as it is and as it would be: ``ram``, or ``QUEUE.max_memory``."""
+    """A field with its current and its hypothetical value: ``ram``, or ``QUEUE.max_memory``."""
 
     field: str
     before: Any
@@ -28,7 +28,7 @@ class FieldChange:
 class WhatIf:
     """Choices without and with the changes, from the same world (s since 1970 UTC, seed).
 
-    ``opened`` are queues that would take some of the jobs only with the changes, ``closed`` only without.
+    ``opened`` are queues that would take jobs only with the changes, ``closed`` only without.
     """
 
     time: float
@@ -41,7 +41,7 @@ class WhatIf:
 
 
 def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
-    """The changes, both decisions in two columns, and the one with the changes explained."""
+    """Return the changes, both decisions in two columns, and an explanation of the changed one."""
     wanted = ", ".join(
         f"{one.field} {_value(one.after)} instead of {_value(one.before)}" for one in found.changes
     )
@@ -72,7 +72,7 @@ def _rows(found: WhatIf) -> Iterable[tuple[str, str, str]]:
 
 
 def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
-    """Sum up some choices under the names of the table's rows."""
+    """Sum up choices under the names of the table's rows."""
     fit = {queue for choice in choices for queue in choice.candidates.queues}
     placed: dict[str, int] = {}
     for choice in choices:

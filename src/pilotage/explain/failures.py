@@ -1,4 +1,4 @@
-"""Failed jobs in words: the causes, grouped, most jobs first."""
+"""Failed jobs in words: grouped causes, those of most jobs first."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -8,10 +8,10 @@ from pilotage.model.records.failures import ending_of
 from .words import few, plural, shortened
 
 MOST_CAUSES = 5
-"""Causes that are told, those of most jobs."""
+"""Most causes shown, starting with those of most jobs."""
 
 MOST_LINES = 8
-"""Lines of the end of an error that are told."""
+"""Most lines shown of an error's end."""
 
 
 class _FailedJob(Protocol):
@@ -28,9 +28,10 @@ class _FailedJob(Protocol):
 
 
 def of_failed(jobs: Iterable[_FailedJob], *, ended: bool) -> list[str]:
-    """The causes, each with how many jobs, exit code, where, which, and the end of one's standard error.
+    """Return the causes, each with its number of jobs, exit code, places, job numbers, and the end of one
+    job's stderr.
 
-    ``ended`` says whether the task has; else those that will be tried again are told as well.
+    ``ended`` is true if the task has ended. Otherwise jobs that will be retried are included.
     """
     causes: dict[tuple[int | None, str], list[_FailedJob]] = {}
     for job in jobs:

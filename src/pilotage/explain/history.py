@@ -10,7 +10,7 @@ from .words import moment
 
 
 class Event(Protocol):
-    """A transition of a record, as history tells it."""
+    """A transition of a record in its history."""
 
     @property
     def time(self) -> float: ...
@@ -42,7 +42,8 @@ class _JobWithHistory(Protocol):
 
 
 def of_job(job: _JobWithHistory) -> Iterator[str]:
-    """Tell the job's state, each transition (oldest first), how earlier attempts failed, its last error."""
+    """Return the job's state, each transition (oldest first), the failures of earlier attempts, and its
+    last error."""
     where = f" at {job.queue}" if job.queue else ""
     yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
     for event in job.events:

@@ -1,4 +1,4 @@
-"""The ways of a job's files, as lines of text."""
+"""How a job's files travel, as lines of text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,22 +11,22 @@ from pilotage.model.records.work import Transfer
 from .words import ago
 
 BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
-"""URL schemes of storages that may copy among themselves, so that no byte passes a server of ours."""
+"""URL schemes of storages that may copy among themselves, so that no byte passes through our server."""
 
 
 def with_ways(
     found: Iterable[FileOfJob], federation: Federation, home: str, afar: bool
 ) -> tuple[FileOfJob, ...]:
-    """Add to files how the job has them at its queue's storage ``home``, or how its outputs leave that.
+    """Add to files how the job gets them at its queue's storage ``home``, or how its outputs leave it.
 
-    ``afar`` says that its pilot reads from other storages what is not there (E3).
+    With ``afar``, its pilot reads missing files from other storages (E3).
     """
     storages = {storage.name: storage for storage in federation.storages}
     return tuple(replace(one, way=_way(one, storages, home, afar)) for one in found)
 
 
 def of_files(found: Sequence[FileOfJob]) -> Iterator[str]:
-    """Tell the way of each file."""
+    """Yield the way of each file."""
     for one in found:
         yield f"  {one.kind} {one.file}, {_size(one.size)}: {one.way}"
 
@@ -55,7 +55,7 @@ def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) 
 
 
 def _carrier(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
-    """Tell what carries bytes between two storages; of those that may copy themselves not every one does."""
+    """Return what carries bytes between two storages. Not all that could copy directly do so."""
     ends = [storages[name] for name in (destination, source) if name in storages]
     if service := next((one.transfer_service for one in ends if one.transfer_service), None):
         return f"by the {service.kind} service {service.url}"
@@ -68,7 +68,7 @@ def _carrier(source: str, destination: str, storages: Mapping[str, Storage]) -> 
 
 
 def _size(size: int) -> str:
-    """Bytes in three digits."""
+    """Return bytes with three digits."""
     value = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:

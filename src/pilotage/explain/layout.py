@@ -1,4 +1,4 @@
-"""Lines and tables of plain text, folded between words where a width is given; 0 is no width."""
+"""Lines and tables of plain text, folded between words to a width; 0 means no limit."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +7,7 @@ from textwrap import TextWrapper, wrap
 from typing import NamedTuple
 
 HANGING = 4
-"""Columns by which a folded line's rest is indented beyond its beginning."""
+"""Extra indentation of a folded line's continuation."""
 
 
 GAP = "  "
@@ -26,9 +26,9 @@ class Column(NamedTuple):
 
 
 def folded(lines: Iterable[str], width: int) -> list[str]:
-    """Fold lines so that none is wider than ``width``, unless a single word is; rests hang below.
+    """Fold lines to ``width``, unless a single word is wider. Continuations are indented.
 
-    What is too wide is set without the space that lines it up with others: it might fit then.
+    A line that is too wide loses its alignment spaces first, because it may then fit.
     """
     if not width:
         return list(lines)
@@ -37,7 +37,7 @@ def folded(lines: Iterable[str], width: int) -> list[str]:
 
 def _folded(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + HANGING)
-    # Long words stay whole: an address or a name cut in two cannot be copied.
+    # Do not break long words: nobody can copy half an address or name.
     fold = TextWrapper(width=width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return fold.wrap(line) or [""]
 

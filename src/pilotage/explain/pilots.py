@@ -1,4 +1,4 @@
-"""A pilot's life, and the pilots that a waiting job could have, as lines of text (P10, P13)."""
+"""Lines of text about a pilot's life, and about pilots that a waiting job could get (P10, P13)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,11 @@ from .history import Event
 from .words import moment, plural
 
 SHOWN = 10
-"""Jobs, and waiting pilots, that are named one by one."""
+"""Most jobs, and waiting pilots, listed individually."""
 
 
 def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
-    """Tell why a pilot was made, what it ran, and why it ended; it is the last pilot of ``jobs``."""
+    """Return why a pilot was made, what it ran, and why it ended. It is the last pilot of ``jobs``."""
     wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
     size = f"{plural(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
@@ -45,12 +45,12 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
 
 
 def stays(seconds: float, wait: float) -> str:
-    """Say how long a pilot without work stays, where a new one would wait so many s (E5)."""
+    """Return how long a pilot without work stays, if a new one would wait that many s (E5)."""
     return f"stays for {seconds:.0f} s: a new one would wait {wait:.0f} s in the batch system (E5)"
 
 
 def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
-    """Tell of the pilots at its queue that could take a waiting job, and since when which of them wait."""
+    """Yield the pilots at a job's queue that could take it, and since when the waiting ones wait."""
     by_state: dict[PilotState, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         by_state[pilot.state].append(pilot)
@@ -73,7 +73,7 @@ def of_eligible(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[st
 
 
 def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
-    """Tell that a queue may have no more pilots than these, none of which could take a waiting job (P4)."""
+    """Yield that a queue may have only these pilots, and that none of them could take a waiting job (P4)."""
     element = queue.computing_element
     if element is not None and len(pilots) >= element.max_pilots:
         private = sum(pilot.kind == "private" for pilot in pilots)
@@ -85,7 +85,8 @@ def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
 
 
 def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[str]:
-    """Tell which limits of a site our pilots have reached, less the jobs of others there (M5, M8)."""
+    """Yield the limits of a site that our pilots have reached after subtracting others' jobs there (M5,
+    M8)."""
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     slots = sum(pilot.slots for pilot in pilots)
     there = plural(len(pilots), "pilot") + " of ours there"

@@ -1,4 +1,4 @@
-"""A decision made from a saved world as lines of text: what would change, and why."""
+"""Lines of text about a decision from a saved world: what would change, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,8 +39,8 @@ TASK_QUEUES = (
     Column("mean", essential=False, number=True),
     Column("task queue", essential=False),
 )
-"""The numbers of P3, P4 and E4: pilots that wait, that were drawn, that may wait, those of them for jobs of
-other queues, and those that are submitted."""
+"""The numbers of P3, P4 and E4: pilots that wait, that were drawn, that may wait, those of them for jobs
+of other queues, and those to submit."""
 
 TRANSFER_SHARES = (
     Column("share"),
@@ -52,14 +52,14 @@ TRANSFER_SHARES = (
     Column("given", number=True),
     Column("emergency", number=True),
 )
-"""The account of D3 to D5: slots that a share has, needs, may have and is given, and those in emergency."""
+"""The numbers of D3 to D5: slots that a share has, needs, is entitled to and gets, and emergency slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """The plan for ``jobs`` jobs of a task, analysed, and as ``lines`` of text.
+    """The plan for ``jobs`` jobs of a task: its analysis, and ``lines`` of text.
 
-    ``index`` counts the tasks asked about from 0; the choices name them from 1.
+    ``index`` counts the planned tasks from 0. The choices number them from 1.
     """
 
     index: int
@@ -80,7 +80,7 @@ class PlannedTask:
         *,
         warnings: Sequence[str] = (),
     ) -> "PlannedTask":
-        """These choices, explained in lines of at most ``width`` columns, after what to be warned of."""
+        """Return these choices, explained in lines of at most ``width`` columns, after any warnings."""
         return cls(
             index=index,
             name=name,
@@ -92,9 +92,9 @@ class PlannedTask:
 
 
 def of_decision(decision: Decision, world: World, idle: Sequence[str], width: int = 0) -> list[str]:
-    """List the decision's changes, the numbers behind them, and each choice explained.
+    """Return the decision's changes, the numbers behind them, and each choice explained.
 
-    ``idle`` says why the step changes nothing, where it does.
+    ``idle`` says why the step changes nothing, if so.
     """
     queues, heads = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}, Heads(world.jobs)
     if changes := decision.of_records:
@@ -190,7 +190,7 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: World, width: int) -> list[str]:
-    """List the shares of a queue with their slots, and what each that still has some waiting waits behind."""
+    """Return a queue's shares with their slots, and what waiting transfers of each wait for."""
     slots, held, shares = account["slots"], account["held"], account["shares"]
     started = sum(share["started"] for share in shares.values())
     beyond = Counter(one.share for one in world.transfers if one.emergency and one.state is queue.holding)
@@ -211,7 +211,7 @@ def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: Wo
 
 
 def _waits(name: str, account: Mapping[str, Any]) -> str:
-    """Say what the transfers of a share wait behind; nothing where all that wait are given a slot."""
+    """Return what the transfers of a share wait for; empty if all waiting ones get a slot."""
     share = account["shares"][name]
     left = share["queued"] - share["started"] - share["emergency"]
     held = share["held"] + share["started"]
@@ -237,5 +237,5 @@ def _queues(records: Iterable[Any]) -> dict[int, str]:
 
 
 def _one(names: set[str]) -> str:
-    """The queue that all have in common."""
+    """Return the queue that all have in common."""
     return names.pop() if len(names) == 1 else ""

@@ -1,4 +1,4 @@
-"""Progress of outputs into the datasets that their tasks name, and what keeps the rest."""
+"""Progress of outputs into their tasks' datasets, and obstacles for the rest."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from .words import ago, plural
 
 
 def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[str]:
-    """Tell how far a dataset of a task's outputs is; ``time`` in s since 1970."""
+    """Yield the progress of a dataset of a task's outputs. ``time`` is in s since 1970."""
     counted = [f"{found.files[state].files} {state}" for state in PublicationState if state in found.files]
     yield f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}"
     waiting = found.files.get(PublicationState.WAITING)
@@ -27,7 +27,10 @@ def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> It
 
 
 def of_own(task: int, state: TaskState, made: str, closing: Publication | None) -> Iterator[str]:
-    """Tell of the dataset of this catalogue that a task's outputs become; ``made`` is that version of it."""
+    """Yield the state of this catalogue's dataset for a task's outputs.
+
+    ``made`` is the version made of it.
+    """
     if closing is None:
         ended = f"no version is made of a task that has {state}"
         yield f"outputs in {made}: {ended if state not in LIVE_TASKS else 'made when the task has finished'}"
@@ -40,7 +43,7 @@ def of_own(task: int, state: TaskState, made: str, closing: Publication | None) 
 
 
 def of_file(found: Sequence[Publication]) -> Iterator[str]:
-    """Tell where a file is registered, or why it is not."""
+    """Yield where a file is registered, or why it is not."""
     for one in found:
         error = f": {one.error}" if one.error else ""
         yield f"{one.state} in {one.dataset} as {published_name(one.dataset, one.file)}{error}"

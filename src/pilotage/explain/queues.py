@@ -1,4 +1,4 @@
-"""One queue in words: what it is, what is there, what was seen of it, and why nothing starts."""
+"""One queue in words: its declaration, its jobs and pilots, what was seen of it, and why nothing starts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,17 +16,17 @@ from .rendering import measure, weight_of
 from .words import ago, few, moment, number, plural
 
 MOST_OF_A_REASON = 160
-"""Characters of an error within a sentence; the whole of it stands with its queue."""
+"""Most characters of an error inside a sentence. Its whole text stands with its queue."""
 
 LONG = 600.0
-"""Seconds that a submitted pilot may wait before that is told as trouble."""
+"""Seconds that a submitted pilot may wait before it counts as trouble."""
 
 SEEN_LATELY = 3 * 3600.0
 """Seconds after which pilots that others start count as gone (B26)."""
 
 
 def trouble(seen: QueueCondition) -> str:
-    """Tell why nothing can start at a queue, and who can mend it; empty where nothing is wrong yet."""
+    """Return why nothing can start at a queue, and who can mend it; empty if nothing is wrong yet."""
     name, queue = seen.queue.name, seen.queue
     if queue.status in ("offline", "paused"):
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
@@ -48,7 +48,7 @@ def _of_others(seen: QueueCondition) -> str:
 
 
 def _of_ours(seen: QueueCondition) -> str:
-    """Tell why pilots that are submitted from here do not come."""
+    """Return why pilots submitted from here do not arrive."""
     if seen.problem:
         return f"and none can be submitted: {_short(seen.problem)}; an operator can mend it"
     if seen.errors:
@@ -62,12 +62,12 @@ def _of_ours(seen: QueueCondition) -> str:
 
 
 def of_queue(seen: QueueCondition) -> list[str]:
-    """Everything about one queue."""
+    """Return everything about one queue."""
     return list(_lines(seen))
 
 
 def of_task(name: str, choices: Sequence[Choice]) -> list[str]:
-    """The verdicts on one queue in the newest decisions about each kind of a task's jobs."""
+    """Return what the newest decisions about each kind of a task's jobs say about one queue."""
     newest: dict[str, Choice] = {}
     for choice in choices:
         newest.setdefault(choice.job_kind, choice)
@@ -94,7 +94,7 @@ def _verdict(name: str, choice: Choice) -> Iterator[str]:
 
 
 def _alone(refusal: Refusal, name: str) -> Refusal:
-    """The refusal of one queue."""
+    """Return the refusal of one queue."""
     place = refusal.queues.index(name)
     return replace(refusal, queues=(name,), have=(refusal.have[place],), need=need_at(refusal, place))
 
@@ -174,6 +174,6 @@ def _line(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    """The first line, no longer than leaves room for the rest of a sentence."""
+    """Return the first line, short enough to leave room for the rest of a sentence."""
     line = _line(text)
     return line if len(line) <= MOST_OF_A_REASON else f"{line[:MOST_OF_A_REASON].rstrip()} ..."

@@ -13,11 +13,11 @@ FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4"
 """Words for the factors of a weight."""
 
 MOST_CANDIDATES = 10
-"""Candidates that got no jobs are shown up to this place."""
+"""Candidates without jobs are shown only up to this rank."""
 
 
 def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
-    """Render decisions; those that differ only in their jobs and times as one."""
+    """Return decisions as text. Those that differ only in their jobs and times become one."""
     told: list[str] = []
     for group in alike(choices):
         whole = replace(group[0], jobs=tuple(job for choice in group for job in choice.jobs))
@@ -28,7 +28,7 @@ def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
 
 
 def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
-    """Render the choices for a task that is not submitted yet, by kind of job."""
+    """Return the choices for a task that is not submitted yet, by kind of job."""
     several = len({choice.job_kind for choice in choices}) > 1
     told = _sum(name, choices)
     for choice in choices:
@@ -38,7 +38,8 @@ def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
 
 
 def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
-    """All jobs of a task by queue: ``60 jobs: home 23 (10 scouts), lab 23, hpc 14``; nothing if none fits."""
+    """Return all jobs of a task by queue: ``60 jobs: home 23 (10 scouts), lab 23, hpc 14``; nothing if
+    none fits."""
     placed: dict[str, dict[str, int]] = {}
     for choice in choices:
         for queue, jobs in choice.placed.items():
@@ -60,10 +61,10 @@ def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
 
 
 def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
-    """The same as text: what was placed and why, or what stands in the way.
+    """Return an explanation as text: what was placed and why, or the obstacles.
 
-    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task and its jobs
-    by their numbers. More than one of the ``decisions`` were like this one, of other jobs each.
+    ``world`` names the snapshot. ``subject`` names what the decision is about, if not the task and its jobs
+    by number. If ``decisions`` is above 1, several equal decisions about different jobs were combined.
     """
     source = f" (world {world})" if world else ""
     many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
@@ -91,7 +92,7 @@ def lines(explanation: Explanation, world: str = "", subject: str = "", decision
 
 
 def subject_of(explanation: Explanation) -> str:
-    """The task and the jobs that were decided about: ``task 12, scouts 1-5``."""
+    """Return the task and the jobs of the decision: ``task 12, scouts 1-5``."""
     called = _CALLED.get(explanation.job_kind, f"{explanation.job_kind} job")
     if not explanation.ids:
         return f"task {explanation.task}" + ("" if called == "job" else f", {called}s")
@@ -111,7 +112,7 @@ def _headline(explanation: Explanation) -> str:
 
 
 def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
-    """One line each, in columns."""
+    """Return one line per obstacle, in columns."""
     cells = [
         (
             obstacle.name,
@@ -128,7 +129,7 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
 
 
 def measure(obstacle: Obstacle) -> str:
-    """Need and have of an obstacle; empty where they are no numbers."""
+    """Return need and have of an obstacle; empty if they are no numbers."""
     if obstacle.best is None:
         return ""
     unit = f" {obstacle.unit}" if obstacle.unit else ""
@@ -164,13 +165,13 @@ def _placement_lines(explanation: Explanation) -> list[str]:
 
 
 def weight_of(rank: Rank) -> str:
-    """The weight with its factors; a Rank alone, which is no weight (M4)."""
+    """Return the weight with its factors, or a Rank alone, which is no weight (M4)."""
     told = factors_of(rank.factors)
     return told if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {told}"
 
 
 def factors_of(factors: Mapping[str, float]) -> str:
-    """The factors of a weight in words: ``load 0.5 (B32) x data 2 (B33)``."""
+    """Return the factors of a weight in words: ``load 0.5 (B32) x data 2 (B33)``."""
     return " x ".join(_factor(rule, value) for rule, value in factors.items())
 
 

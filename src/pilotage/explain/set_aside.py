@@ -1,4 +1,4 @@
-"""What steps have set aside because they fail at it, in words."""
+"""Records that a step has set aside because it fails on them, in words."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -22,7 +22,7 @@ class _SetAside(Protocol):
 
 
 def of(found: Iterable[_SetAside]) -> Iterator[str]:
-    """Say of each step that leaves something out since when, why, and what lifts it."""
+    """Yield for each step that skips something: since when, why, and what ends that."""
     for one in found:
         often = "once" if one.times == 1 else f"{one.times} times"
         among = f", with {one.among - 1} others it cannot be told from" if one.among > 1 else ""

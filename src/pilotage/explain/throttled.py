@@ -1,4 +1,4 @@
-"""Throttled jobs as lines of text: by which quota, and what releases them (rules T)."""
+"""Lines of text about throttled jobs: which quota, and what releases them (rules T)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from .words import moment, plural
 
 
 def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
-    """Say which quotas have no room, and what releases a throttled job."""
+    """Return which quotas are full, and what releases a throttled job."""
     if not full:
         return "its quotas have room again: it is released at the next pass"
     told = " and ".join(
@@ -19,6 +19,6 @@ def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:
 
 
 def of_job(full: Sequence[tuple[JobQuota, int]], fails_at: float) -> Iterator[str]:
-    """Say why a job is throttled, what releases it, and when it fails."""
+    """Yield why a job is throttled, what releases it, and when it fails."""
     yield f"throttled: {of_quotas(full)}"
     yield f"  it fails at {moment(fails_at)} if it is not released until then; nothing else holds it back"

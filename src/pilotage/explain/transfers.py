@@ -1,4 +1,4 @@
-"""A transfer's share, priority and place, who holds the slots, and when it is likely to start (D1 to D8)."""
+"""A transfer's share, priority and place, the holders of slots, and its likely start (D1 to D8)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ from .words import ago, moment, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceInQueue:
-    """The place of a transfer in the queue where it waits, and what it waits behind.
+    """The place of a transfer in its queue, and what it waits for.
 
-    ``ahead`` counts those of its share there with a higher priority, or the same and older. ``full`` names
-    the storage or link that takes no more, and ``rest`` is what holds it up because deliveries failed there
-    (F4). ``accounts`` are those of the queues by name, as the policies note them, ``live`` counts all live
-    transfers. ``lasting`` is how long the last deliveries took on average, in s, None where there were none;
-    its own starts after ``deliveries`` of this length.
+    ``ahead`` counts the transfers of its share there with a higher priority, or older with the same. ``full``
+    names a full storage or link. ``rest`` is the pause of a storage after failed deliveries (F4).
+    ``accounts`` are the policies' notes on the queues, by name. ``live`` counts all live transfers.
+    ``lasting`` is the mean duration of the last deliveries in s, None if there were none. The transfer's own
+    delivery starts after ``deliveries`` such durations.
     """
 
     queue: TransferQueue
@@ -39,7 +39,7 @@ class PlaceInQueue:
 
     @property
     def account(self) -> Mapping[str, Any]:
-        """The account of the queue where it waits."""
+        """Return the account of its queue."""
         return self.accounts[self.queue.name]
 
 
@@ -50,7 +50,10 @@ def of_transfer(
     time: float,
     waiting: PlaceInQueue | None,
 ) -> Iterator[str]:
-    """Tell all of a transfer; ``waiting`` of one that waits in a queue. The time is in s since 1970."""
+    """Yield everything about a transfer.
+
+    ``waiting`` is its place if it waits in a queue. The time is in s since 1970.
+    """
     yield f"transfer {transfer.id} of {transfer.file}: {transfer.state}, attempt {transfer.attempt}"
     yield f"  {transfer.direction} from {transfer.source} to {transfer.destination}"
     if transfer.way:
@@ -72,7 +75,7 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     share = f"share {transfer.share}, of base priority {base}"
     if transfer.priority > base:
         return f"{share}; priority {transfer.priority}, given by hand or by a better share (D2, D9)"
-    # The least priority of a job that gives this one when rounded down.
+    # The least job priority that rounds down to this one.
     job = -(-transfer.priority * 100 // base)
     return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down (D2)"
 
@@ -96,13 +99,13 @@ def _place(
     is_bound = account.get("prepared", 0) >= account.get("bound", 1)
     if is_bound:
         yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may (D11)"
-    # There the slots of delivering are what all wait for.
+    # Then all wait for the slots of delivering.
     yield from _holders(transfer, DELIVERING if is_bound else waiting.queue, waiting)
     yield f"  {_likely(transfer, waiting, time)}"
 
 
 def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) -> Iterator[str]:
-    """List the shares with what each holds of a queue, is entitled to there, and has waiting."""
+    """Yield the shares with their slots, entitlements and waiting transfers in a queue."""
     account = waiting.accounts[queue.name]
     held = sum(share["held"] for share in account["shares"].values())
     emergencies = sum(one.transfers for one in waiting.live if one.emergency and one.state is queue.holding)
@@ -120,7 +123,8 @@ def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) ->
 
 
 def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
-    """Estimate the start: those ahead pass through its share's slots, each as long as the last took."""
+    """Return an estimate of the start: transfers ahead pass through its share's slots, each as long as the
+    last ones took."""
     if waiting.rest is not None:
         return "when it starts cannot be told: that storage may rest longer"
     share = waiting.account["shares"].get(transfer.share, {"started": 0, "emergency": 0})

@@ -1,4 +1,4 @@
-"""The use of resources by an attempt, from its time line, as lines of text."""
+"""Lines of text about an attempt's use of resources, from its time line."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -9,7 +9,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def of_attempt(attempt: int, points: Sequence[Point]) -> Iterator[str]:
-    """Tell what an attempt used in all, and how cores and memory in use went on; nothing without points."""
+    """Return an attempt's total usage, and its cores and memory over time; nothing without points."""
     if not points:
         return
     seconds, cpu, _, read, written, received, sent = points[-1]

@@ -9,23 +9,23 @@ LAST_MOMENT = 253_402_300_799.0
 """The last second that has a date of four digits for its year, in s since 1970."""
 
 MOST_RUNS = 10
-"""Runs of record numbers that are shown at most."""
+"""Most runs of record numbers to show."""
 
 
 def number(value: Value) -> str:
-    """A value in few digits: whole from 1000 on, otherwise three digits."""
+    """Return a value in few digits: whole from 1000 on, otherwise three digits."""
     if isinstance(value, float):
         return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
     return str(value)
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 queue``, ``2 queues``."""
+    """Return ``1 queue``, ``2 queues``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def ago(seconds: float) -> str:
-    """A length of time in its largest unit: ``40 s``, ``12 min``, ``5 h``, ``3 d``."""
+    """Return a duration in its largest unit: ``40 s``, ``12 min``, ``5 h``, ``3 d``."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length or (unit == "min" and seconds >= length):
             return f"{seconds / length:.0f} {unit}"
@@ -33,17 +33,20 @@ def ago(seconds: float) -> str:
 
 
 def few(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and dots where there are more."""
+    """Return the first names, and dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def moment(time: float) -> str:
-    """A point in time (s since 1970) as date and time, UTC."""
+    """Return a moment (s since 1970) as date and time in UTC."""
     return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def shortened(ids: Iterable[int]) -> str:
-    """Numbers by their runs: ``1-5, 9``; where there are very many runs, the first and how many in all."""
+    """Return numbers as runs: ``1-5, 9``.
+
+    If there are very many runs, return the first ones and the total.
+    """
     runs: list[list[int]] = []
     numbers = sorted(set(ids))
     for one in numbers:

@@ -1,4 +1,4 @@
-"""Blame for a delivery that failed: its file, the storage that it came from, or the other one."""
+"""Blame for a failed delivery: the file, its source, or its destination."""
 
 import errno
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ _OF_NAMES = frozenset(
         *(errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY),
     }
 )
-"""Errors by which a file system refuses a path and no other."""
+"""Errors by which a file system refuses one particular path."""
 
 _OF_FILES = (FileNotFoundError, PermissionError, NotADirectoryError)
-"""Answers of a storage that is well, about a file that is to be read."""
+"""Errors of a working storage about a file to read."""
 
 
 class SourceBrokeError(StorageError):
-    """A source gave no more bytes; what was written of them is good."""
+    """A source broke off. The bytes written so far are correct."""
 
 
 @contextmanager
 def source_errors() -> Iterator[None]:
-    """Tell failures of the source from those of the destination."""
+    """Separate failures of the source from those of the destination."""
     try:
         yield
     except Exception as error:
@@ -43,13 +43,13 @@ class SourceStream:
         self._stream = stream
 
     def read(self, size: int, /) -> bytes:
-        """Read up to so many bytes. Raises SourceBrokeError."""
+        """Read up to ``size`` bytes. Raises SourceBrokeError."""
         with source_errors():
             return self._stream.read(size)
 
 
 def blamed(error: BaseException) -> Fault:
-    """Return who is to blame for what ended a copy; the destination where nothing speaks for another."""
+    """Return who is to blame for the end of a copy; the destination if nothing points elsewhere."""
     causes = list(_causes(error))
     if any(isinstance(one, Cancelled) for one in causes):
         return ""
@@ -67,7 +67,7 @@ def blamed(error: BaseException) -> Fault:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and what it came of."""
+    """Yield an exception and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

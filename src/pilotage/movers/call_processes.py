@@ -1,4 +1,7 @@
-"""Blocking calls of a mover in processes, one in each at a time: a call that hangs ends with its process."""
+"""Blocking calls of a mover in processes, one per process at a time.
+
+A call that hangs ends with its process.
+"""
 
 import socket
 import subprocess
@@ -14,28 +17,28 @@ from .call_records import MESSAGE, CallOrder, ReceivedBytes, call_code
 from .spawning import last_words, limit, spawn
 
 MOST_CALLS = 32
-"""Calls of a mover at once, each in a process; further ones wait."""
+"""Most concurrent calls of a mover, each in a process. Further ones wait."""
 
 MOST_ENDING = 32
-"""Processes that were killed and do not end, since the kernel itself waits for their storage."""
+"""Most killed processes that do not end because the kernel waits for their storage."""
 
 START_LIMIT = 60.0
-"""Seconds that a process may take to start and to take its first call, on a machine that is busy."""
+"""Seconds for a process to start and take its first call on a busy machine."""
 
 END_LIMIT = 1.0
-"""Seconds to wait for a process whose connection broke, to tell how it ended."""
+"""Seconds to wait for a process whose connection broke, to find out how it ended."""
 
 SILENCE = 60.0
-"""Seconds that a storage may leave whoever reads or writes a file without a byte, or an answer."""
+"""Seconds without a byte or an answer from a storage before a call is given up."""
 
 CODE = call_code()
-"""Of the code as this process has loaded it."""
+"""Fingerprint of the code as this process has loaded it."""
 
 
 class CallProcess:
-    """A process that answers calls. It is ``free`` for the next once the last was answered.
+    """A process that answers calls. It is ``free`` for the next call once it has answered the last.
 
-    ``held`` says that a thread is using it, and its connection.
+    ``held`` is true while a thread uses it and its connection.
     """
 
     def __init__(self, mover: str) -> None:
@@ -45,22 +48,22 @@ class CallProcess:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Tell whether the process is gone: one that was killed in a call of the kernel stays a while."""
+        """Return whether the process is gone. One killed inside a kernel call stays for some time."""
         return self._process.poll() is not None
 
     def wait(self) -> None:
-        """Wait for the end of the process."""
+        """Wait until the process ends."""
         self._process.wait()
 
     def take(self, order: CallOrder, seconds: float) -> None:
-        """Hand over a call, of which the process has to say something within ``seconds`` from now on.
+        """Hand over a call. From now on, the process must send something every ``seconds``.
 
-        Raises StorageError and TimeoutError where it is not taken.
+        Raises StorageError and TimeoutError if the process does not accept it.
         """
         self.free = False
         with self.talk():
@@ -71,7 +74,7 @@ class CallProcess:
         self._seconds = seconds
 
     def result(self, *, last: bool = True) -> Any:
-        """Return what a call returned. Raises StorageError, also what the call raised, and TimeoutError."""
+        """Return the result of a call. Raises StorageError (also the call's own) and TimeoutError."""
         with self.talk():
             found = self.connection.recv()
         self.free = last or bool(found.kind)
@@ -79,7 +82,7 @@ class CallProcess:
 
     @contextmanager
     def talk(self) -> Iterator[None]:
-        """Turn what a connection raises into StorageError or TimeoutError."""
+        """Turn errors of a connection into StorageError or TimeoutError."""
         try:
             yield
         except BlockingIOError:
@@ -88,12 +91,12 @@ class CallProcess:
             raise StorageError(self._last_words()) from error
 
     def send(self, chunk: bytes) -> None:
-        """Send bytes of a file; empty ones end it. Raises StorageError and TimeoutError."""
+        """Send bytes of a file. An empty message ends it. Raises StorageError and TimeoutError."""
         with self.talk():
             self.connection.send_bytes(chunk)
 
     def kill(self) -> None:
-        """End the process, also one that hangs. Another thread may be waiting for its answer."""
+        """End the process, even if it hangs. Another thread may be waiting for its answer."""
         self._process.kill()
 
     def _last_words(self) -> str:
@@ -104,7 +107,7 @@ class CallProcess:
 
 
 class _Bytes(ReceivedBytes):
-    """The bytes of a file that a process sends; when they are over, it tells if they are all."""
+    """The bytes of a file from a process. After them it says whether they are complete."""
 
     def __init__(self, process: CallProcess) -> None:
         super().__init__(process.connection)
@@ -121,9 +124,9 @@ class _Bytes(ReceivedBytes):
 
 
 class CallProcesses:
-    """The calls of one mover. A process that is free is used again; it ends by itself when it is not.
+    """The calls of one mover. A free process is reused. An unused one ends by itself.
 
-    Every call blocks, and raises StorageError, and TimeoutError where a process gives no answer and is ended.
+    Every call blocks. It raises StorageError, and TimeoutError if a process does not answer and is killed.
     """
 
     def __init__(self, mover: str) -> None:
@@ -136,25 +139,25 @@ class CallProcesses:
 
     @property
     def pids(self) -> list[int]:
-        """Processes that run."""
+        """Return the ids of running processes."""
         with self._lock:
             self._forget_ended()
             return [process.pid for process in (*self._processes, *self._ending)]
 
     def call(self, seconds: float, method: str, storage: Storage, *arguments: object) -> Any:
-        """Call a method of the mover, which has so many seconds."""
+        """Call a method of the mover with a time limit in s."""
         with self._taken(CallOrder(method, storage, arguments), seconds) as process:
             return process.result()
 
     @contextmanager
     def open(self, storage: Storage, path: str) -> Iterator[Readable]:
-        """Open a file; reading it raises as every call does."""
+        """Open a file. Reading it raises the same errors as every call."""
         with self._taken(CallOrder("open", storage, (path,)), SILENCE) as process:
             process.result(last=False)
             yield _Bytes(process)
 
     def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
-        """Write a file. Raises what ``stream`` raises, too."""
+        """Write a file. Also raises the exceptions of ``stream``."""
         with self._taken(CallOrder("store", storage, (path, size)), SILENCE) as process:
             failure: Exception | None = None
             chunk = b"?"
@@ -162,7 +165,7 @@ class CallProcesses:
                 try:
                     chunk = stream.read(MESSAGE)
                 except Exception as error:
-                    # It ends as one that is too short would, so that the storage is rid of its part.
+                    # End it like one that is too short, so that the storage deletes its part.
                     failure, chunk = error, b""
                 process.send(chunk)
             try:
@@ -175,7 +178,7 @@ class CallProcesses:
             return found
 
     def close(self) -> None:
-        """End every process, at once."""
+        """End every process at once."""
         with self._lock:
             self._closed = True
             for process in self._processes:
@@ -183,7 +186,7 @@ class CallProcesses:
 
     @contextmanager
     def _taken(self, order: CallOrder, seconds: float) -> Iterator[CallProcess]:
-        """Have a process take a call, and no other meanwhile. One that is not free afterwards is ended."""
+        """Give a process a call, and no other meanwhile. A process that is not free afterwards is killed."""
         if not self._room.acquire(timeout=seconds):
             raise TimeoutError(f"{MOST_CALLS} calls are under way, and none ended within {seconds:g} s")
         try:
@@ -196,7 +199,7 @@ class CallProcesses:
             self._room.release()
 
     def _handed(self, order: CallOrder, seconds: float) -> CallProcess:
-        """Hand a call to a free process, or to a new one: a free one may just have ended."""
+        """Hand a call to a free process, or to a new one if the free one has just ended."""
         while True:
             with self._lock:
                 self._forget_ended()
@@ -219,7 +222,7 @@ class CallProcesses:
     def _started(self) -> CallProcess:
         process = CallProcess(self._mover)
         self._processes.append(process)
-        # At its end, whenever that is: until somebody has waited for it the system keeps its entry.
+        # Wait for its end whenever it comes: until then the system keeps its entry.
         threading.Thread(target=self._wait_for, args=(process,), daemon=True).start()
         return process
 
@@ -237,7 +240,7 @@ class CallProcesses:
                 self._ending.append(process)
 
     def _forget_ended(self) -> None:
-        """Forget processes that are gone. One that was killed in a call of the kernel stays a while."""
+        """Forget processes that are gone. One killed inside a kernel call stays for some time."""
         for processes in (self._processes, self._ending):
             for process in [one for one in processes if not one.held and one.ended]:
                 process.connection.close()

@@ -11,12 +11,13 @@ from pilotage.ports.moving import ScanLimits, Space, StorageError, WrongFileErro
 from .worker import fingerprint
 
 MESSAGE = 1 << 17
-"""Bytes of a file in a message, as many as a socket holds: 1 MiB came at a fourth of the rate."""
+"""Bytes of a file per message, as many as a socket holds. With 1 MiB the rate fell to a quarter."""
 
 KINDS: Mapping[str, type[StorageError]] = {
     kind.__name__: kind for kind in (WrongPatternError, WrongFileError, StorageError)
 }
-"""Errors by name, the narrowest first. Their own kind is sent, for a library's may not be read elsewhere."""
+"""Errors by name, the narrowest first. Only these kinds are sent, because the other side may not know a
+library's exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ class CallOrder:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The value that a call returned, or the name of the kind of its error, and its words.
+    """A call's return value, or the kind and message of its error.
 
-    ``missing`` says that the error came of a file that is not there.
+    ``missing`` is true if a missing file caused the error.
     """
 
     value: Any = None
@@ -48,12 +49,12 @@ class CallResult:
 
 
 def call_code() -> str:
-    """Tell the code of what server and processes of calls say to each other."""
+    """Return a fingerprint of the code for messages between servers and processes of calls."""
     return fingerprint(CallOrder, CallResult, Storage, ScanLimits, Space)
 
 
 class ReceivedBytes:
-    """The bytes of a file that come over a connection, as a stream; ``ended`` once the last was read."""
+    """The bytes of a file from a connection as a stream. ``ended`` is true after the last one."""
 
     def __init__(self, connection: "Connection[Any, Any]") -> None:
         self._connection = connection

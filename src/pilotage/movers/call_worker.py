@@ -1,8 +1,9 @@
-"""The process of blocking calls: scans, reads, writes and clears storages for a server, one call at a time.
+"""The process of blocking calls. It scans, reads, writes and clears storages for a server, one call at a
+time.
 
 Run as ``python -m pilotage.movers.call_worker MOVER DESCRIPTOR CODE``, like :mod:`pilotage.movers.worker`.
-Each call is answered twice: that it was taken, and what became of it. Between the two pass the bytes of a
-file that is read or written, in messages of their own that an empty one ends.
+Each call gets two answers: that the process accepted it, and its result. Between the two, the bytes of a file
+to read or write go in their own messages, ended by an empty one.
 """
 
 import os
@@ -22,18 +23,18 @@ from .storage_failures import reason
 from .worker import GROUP
 
 IDLE = 30.0
-"""Seconds without a call after which the process ends: its memory is the machine's again."""
+"""Seconds without a call after which the process ends, to free its memory."""
 
 
 class CallWorker:
-    """Answers calls from a connection until nobody calls any more, or the server is gone."""
+    """Answers calls from a connection until it stays unused, or the server is gone."""
 
     def __init__(self, mover: str, connection: "Connection[Any, Any]") -> None:
         self._mover: Mover = adapters.factory(GROUP, mover)(lambda: None)
         self._connection = connection
 
     def run(self) -> None:
-        """Work until there is no call for :data:`IDLE` s."""
+        """Work until no call comes for :data:`IDLE` s."""
         threading.Thread(target=self._end_with_server, daemon=True).start()
         while self._connection.poll(IDLE):
             order: CallOrder = self._connection.recv()
@@ -51,7 +52,7 @@ class CallWorker:
             return CallResult(kind=kind, error=reason(error), missing=missing)
 
     def _open(self, storage: Storage, path: str) -> None:
-        """Send the bytes of a file, after word that it could be opened; they end also where it breaks off."""
+        """Report that a file could be opened, then send its bytes. They also end if reading breaks off."""
         with cast(Reader, self._mover).open(storage, path) as stream:
             self._connection.send(CallResult())
             try:
@@ -61,7 +62,7 @@ class CallWorker:
                 self._connection.send_bytes(b"")
 
     def _store(self, storage: Storage, path: str, size: int) -> object:
-        """Write a file of bytes that come over the connection; all are taken, also where writing fails."""
+        """Write a file from the connection's bytes. Take them all even if writing fails."""
         stream = ReceivedBytes(self._connection)
         try:
             return cast(Reader, self._mover).store(storage, path, stream, size)
@@ -70,7 +71,7 @@ class CallWorker:
                 pass
 
     def _end_with_server(self) -> None:
-        """End the process at once when the server is gone, whatever is under way."""
+        """End the process at once when the server is gone, whatever is running."""
         watch = select.poll()
         watch.register(self._connection.fileno(), 0)  # that the other end is closed is told of unasked
         watch.poll()

@@ -1,4 +1,4 @@
-"""Services that carry files for us: adapters of the group ``pilotage.transfer_services``, by kind."""
+"""Transfer services: adapters of the group ``pilotage.transfer_services``, by kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -12,11 +12,14 @@ from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
 from .backend import StorageOptionError
 
 Sign = Callable[[], None]
-"""Told whenever the service answered for a file, also where no bytes moved."""
+"""Called whenever the service answered about a file, even if no bytes moved."""
 
 
 class CarrierError(StorageError):
-    """A service did not bring a file: its words. ``fault`` is whom it blames, or empty: itself, or nobody."""
+    """A service failed to deliver a file; the message is its own.
+
+    ``fault`` is who is to blame according to the service; empty: itself, or nobody.
+    """
 
     def __init__(self, error: str, fault: Fault = "") -> None:
         super().__init__(error)
@@ -24,25 +27,25 @@ class CarrierError(StorageError):
 
 
 class Carrier(Protocol):
-    """An adapter, made with the URL and the options of a transfer service; a wrong one is a ValueError."""
+    """An adapter, made with a transfer service's URL and options. It raises ValueError for wrong ones."""
 
     def carry(self, delivery: Delivery, progress: Progress, sign: Sign) -> str:
-        """Have a file brought to a temporary name in the folder of its destination; returns its path there.
+        """Let the service copy a file to a temporary name in its destination folder. Return its path there.
 
-        Blocks. Raises CannotFetch, having done nothing, for storages that the service does not reach, and any
-        other exception where it went wrong, CarrierError where it knows who is to blame: then nothing of this
-        attempt goes on.
+        Blocks. Raises CannotFetch, without having done anything, if the service cannot reach these storages.
+        Raises CarrierError if it knows who is to blame, and any other exception for other failures. After
+        these, nothing of this attempt goes on.
         """
 
 
 def load(service: TransferService) -> Carrier:
-    """Make the adapter of a service. Raises AdapterError where there is none, ValueError as it does."""
+    """Make the adapter of a service. Raises AdapterError if there is none, and the adapter's ValueError."""
     carrier: Carrier = adapters.factory(TRANSFER_SERVICES, service.kind)(service.url, service.options)
     return carrier
 
 
 def check(service: TransferService) -> None:
-    """Raise ValueError where the URL or the options of a service are wrong, also those of one VO."""
+    """Raise ValueError if the URL or the options of a service are wrong, including those of one VO."""
     per_vo = service.options.get(PER_VO, {})
     if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
         raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")

@@ -1,4 +1,4 @@
-"""Checksums of files: computed on the way, compared with what must be there."""
+"""Checksums of files, computed while copying and compared with the expected ones."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,17 +12,18 @@ from pilotage.ports.moving import AlteredFileError, Delivered, Progress, Readabl
 CHUNK = 1 << 20
 SMALLEST_CHUNK = 1 << 14
 SLOW, FAST = 1.0, 0.05
-"""Seconds: a chunk that takes longer is followed by one of a quarter, one that takes less by one of twice."""
+"""Seconds: after a chunk that takes longer, the next is a quarter as large; after one that takes less,
+twice."""
 
 DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
 """Kinds of checksums, each with its number of hexadecimal digits."""
 
 
 def checksum_of(kind: str, digits: str) -> str:
-    """A checksum as ``md5:...`` of the digits that a storage tells; empty where they are none.
+    """Return a checksum as ``md5:...`` from the digits that a storage reports; empty if they are invalid.
 
-    They may be in upper case, and an adler32 may lack zeros at its beginning. Nothing but zeros stands for a
-    checksum that the storage did not compute.
+    They may be upper case, and an adler32 may lack leading zeros. All zeros mean that the storage did not
+    compute a checksum.
     """
     text = str(plain_checksum(f"{kind}:{digits.strip()}")).partition(":")[2]
     whole = len(text) == DIGITS[kind] and set(text) <= set("0123456789abcdef")
@@ -30,7 +31,7 @@ def checksum_of(kind: str, digits: str) -> str:
 
 
 def adler32(stream: Readable, most: int) -> tuple[int, str]:
-    """Bytes and checksum of a stream that has up to ``most`` bytes; of a longer one, no checksum."""
+    """Return bytes and checksum of a stream with up to ``most`` bytes. A longer one gets no checksum."""
     checksum, size = Checksum(""), 0
     while chunk := stream.read(CHUNK):
         checksum.add(chunk)
@@ -41,7 +42,7 @@ def adler32(stream: Readable, most: int) -> tuple[int, str]:
 
 
 class Checksum:
-    """A checksum under way, of the same kind as a given one; adler32 where none is given."""
+    """A running checksum of the same kind as a given one; adler32 if none is given."""
 
     def __init__(self, like: str) -> None:
         self._name = like.partition(":")[0]
@@ -50,7 +51,7 @@ class Checksum:
         self._adler32 = 1
 
     def add(self, chunk: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         if self._digest:
             self._digest.update(chunk)
         else:
@@ -61,10 +62,10 @@ class Checksum:
 
 
 def in_time(stream: Readable) -> Iterator[bytes]:
-    """Read a stream to its end, by smaller chunks where it is slow.
+    """Read a stream to its end, in smaller chunks if it is slow.
 
-    So what comes slowly is heard of about once in a second: else it would be taken for dead, and its rate
-    be seen in jumps.
+    So even a slow stream reports about once per second. Otherwise it would seem dead, and its rate would
+    jump.
     """
     length, began = CHUNK, monotonic()
     while chunk := stream.read(length):
@@ -78,10 +79,10 @@ def in_time(stream: Readable) -> Iterator[bytes]:
 
 
 class CheckedChunks:
-    """The bytes of a file in chunks, which end with WrongFileError unless size and checksum are right.
+    """The bytes of a file in chunks. At the end they raise WrongFileError unless size and checksum are right.
 
-    Never more bytes are given than there must be. ``found`` is what was read, once that ended. What stands
-    in ``begun`` is the file's beginning: it is read first, and not given again.
+    They never yield more bytes than expected. ``found`` describes the bytes read, after the end. ``begun`` is
+    the file's beginning, which is read first and not yielded again.
     """
 
     wrong: type[WrongFileError] = WrongFileError
@@ -123,7 +124,7 @@ class CheckedChunks:
 
 
 class SourceChunks(CheckedChunks):
-    """Those of the file that a delivery brings, which end with AlteredFileError."""
+    """The chunks of a delivery's source file. At the end they raise AlteredFileError if it is wrong."""
 
     wrong = AlteredFileError
 
@@ -131,7 +132,7 @@ class SourceChunks(CheckedChunks):
 def check(
     where: str, found: Delivered, expected: Delivered, wrong: type[WrongFileError] = WrongFileError
 ) -> None:
-    """Raise WrongFileError unless a file is as it must be; an empty checksum is not known."""
+    """Raise WrongFileError unless a file is as expected. An empty checksum is unknown."""
     if found.size != expected.size:
         more = "at least " if found.size > expected.size else ""
         raise wrong(f"{where} has {more}{found.size} bytes, must have {expected.size}")

@@ -1,4 +1,4 @@
-"""The promises of movers, as one function for the tests of those who write one."""
+"""The promises of movers, as one function that authors of movers call in their tests."""
 
 import threading
 import time
@@ -17,10 +17,10 @@ SCRATCH = ".scratch/contract/1.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
-    """Two empty storages, and a way around the mover to fill them and to look into them.
+    """Two empty storages, and direct access to them that bypasses the mover.
 
-    ``put`` writes a file below a storage, ``read`` gives a file's bytes or None where there is none, and
-    ``names`` all paths of files below a storage.
+    ``put`` writes a file below a storage. ``read`` returns a file's bytes, or None if it does not exist.
+    ``names`` returns all paths of files below a storage.
     """
 
     source: Storage
@@ -31,10 +31,10 @@ class Rig:
 
 
 def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: float = 60) -> list[str]:
-    """List the promises that a mover breaks; empty where it keeps them all.
+    """Return the promises that a mover breaks; empty if it keeps them all.
 
-    ``make`` is what the mover's entry point stands for. A delivery that has not ended after ``patience`` s
-    is taken for one that never does.
+    ``make`` is the object behind the mover's entry point. A delivery that has not ended after ``patience`` s
+    counts as one that never does.
     """
     trial = _Trial(make, rig, patience)
     checks = [_abilities, _unknown, _whole, _again, _replaced, _refused, _scratch, _paths]
@@ -63,7 +63,7 @@ class _Trial:
         self._transfers = 0
 
     def delivery(self, content: bytes = CONTENT, path: str = NAME, source: str = NAME) -> Delivery:
-        """An order of a transfer of its own; size and checksum are those of ``content``."""
+        """Return an order with its own transfer. Size and checksum are those of ``content``."""
         self._transfers += 1
         here, there = self.rig.source, self.rig.destination
         return Delivery(
@@ -77,7 +77,7 @@ class _Trial:
         )
 
     def deliver(self, delivery: Delivery) -> DeliveryStatus:
-        """Run one delivery to its end; one that is not even started has failed."""
+        """Run one delivery to its end. One that does not even start has failed."""
         self.changed.clear()
         (started,) = self.mover.start([delivery])
         if started.error:

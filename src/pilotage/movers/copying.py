@@ -1,4 +1,4 @@
-"""Copies between any two storages: whole or not at all, size and checksum right."""
+"""Copies between any two storages: complete with the right size and checksum, or not at all."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -18,10 +18,10 @@ from .third_party import Carry, carried, fetched
 SCRATCH_DEPTH = scratch_path("", 0, 0).count("/")
 """Slashes in the path of an attempt's folder."""
 Keep = Callable[[LocalDraft], None]
-"""Takes a file that was written and has not got its name yet."""
+"""Takes a written file that does not have its name yet."""
 
 THIRD_PARTY = "third-party: copied by the storages themselves"
-"""The way of a file of which no byte passed this process."""
+"""The way of a file without any byte through this process."""
 
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
@@ -50,7 +50,7 @@ def copy(
         return replace(expected, way="it was there already")
     if delivery.scratch and source is target:
         return replace(_renamed(target, delivery, expected, progress), way="renamed within its storage")
-    # Before parts are deleted: a service may still be at work on one, and go on.
+    # Do this before deleting parts: a service may still be writing one, and continue.
     found = carried(source, target, delivery, progress, carry) if carry else None
     if found is not None:
         found = replace(found, way="carried by the transfer service")
@@ -58,7 +58,7 @@ def copy(
         found = replace(taken, way=THIRD_PARTY)
     elif begun := resumed(source, target, delivery, expected, progress):
         found = replace(begun, way=f"streamed, going on with what there was of it: {taken}")
-    # Only now: what there is of a file may have been of use, and one that is there already left no part.
+    # Do this only now: a partial file may have been useful, and an existing complete one left no part.
     for part in delivery.former_parts:
         _delete(target, part)
     if found is not None:
@@ -69,7 +69,7 @@ def copy(
 def _streamed(
     source: Backend, target: Backend, delivery: Delivery, progress: Progress, keep: Keep | None
 ) -> Delivered:
-    """Copy a file's bytes through this process, and return what was found of them."""
+    """Copy a file's bytes through this process. Return its description."""
     path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     with ExitStack() as open_files:
         with source_errors():
@@ -83,21 +83,24 @@ def _streamed(
 
 
 def clear(source: Backend, delivery: Delivery) -> None:
-    """Delete a delivered file from its scratch area, and with the last of them its folders."""
+    """Delete a delivered file from its scratch area. With the last file, delete its folders."""
     if not delivery.scratch:
         return
     _delete(source, delivery.source.path)
     folder = delivery.source.path.rpartition("/")[0]
-    # An empty folder is in nobody's way: a storage that cannot list or delete it keeps it.
+    # An empty folder disturbs nobody: a storage that cannot list or delete it may keep it.
     with suppress(OSError, StorageError):
-        # Up to that of the attempt, .scratch/INSTANCE/JOB.ATTEMPT: those above it are everybody's.
+        # Stop at the attempt's folder, .scratch/INSTANCE/JOB.ATTEMPT: the folders above are shared.
         while folder.count("/") >= SCRATCH_DEPTH and next(iter(source.entries(folder)), None) is None:
             source.delete_folder(folder, recursive=False)
             folder = folder.rpartition("/")[0]
 
 
 def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:
-    """Tell if the destination is right already. Raises where something other than a file is in the way."""
+    """Return whether the destination is right already.
+
+    Raises if something other than a file is in the way.
+    """
     try:
         entry = target.entry(path)
     except FileNotFoundError:
@@ -119,10 +122,10 @@ def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress
         found = SourceChunks(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
-    # What was checked was read before it was renamed: a payload that still lives may have exchanged it.
+    # The check read it before the renaming: a payload that is still alive may have replaced it.
     entry = storage.entry(path)
     if entry.kind == "file" and not entry.size:
-        # A size that the storage has not worked out yet is none.
+        # A size that the storage has not computed yet does not count.
         with suppress(DeliveryFailed), storage.read(path) as stream:
             entry = PathEntry("file", CheckedChunks(stream, path, found, progress).all().size)
     if entry != PathEntry("file", found.size):

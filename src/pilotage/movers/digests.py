@@ -1,4 +1,4 @@
-"""Checksums that web servers tell in the header ``Digest`` (RFC 3230)."""
+"""Checksums in web servers' header ``Digest`` (RFC 3230)."""
 
 import base64
 import binascii
@@ -6,13 +6,13 @@ import binascii
 from .checksums import DIGITS, checksum_of
 
 DIGESTS = {"adler32": "adler32", "md5": "md5", "sha256": "sha-256"}
-"""Kinds of checksums by the names that HTTP gives them."""
+"""Kinds of checksums by their names in HTTP."""
 
 
 def digest(header: str, kind: str) -> str:
-    """Read a checksum, as ``md5:...``; empty where the header has none of this kind.
+    """Return a checksum as ``md5:...``; empty if the header has none of this kind.
 
-    adler32 is told in hexadecimal, the others in base64; some servers tell all in hexadecimal.
+    adler32 is in hexadecimal, the others in base64; some servers send all in hexadecimal.
     """
     for part in header.split(","):
         name, _, value = part.strip().partition("=")

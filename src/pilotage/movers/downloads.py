@@ -1,4 +1,4 @@
-"""Downloads by HTTP that go on where their connection broke."""
+"""HTTP downloads that resume after a broken connection."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,22 +17,23 @@ MOST_RESUMES = 5
 """Broken connections in a row, without a byte between them, before a download fails."""
 
 PAUSE = 0.2
-"""Seconds before a broken connection is taken up; twice as long each time."""
+"""Seconds before a broken connection is resumed. Each further wait is twice as long."""
 
 SETTLED = timedelta(minutes=1)
-"""The age at which the time of its last change tells the version of a file."""
+"""Age of a file at which its modification time identifies its version."""
 
 SKIPPED = 1 << 20
-"""Bytes that are read at a time where they are not wanted."""
+"""Bytes to read at a time while skipping."""
 
 Ask = Callable[[Mapping[str, str]], "AbstractContextManager[requests.Response]"]
 """Requests the file with further headers."""
 
 
 class Download:
-    """The body of a file as a stream, from the byte ``start`` on, up to ``end`` where that is given.
+    """The body of a file as a stream, from the byte ``start`` on, up to ``end`` if given.
 
-    Where it breaks it is asked for again, if the file is the same. With ``version`` it must be that one.
+    If it breaks off, it requests the rest, provided that the file is the same. With ``version``, it must be
+    that version.
     """
 
     def __init__(self, ask: Ask, start: int = 0, end: int | None = None, version: str = "") -> None:
@@ -57,9 +58,10 @@ class Download:
 
     @property
     def ranged(self) -> tuple[int, str] | None:
-        """Bytes and version of the file, if the server gave just the part that was asked for.
+        """Return bytes and version of the file if the server gave just the requested part.
 
-        None also where it does not tell versions apart: then two parts need not be of the same one.
+        Return None also if the server does not identify versions: two parts might then belong to different
+        ones.
         """
         total = str(self._answer.headers.get("Content-Range", "")).rpartition("/")[2]
         version = _strong(self._answer)
@@ -69,7 +71,7 @@ class Download:
 
     @property
     def partial(self) -> bool:
-        """Tell whether the answer is a part of the file."""
+        """Return whether the answer is a part of the file."""
         return bool(self._answer.status_code == HTTPStatus.PARTIAL_CONTENT)
 
     def __exit__(self, *_: object) -> None:
@@ -77,7 +79,7 @@ class Download:
 
     @property
     def url(self) -> str:
-        """The address that the file was found at in the end."""
+        """Return the final address of the file."""
         return str(self._answer.url)
 
     def read(self, size: int, /) -> bytes:
@@ -95,7 +97,7 @@ class Download:
                 return data
 
     def _skip(self, left: int) -> None:
-        """Read what is not wanted from a server that gives no ranges."""
+        """Read and drop unwanted bytes from a server without ranges."""
         try:
             while left and (data := self._answer.raw.read(min(left, SKIPPED))):
                 left -= len(data)
@@ -104,7 +106,7 @@ class Download:
             raise
 
     def _resume(self, fault: Exception) -> None:
-        """Ask for the rest of the file. Raises the fault where the server cannot give just that."""
+        """Request the rest of the file. Raises the fault if the server cannot give just that."""
         self._breaks += 1
         if not self._version or self._breaks > MOST_RESUMES:
             raise fault
@@ -116,7 +118,7 @@ class Download:
         self._answer = answer
 
     def _wanted(self) -> dict[str, str]:
-        """The headers that ask for what is still to come, of the same version."""
+        """Return headers that request the remaining bytes of the same version."""
         last = "" if self._end is None else self._end - 1
         same = {"If-Range": self._version} if self._version else {}
         return {"Range": f"bytes={self._offset}-{last}", **same}
@@ -127,18 +129,19 @@ class Download:
 
 
 def _version(answer: "requests.Response") -> str:
-    """The validator of this version of a file; empty where there is none, or the server gives no ranges."""
+    """Return the validator of this version of a file; empty if there is none, or if the server gives no
+    ranges."""
     tag = str(answer.headers.get("ETag", ""))
     if answer.status_code != HTTPStatus.PARTIAL_CONTENT and answer.headers.get("Accept-Ranges") != "bytes":
         return ""
-    # A weak tag says that two versions mean the same, not that they are the same bytes.
+    # A weak tag says that two versions mean the same, not that their bytes are equal.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag
 
 
 def _strong(answer: "requests.Response") -> str:
-    """A validator by which the server tells any two versions apart; empty where there is none.
+    """Return a validator that distinguishes any two versions; empty if there is none.
 
-    A time of change does where it is a minute old: a file may change twice within its second.
+    A modification time qualifies when it is a minute old, because a file may change twice within one second.
     """
     version = _version(answer)
     if version.startswith('"'):

@@ -1,4 +1,4 @@
-"""Files that are written, and get their names together: a disk settles many at the cost of one."""
+"""Write files first and name them together: a disk syncs many at the cost of one."""
 
 import os
 import threading
@@ -13,17 +13,18 @@ from .storage_failures import nothing_left
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MOST = 128
-"""Drafts that wait for their names, each with two files open; who writes another waits."""
+"""Most drafts that wait for their names, each with two open files. Further writers wait."""
 
 TOGETHER, AT_ONCE = 16, 8
-"""Drafts that a thread publishes, and threads: what they ask of the disk at once it writes together."""
+"""Drafts that one thread publishes, and number of threads. The disk writes their concurrent requests
+together."""
 
 Parent = Callable[[], AbstractContextManager[tuple[int, str]]]
-"""Opens the folder of a path; its descriptor, and the name in it."""
+"""Opens the folder of a path. Returns its descriptor, and the name in it."""
 
 
 class LocalDraft:
-    """A small file of a directory under its temporary name, with its folder held open."""
+    """A small file in a directory under a temporary name, with its folder held open."""
 
     def __init__(self, parent: Parent, part: str, chunks: Iterable[bytes]) -> None:
         self._part = part
@@ -42,7 +43,7 @@ class LocalDraft:
 
     @property
     def folder(self) -> tuple[int, int]:
-        """The folder, however it was reached."""
+        """Return an identity of the folder, however it was reached."""
         state = os.fstat(self._folder)
         return state.st_dev, state.st_ino
 
@@ -63,24 +64,24 @@ class LocalDraft:
         os.unlink(self._part, dir_fd=self._folder)
 
     def close(self) -> None:
-        """Let go of it and its folder."""
+        """Close it and its folder."""
         self._opened.close()
 
 
 @runtime_checkable
 class DraftingBackend(Backend, Protocol):
-    """A backend that can wait with the names of files that it has written."""
+    """A backend that can delay naming the files that it has written."""
 
     def draft(self, path: str, part: str, chunks: Iterable[bytes]) -> LocalDraft:
-        """Write a file as :meth:`~pilotage.movers.backend.Backend.store` does, but for its name."""
+        """Write a file like :meth:`~pilotage.movers.backend.Backend.store`, but do not name it yet."""
 
 
 Done = Callable[[Exception | None], None]
-"""Told that a draft has its name and is on the disk, or why not."""
+"""Called when a draft has its name and is on the disk, or with the reason why not."""
 
 
 class Publisher:
-    """Gives the drafts of one storage their names: all that are written while the disk settles others."""
+    """Names the drafts of one storage: all that were written while the disk synced others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,11 +90,11 @@ class Publisher:
         self._at_work = 0
 
     def add(self, draft: LocalDraft, done: Done) -> None:
-        """Have a draft published. Blocks while many others wait."""
+        """Queue a draft for publication. Blocks while many others wait."""
         self._room.acquire()
         with self._lock:
             self._waiting.append((draft, done))
-            # The first begins at once; what comes meanwhile goes together, until it is enough for another.
+            # The first begins at once. Later ones go together until there are enough for another thread.
             if self._at_work and (len(self._waiting) < TOGETHER or self._at_work >= AT_ONCE):
                 return
             self._at_work += 1
@@ -114,7 +115,10 @@ class Publisher:
 
 
 def _published(drafts: Sequence[LocalDraft]) -> list[Exception | None]:
-    """Publish drafts together; returns what each of them failed of, if any. One has no part in another's."""
+    """Publish drafts together.
+
+    Return each one's error, if any. One draft's error does not affect the others.
+    """
     found = [_tried(draft.sync) or _tried(draft.rename) for draft in drafts]
     synced: dict[tuple[int, int], Exception | None] = {}
     for number, draft in enumerate(drafts):

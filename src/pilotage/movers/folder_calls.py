@@ -1,4 +1,4 @@
-"""Folders of storages that have no call for what is needed of them."""
+"""Folder operations for storages without a call for them."""
 
 from contextlib import suppress
 
@@ -11,8 +11,8 @@ def beside(path: str, name: str) -> str:
 
 
 def empty(backend: Backend, folder: str) -> None:
-    """Delete all that is in a folder, one by one."""
-    # Listed whole before anything goes: few servers say what a listing holds that changes meanwhile.
+    """Delete everything in a folder, item by item."""
+    # List everything before deleting: few servers define a listing that changes meanwhile.
     for name, entry in list(backend.entries(folder)):
         with suppress(FileNotFoundError):
             if entry.kind == "folder":

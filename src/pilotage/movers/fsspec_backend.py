@@ -1,4 +1,4 @@
-"""Storages of URL schemes that fsspec opens: memory, and object stores other than S3."""
+"""Storages with URL schemes that fsspec opens: memory, and object stores other than S3."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,19 +23,20 @@ REQUIREMENTS = {
     "oss": "ossfs",
     "webhdfs": "requests",
 }
-"""URL schemes, each with the module that its filesystem needs.
-
-fsspec knows more: filesystems that read others, or whose folders may be links that lead out of a storage.
-"""
+"""URL schemes, each with the module that its filesystem needs. fsspec knows more: filesystems that read
+others, or whose folders may be links that lead out of a storage."""
 
 
 def schemes() -> frozenset[str]:
-    """URL schemes that can be opened here. fsspec is not imported for it: most machines need none of them."""
+    """Return URL schemes that can be opened here.
+
+    This does not import fsspec, because most machines need none of them.
+    """
     return frozenset(scheme for scheme, module in REQUIREMENTS.items() if find_spec(module))
 
 
 class FsspecBackend:
-    """A storage behind one of fsspec's filesystems; ``options`` are that filesystem's own."""
+    """A storage behind one of fsspec's file systems. ``options`` are that file system's own."""
 
     writable = True
 
@@ -100,7 +101,10 @@ class FsspecBackend:
             self._filesystem.rmdir(self._at(path))
 
     def _at(self, path: str) -> str:
-        """Join a path to the root, never to the URL, which fsspec may read as a chain of filesystems."""
+        """Return a path below the root.
+
+        Never append it to the URL, which fsspec may read as a chain of file systems.
+        """
         return f"{self._root}/{path}" if path else self._root
 
 

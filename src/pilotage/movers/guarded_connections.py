@@ -1,4 +1,4 @@
-"""Connections to the hosts that a storage sends on to: nothing is said before their address was looked at."""
+"""Connections to hosts that a storage redirects to. Their address is checked before anything is sent."""
 
 from typing import Any
 
@@ -10,14 +10,17 @@ from .redirects import Redirects
 
 
 class GuardedAdapter(HTTPAdapter):
-    """Requests to hosts that a storage sends on to."""
+    """Requests to hosts that a storage redirects to."""
 
     def __init__(self, redirects: Redirects, **settings: Any) -> None:
         self._redirects = redirects
         super().__init__(**settings)
 
     def init_poolmanager(self, *positional: Any, **named: Any) -> None:
-        """Make pools whose connections are guarded. Those to a proxy are not: it is the operator's."""
+        """Make pools with guarded connections.
+
+        Connections to a proxy are not guarded, because it is the operator's.
+        """
         super().init_poolmanager(*positional, **named)
         known = self.poolmanager.pool_classes_by_scheme
         self.poolmanager.pool_classes_by_scheme = {

@@ -36,32 +36,32 @@ SECRETS = {"authorization", "cookie", "proxy-authorization"}
 """Headers that hold credentials."""
 
 TIMEOUTS = (30.0, 300.0)
-"""Seconds to connect, and without a byte, before a server is given up; a large file may take any time."""
+"""Time limits in s for connecting, and without a byte. A large file may take any time."""
 
 CONNECTIONS = 64
-"""Connections that are kept to a server."""
+"""Most connections kept open per server."""
 
 MOST_REDIRECTS = 5
 DISCARD_PAUSES = (0, 0.1, 0.3, 0.6)
-"""Seconds before each of the requests that delete a file after its PUT broke."""
+"""Seconds before each request that deletes a file after its PUT broke."""
 
 ELSEWHERE = "elsewhere://"
-"""The session's name for connections to other hosts than the storage's own."""
+"""The session's prefix for connections to hosts other than the storage's own."""
 
 KNOWN_SERVERS = 1000
-"""Servers that were sent on to, whose settings are remembered."""
+"""Most redirection targets whose settings are kept."""
 
 KNOWN_FOLDERS = 10_000
-"""Folders of a server that are remembered as made."""
+"""Most folders of a server that are remembered as existing."""
 
 
 class HttpBackend:
     """A folder of a web server.
 
-    Options: ``headers`` that go with every request; ``token_file``, a file with a bearer token, read each
-    time; ``ca_file`` with the authorities to trust; ``cert_file``, a client certificate with its key, such as
-    an X.509 proxy; ``redirects_to``, the hosts to which it may send on (:mod:`~pilotage.movers.redirects`).
-    No headers of ours go to another server than the storage's.
+    Options: ``headers`` for every request; ``token_file``, a file with a bearer token, read each time;
+    ``ca_file`` with trusted authorities; ``cert_file``, a client certificate with its key, such as an X.509
+    proxy; ``redirects_to``, the hosts that it may redirect to (:mod:`~pilotage.movers.redirects`). Our
+    headers go to no server but the storage's.
     """
 
     writable = True
@@ -94,7 +94,7 @@ class HttpBackend:
 
     @property
     def origin(self) -> str:
-        """The server: scheme, host and port."""
+        """Return scheme, host and port of the server."""
         return "://".join(urlsplit(self._root)[:2])
 
     def entry(self, path: str) -> PathEntry:
@@ -109,7 +109,7 @@ class HttpBackend:
             return PathEntry("file", int(size) if size.isdecimal() else None)
 
     def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
-        """See :class:`~pilotage.movers.backend.Backend`. Without WebDAV the server's index page is read."""
+        """See :class:`~pilotage.movers.backend.Backend`. Without WebDAV, read the server's index page."""
         at = f"{folder}/".lstrip("/")
         if (found := self._propfind(at, depth=1)) is not None:
             yield from ((name, entry) for name, entry in found if name)
@@ -142,7 +142,7 @@ class HttpBackend:
                 return
             if found := first.ranged:
                 total, version = found
-                # Where another server gives the bytes, each request is one to both.
+                # If another server gives the bytes, each request costs both servers one.
                 most = MOST if urlsplit(first.url)[1] == urlsplit(self._root)[1] else 1
                 more = partial(Download, ask, version=version)
                 with RangedStream(first, more, start, total, answered, most=most) as stream:
@@ -183,9 +183,9 @@ class HttpBackend:
             return Delivered(size=int(size), checksum=checksum) if checksum and size.isdecimal() else None
 
     def grant(self, path: str, size: int | None) -> Grant | None:
-        """See :class:`~pilotage.movers.backend.GrantingBackend`: the token of this moment goes along.
+        """See :class:`~pilotage.movers.backend.GrantingBackend`. The current token goes with it.
 
-        A client certificate is not given away.
+        A client certificate is not given to others.
         """
         if self._certificate:
             return None
@@ -212,7 +212,7 @@ class HttpBackend:
     def delete_folder(self, path: str, *, recursive: bool) -> None:
         """See :class:`~pilotage.movers.backend.Backend`.
 
-        WebDAV cannot delete a folder only if it is empty: that one is kept.
+        WebDAV cannot delete a folder only if it is empty, so such a folder stays.
         """
         if not recursive:
             return
@@ -221,7 +221,7 @@ class HttpBackend:
         try:
             self.delete(f"{path}/")
         except StorageError:
-            # XRootD's, for one, delete no folder that has something in it.
+            # XRootD's servers, for example, delete no folder with content.
             empty(self, path)
             self.delete(f"{path}/")
 
@@ -237,18 +237,18 @@ class HttpBackend:
     ) -> Iterator["requests.Response"]:
         """Make a request and follow its redirections.
 
-        A server that sends uploads on is asked first where to, as the chunks of a file come but once. Raises
-        FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
+        If a server redirects uploads, ask it for the target first, because a file's chunks can be sent only
+        once. Raises FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
         """
         url = origin = self.url(path)
         asks = isinstance(body, Body) and self._door.sends_on
         for _ in range(MOST_REDIRECTS):
-            # Scheme and host: other servers are not given our tokens.
+            # Scheme and host must match: other servers do not get our tokens.
             home = url is origin or urlsplit(url)[:2] == urlsplit(origin)[:2]
             given = {**(self.own_headers() if home else {}), **(headers or {})}
             if not home:
                 given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
-            # A body that is compressed on the way would have another size than the file.
+            # A body compressed on the way would have another size than the file.
             sent, asks = (b"" if asks else body), False
             with self._sent(method, url, {"Accept-Encoding": "identity", **given}, sent) as answer:
                 if not answer.is_redirect and sent is not body:
@@ -258,7 +258,7 @@ class HttpBackend:
                     yield answer
                     return
                 url = urljoin(url, answer.headers["Location"])
-            # A body that was begun cannot be sent again: its chunks come from the source.
+            # A started body cannot be sent again: its chunks come from the source.
             if late := isinstance(body, Body) and body.started:
                 self._door.forget()
             if urlsplit(url).scheme not in ("http", "https") or late:
@@ -270,10 +270,10 @@ class HttpBackend:
     def _sent(
         self, method: str, url: str, headers: Mapping[str, str], body: "Body | bytes | None"
     ) -> "requests.Response":
-        """Send one request by the session's connections.
+        """Send one request over the session's connections.
 
-        Past the session itself, which looks through the environment for proxies and authorities at each
-        request and merges cookies: that takes as long as all the rest of a small file.
+        Bypass the session itself: for each request it searches the environment for proxies and authorities
+        and merges cookies. For a small file that takes as long as everything else.
         """
         import requests
 
@@ -291,7 +291,7 @@ class HttpBackend:
         return adapter.send(request, timeout=TIMEOUTS, **settings)
 
     def _propfind(self, path: str, *, depth: int) -> list[tuple[str, PathEntry]] | None:
-        """Names and entries that WebDAV tells of a path; None where the server has no WebDAV."""
+        """Return names and entries that WebDAV lists for a path; None if the server has no WebDAV."""
         if self._plain:
             return None
         headers = {"Depth": str(depth), "Content-Type": "application/xml"}
@@ -305,7 +305,7 @@ class HttpBackend:
         return self._sent("PUT", self.url(path), {"Accept-Encoding": "identity", **self.own_headers()}, b"")
 
     def _discard(self, draft: str) -> None:
-        """Delete what a broken PUT left: before the server notices, the file is locked or not there."""
+        """Delete the remains of a broken PUT. Until the server notices, the file is locked or missing."""
         for number, pause in enumerate(DISCARD_PAUSES, 1):
             time.sleep(pause)
             try:
@@ -323,14 +323,14 @@ class HttpBackend:
             pass
 
     def _make(self, folder: str) -> None:
-        """Make a folder with those above it; those that were made once are taken to be there."""
+        """Make a folder and its parents. Folders made once are assumed to exist."""
         parts = folder.split("/") if folder else []
         root = [""] if urlsplit(self._root).path else []
         for path in (*root, *("/".join(parts[: depth + 1]) for depth in range(len(parts)))):
             with self._lock:
                 if path in self._folders:
                     continue
-            # A server answers 405 where the folder is there, and one that makes folders by itself may refuse.
+            # A server answers 405 if the folder exists. One that makes folders by itself may refuse.
             with self.request("MKCOL", f"{path}/".lstrip("/"), allowed=(*NO_WEBDAV, HTTPStatus.CONFLICT)):
                 pass
             with self._lock:
@@ -338,9 +338,9 @@ class HttpBackend:
 
     @contextmanager
     def _remembered(self, path: str) -> Iterator[None]:
-        """Forget the folders that were made when writing fails: somebody may have deleted them.
+        """Forget the folders made so far when writing fails: somebody may have deleted them.
 
-        Where a file has the name of one, LinkError says so: servers answer 500, or 409.
+        If a file has the name of a folder, raise LinkError: servers answer 500, or 409.
         """
         try:
             yield
@@ -361,18 +361,18 @@ class HttpBackend:
             raise LinkError(f"{path} is in the way: a file, not a folder")
 
     def own_headers(self) -> dict[str, str]:
-        """The headers of the options that go with every request, the token among them."""
+        """Return the headers for every request, including the token."""
         if self._token_file is None:
             return self._headers
         token = Path(self._token_file).expanduser().read_text().strip()
         return {**self._headers, "Authorization": f"Bearer {token}"}
 
     def url(self, path: str) -> str:
-        """The address of a path."""
+        """Return the address of a path."""
         return f"{self._root}/{quote(path, safe='/:@+=~')}"
 
     def _open(self) -> "requests.Session":
-        """The session with its connections: with the environment's proxies, without ``.netrc``."""
+        """Return the session with its connections. It uses the environment's proxies, but no ``.netrc``."""
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3 import Retry
@@ -381,7 +381,7 @@ class HttpBackend:
 
         with self._lock:
             if self._session is None:
-                # A server may close a kept connection just when it is used again.
+                # A server may close a kept connection just when it is reused.
                 again = Retry(2, read=1, status=0, redirect=0, allowed_methods=("GET", "HEAD", "PROPFIND"))
                 self._session = requests.Session()
                 settings: dict[str, Any] = {"pool_maxsize": CONNECTIONS, "max_retries": again}
@@ -392,7 +392,7 @@ class HttpBackend:
 
 
 def _plain(download: Download, path: str) -> Download:
-    """Return a download, if it is one of a plain file. Raises WrongFileError for a listing of a folder."""
+    """Return a download if it is a plain file. Raises WrongFileError for a listing of a folder."""
     if urlsplit(download.url).path.endswith("/"):
         raise WrongFileError(f"{path} is not a plain file but a folder")
     return download

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers of web servers."""
+"""Bodies of web servers' requests and answers."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from http import HTTPStatus
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
-"""Answers that refuse one file; the other 4xx are about whoever asks, or about the time."""
+"""Statuses that refuse one file. Other 4xx concern the caller or the moment."""
 
 LARGEST_LISTING = 64 << 20
-"""Bytes of a folder's listing; a longer one is refused."""
+"""Most bytes of a folder's listing."""
 
 
 class Body:
-    """The chunks of a file as the body of a request, with its length."""
+    """A file's chunks as the body of a request, with its length."""
 
     def __init__(self, chunks: Iterable[bytes], size: int) -> None:
         self._chunks, self._size = chunks, size
@@ -33,12 +33,15 @@ class Body:
 
 
 def as_body(chunks: Iterable[bytes], size: int) -> Body | bytes:
-    """The body of a file; an empty one is read, and so checked, at once: it would be sent without length."""
+    """Return the body of a file.
+
+    Read (and so check) an empty one at once, because it is sent without length.
+    """
     return Body(chunks, size) if size else b"".join(chunks)
 
 
 def whole_text(answer: "requests.Response") -> bytes:
-    """The whole body of a listing. Raises StorageError where it is too long."""
+    """Return the whole body of a listing. Raises StorageError if it is too long."""
     text: bytes = answer.raw.read(LARGEST_LISTING + 1)
     if len(text) > LARGEST_LISTING:
         raise StorageError(f"{answer.url}: its listing is longer than {LARGEST_LISTING >> 20} MiB")
@@ -46,7 +49,7 @@ def whole_text(answer: "requests.Response") -> bytes:
 
 
 def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests.PreparedRequest":
-    """Make a request of an address that is encoded, past all that requests does for what people type."""
+    """Make a request for an encoded address, bypassing everything that requests does for typed ones."""
     import requests
 
     made = requests.PreparedRequest()
@@ -57,7 +60,8 @@ def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests
 
 
 def check_answer(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
-    """Raise what an answer says that is neither good nor ``allowed``: StorageError, or of one file alone."""
+    """Raise an error for an answer that is neither good nor ``allowed``: StorageError, or one about a
+    single file."""
     if answer.status_code in GONE:
         raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
     if not answer.ok and answer.status_code not in allowed:

@@ -1,7 +1,8 @@
-"""Third-party copies by HTTP: a web server takes a file from another, or gives it to another.
+"""Third-party copies over HTTP: a web server takes a file from another, or gives it to another.
 
-The requests are WebDAV's COPY with the further headers of WLCG's HTTP-TPC; within one server they are plain
-WebDAV. The servers speak to each other with the headers of the storages' own options, the token among them.
+The requests are WebDAV's COPY with the additional headers of WLCG's HTTP-TPC. Within one server they are
+plain WebDAV. The servers authenticate to each other with the headers of the storages' options, including the
+token.
 """
 
 import time
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     import requests
 
 REFUSED_FOR = 600.0
-"""Seconds for which a server that refused a way of copying is not asked for it again."""
+"""Seconds before a server that refused a way of copying is asked for it again."""
 
 FORWARDED = "TransferHeader"
-"""How headers begin that a server is to send on to the other, without this beginning."""
+"""Prefix of headers that a server should pass on to the other, without this prefix."""
 
 CANNOT = frozenset(
     {
@@ -32,42 +33,42 @@ CANNOT = frozenset(
         HTTPStatus.BAD_GATEWAY,
     }
 )
-"""Answers of servers that lack COPY, or do not copy from or to others."""
+"""Statuses of servers that lack COPY, or do not copy from or to others."""
 
 LONGEST_REPORT = 64 << 20
-"""Bytes that a server may say about the progress of one copy."""
+"""Most bytes of a server's progress report for one copy."""
 
 
 class WebServer(Protocol):
-    """A storage behind HTTP, as far as copies need it."""
+    """A storage behind HTTP, as copies need it."""
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port."""
+        """Return scheme, host and port."""
 
     def url(self, path: str) -> str:
-        """The address of a file."""
+        """Return the address of a file."""
 
     def own_headers(self) -> Mapping[str, str]:
-        """The headers of the storage's own options, the token among them."""
+        """Return the headers of the storage's own options, including the token."""
 
     def request(
         self, method: str, path: str, *, headers: Mapping[str, str], allowed: Collection[int]
     ) -> "AbstractContextManager[requests.Response]":
-        """Make a request; answers that are neither good nor ``allowed`` are raised as StorageError."""
+        """Make a request. Answers that are neither good nor ``allowed`` raise StorageError."""
 
 
 class HttpCopies:
-    """Copies to one web server from others, and the memory of those that cannot."""
+    """Copies to one web server from others. It remembers those that cannot copy."""
 
     def __init__(self, target: WebServer) -> None:
         self._target = target
         self._refused: dict[tuple[str, str], float] = {}
 
     def fetch(self, source: WebServer, path: str, draft: str, progress: Progress) -> None:
-        """Bring a file of another web server, or of the same one, to this one.
+        """Copy a file from another web server, or from the same one, to this one.
 
-        The target takes it where it can, else the source gives it. Raises CannotFetch where neither can.
+        The target takes it if it can, else the source gives it. Raises CannotFetch if neither can.
         """
         for way in ("give",) if source.origin == self._target.origin else ("take", "give"):
             if self._refused.get((source.origin, way), 0.0) > time.monotonic():
@@ -99,9 +100,9 @@ class HttpCopies:
 
 
 def _follow(answer: "requests.Response", progress: Progress) -> None:
-    """Read what the server says of its copy until that is done. Raises StorageError where it failed.
+    """Read the server's progress report until the copy is done. Raises StorageError if it failed.
 
-    Each stripe of a copy counts its own bytes. A server that answers at once that it is done says nothing.
+    Each stripe of a copy counts its own bytes. A server that is done at once sends no report.
     """
     stripe, moved = "", {}
     for line in _lines(answer):

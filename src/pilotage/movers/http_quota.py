@@ -1,4 +1,4 @@
-"""The quota that a WebDAV server tells of a folder (RFC 4331)."""
+"""The quota that a WebDAV server reports for a folder (RFC 4331)."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -20,13 +20,13 @@ PROPERTIES = (
 
 
 def quota(request: "Callable[..., AbstractContextManager[requests.Response]]") -> Space | None:
-    """Ask for the quota of a storage's folder; None where the server knows of none.
+    """Return the quota of a storage's folder; None if the server knows none.
 
-    Negative numbers stand for "not known" and "not limited". Raises StorageError where the answer is none.
+    Negative numbers mean "unknown" and "unlimited". Raises StorageError for an invalid answer.
     """
     headers = {"Depth": "0", "Content-Type": "application/xml"}
     asked = request("PROPFIND", "", headers=headers, body=PROPERTIES, allowed=NO_WEBDAV)
-    # A folder that is not there is made when something is first written to it.
+    # A missing folder is made at the first write.
     with suppress(FileNotFoundError), asked as answer:
         return _space(answer)
     return None

@@ -1,10 +1,10 @@
-"""Index pages of web servers, of which the links are read."""
+"""Parse links in web servers' index pages."""
 
 from html.parser import HTMLParser
 
 
 def links(page: str) -> set[str]:
-    """Find the addresses that a page links to, as they are written there."""
+    """Return the addresses that a page links to, as written there."""
     found = _Links()
     found.feed(page)
     return found.found
@@ -16,6 +16,6 @@ class _Links(HTMLParser):
         self.found: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note where a link leads."""
+        """Record the target of a link."""
         if tag == "a":
             self.found.update(value for name, value in attrs if name == "href" and value)

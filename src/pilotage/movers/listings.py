@@ -1,6 +1,6 @@
 """Listings of web servers' folders: WebDAV's multistatus documents, and the index pages of others.
 
-The parsers are imported where something is read: a server without web storages does without their MiB.
+The parsers are imported at the first use: a server without web storages saves their MiB.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ NO_WEBDAV = (
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_IMPLEMENTED,
 )
-"""Answers of servers that lack a method of WebDAV."""
+"""Statuses of servers that lack a method of WebDAV."""
 
 PROPFIND = (
     b'<?xml version="1.0" encoding="utf-8"?>'
@@ -31,9 +31,10 @@ PROPFIND = (
 
 
 def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
-    """Names and entries of a PROPFIND's answer; ``folder`` is the path of its URL, which has an empty name.
+    """Yield names and entries from a PROPFIND's answer. ``folder`` is the path of its URL, whose own entry
+    has an empty name.
 
-    Raises StorageError where the document is none.
+    Raises StorageError for an invalid document.
     """
     for response in parsed(document).iter("{DAV:}response"):
         name = _below(response.findtext("{DAV:}href", ""), folder)
@@ -47,7 +48,7 @@ def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEn
 
 
 def parsed(document: bytes) -> "Element":
-    """Parse an answer of WebDAV. Raises StorageError where it is none."""
+    """Parse an answer of WebDAV. Raises StorageError if it is invalid."""
     from xml.etree import ElementTree
 
     if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
@@ -59,7 +60,7 @@ def parsed(document: bytes) -> "Element":
 
 
 def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
-    """Names and entries of an index page; the sizes of files are not known from it."""
+    """Yield names and entries of an index page. It gives no sizes of files."""
     from .index_pages import links
 
     for link in sorted(links(page.decode(errors="replace"))):
@@ -69,7 +70,7 @@ def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
 
 
 def _below(link: str, folder: str) -> str | None:
-    """The name of what a link leads to, if that is in the folder; empty for the folder itself."""
+    """Return the name behind a link if it is in the folder; empty for the folder itself."""
     path, at = unquote(urlsplit(link).path).rstrip("/"), unquote(folder).rstrip("/")
     if path == at:
         return ""

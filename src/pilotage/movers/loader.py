@@ -1,4 +1,4 @@
-"""Discovery of movers: entry points of the group ``pilotage.movers``, chosen by their abilities."""
+"""Discover movers in the entry point group ``pilotage.movers``, and choose them by their abilities."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -21,22 +21,22 @@ METHODS = ("start", "poll", "cancel", "scan", "remove", "close")
 
 
 def installed() -> Mapping[str, EntryPoint]:
-    """The movers that are installed on this machine."""
+    """Return the movers installed on this machine."""
     return adapters.installed(MOVERS)
 
 
 def known_schemes() -> frozenset[str]:
-    """URL schemes that a mover of this machine could read, some only with a further package."""
+    """Return URL schemes that a mover of this machine could read, some only with a further package."""
     movers = InstalledMovers(lambda: None)
     return movers.schemes | adapters.installed(STORAGES).keys() | fsspec_backend.REQUIREMENTS.keys()
 
 
 class InstalledMovers:
-    """Every mover that this machine has, each made once; ``on_change`` is called when a delivery has ended.
+    """Every mover of this machine, each made once. ``on_change`` is called when a delivery has ended.
 
-    One that cannot be made is logged and left out. Where several could do something, third-party ones come
-    first, then those of few URL schemes, then the alphabet decides. With ``processes``
-    deliveries run in worker processes, otherwise in this one.
+    One that cannot be made is logged and skipped. If several are able to do something, third-party movers
+    come first, then those with few URL schemes, then the alphabet decides. With ``processes``, deliveries run
+    in worker processes, otherwise in this one.
     """
 
     def __init__(self, on_change: Callable[[], None], *, processes: bool = False) -> None:
@@ -44,16 +44,16 @@ class InstalledMovers:
 
     @property
     def schemes(self) -> frozenset[str]:
-        """URL schemes of the storages that can be read here."""
+        """Return URL schemes of readable storages."""
         return frozenset().union(*(mover.abilities.reads for mover in self._movers))
 
     @property
     def writable(self) -> frozenset[str]:
-        """URL schemes of the storages that can be written here."""
+        """Return URL schemes of writable storages."""
         return frozenset().union(*(mover.abilities.writes for mover in self._movers))
 
     def for_delivery(self, source: str, destination: str) -> Mover:
-        """The mover for a delivery between two URLs. Raises LookupError where there is none."""
+        """Return the mover for a delivery between two URLs. Raises LookupError if there is none."""
         here, there = _scheme(source), _scheme(destination)
         for mover in self._movers:
             if here in mover.abilities.reads and there in mover.abilities.writes:
@@ -63,7 +63,7 @@ class InstalledMovers:
         raise LookupError(f"no mover installed here writes {there}:// from {here}://{hint(there)}")
 
     def for_storage(self, storage: Storage) -> Mover:
-        """The mover that scans and clears a storage. Raises LookupError where there is none."""
+        """Return the mover that scans and clears a storage. Raises LookupError if there is none."""
         scheme = _scheme(storage.url)
         able = [mover for mover in self._movers if scheme in mover.abilities.reads and mover.abilities.scan]
         for mover in sorted(able, key=lambda mover: not _removes(mover, scheme)):
@@ -71,7 +71,10 @@ class InstalledMovers:
         raise LookupError(f"storage {storage.name}: no mover installed here lists {scheme}://{hint(scheme)}")
 
     def for_reading(self, storage: Storage) -> Reader:
-        """The mover that hands out the bytes of a storage's files. Raises LookupError where there is none."""
+        """Return the mover that reads and writes single files of a storage.
+
+        Raises LookupError if there is none.
+        """
         scheme = _scheme(storage.url)
         for mover in self._movers:
             if mover.abilities.open and scheme in mover.abilities.reads:

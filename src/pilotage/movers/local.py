@@ -1,4 +1,4 @@
-"""Directories of this machine as storages: every part of a path is opened inside the one before."""
+"""Directories of this machine as storages: each part of a path is opened inside the previous one."""
 
 import errno
 import fcntl
@@ -21,13 +21,13 @@ from .write_behind import WriteBehind
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""Not blocking, for a pipe in the place of a file would wait for a writer."""
+"""Non-blocking: opening a pipe in place of a file would wait for a writer."""
 
 FICLONE = 0x40049409
-"""Linux's request that a file shares the blocks of another until one of them is changed."""
+"""Linux's request to let a file share the blocks of another until one of them changes."""
 
 MOST_PARTS = 300
-"""Folders below each other; a longer path can be no file's name, and opening it takes ever longer."""
+"""Deepest nesting of folders. No file's name is longer, and opening such a path takes ever longer."""
 
 NO_BLOCKS = "their file systems share no blocks"
 
@@ -35,10 +35,10 @@ NAMES: Mapping[EntryKind, str] = {"folder": "folder", "link": "symbolic link", "
 
 
 class LocalBackend:
-    """A directory, which may itself be reached through links: below it none is followed.
+    """A directory. Links may lead to it, but below it none is followed.
 
-    Each part of a path is opened relative to the directory that was opened before it, with O_NOFOLLOW. So a
-    folder that somebody exchanges for a link meanwhile is an error, and never a way out.
+    Each part of a path is opened with O_NOFOLLOW, relative to the directory opened before it. So a folder
+    that somebody swaps for a link meanwhile gives an error, and never a way out.
     """
 
     writable = True
@@ -66,7 +66,10 @@ class LocalBackend:
 
     @contextmanager
     def read(self, path: str) -> Iterator[IO[bytes]]:
-        """See :class:`~pilotage.movers.backend.Backend`. Raises WrongFileError for what is no plain file."""
+        """See :class:`~pilotage.movers.backend.Backend`.
+
+        Raises WrongFileError for anything except a plain file.
+        """
         with self.read_from(path, 0) as stream:
             yield stream
 
@@ -104,7 +107,7 @@ class LocalBackend:
                     sink.flush()
                     behind.sync()
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-            # The name is in the folder, which has to be on the disk as well.
+            # The name is stored in the folder, which must be on the disk as well.
             os.fsync(folder)
 
     def draft(self, path: str, part: str, chunks: Iterable[bytes]) -> LocalDraft:
@@ -112,7 +115,7 @@ class LocalBackend:
         return LocalDraft(lambda: self._parent(path, make=True), part, chunks)
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
-        """See :class:`~pilotage.movers.third_party.FetchingBackend`: the two files share their blocks."""
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`. The two files share their blocks."""
         if not isinstance(source, LocalBackend):
             raise CannotFetch("only one of them is a directory")
         if source._root in self._not_shared:
@@ -125,7 +128,7 @@ class LocalBackend:
                 fcntl.ioctl(opened, FICLONE, stream.fileno())
                 os.fsync(opened)
             except OSError:
-                # Few file systems can, and only within one. The next files are not tried.
+                # Few file systems can do it, and only within one. Do not try it for the next files.
                 self._not_shared.add(source._root)
                 os.unlink(name, dir_fd=folder)
                 raise CannotFetch(NO_BLOCKS) from None
@@ -133,17 +136,17 @@ class LocalBackend:
                 os.close(opened)
 
     def describe(self, path: str, kind: str) -> Delivered | None:  # noqa: ARG002
-        """See :class:`~pilotage.movers.third_party.FetchingBackend`: a directory tells no checksums."""
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`. A directory has no checksums."""
         return None
 
     def space(self) -> Space:
-        """See :class:`~pilotage.movers.backend.SpaceBackend`: of the file system below the directory.
+        """See :class:`~pilotage.movers.backend.SpaceBackend`. It reports the file system below the directory.
 
-        One that is not made yet has the space of the nearest folder above it.
+        For a directory that does not exist yet, use the nearest folder above it.
         """
         there = next(folder for folder in (self._root, *self._root.parents) if folder.exists())
         found = os.statvfs(there)
-        # What is kept back for the superuser is not free.
+        # Space reserved for the superuser is not free.
         return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
 
     def rename(self, source: str, target: str) -> None:
@@ -165,7 +168,7 @@ class LocalBackend:
             os.rmdir(name, dir_fd=folder)
 
     def _empty(self, path: str) -> None:
-        """Delete all that is in a folder, however deep, with few files open at a time."""
+        """Delete everything in a folder at any depth, with few open files at a time."""
         todo, found = [path], []
         while todo:
             folder = todo.pop()
@@ -175,7 +178,7 @@ class LocalBackend:
                     todo.append(f"{folder}/{name}")
                 else:
                     self.delete(f"{folder}/{name}")
-        # Folders were found from the top down: the other way round each is empty when its turn comes.
+        # The search went from the top down. In reverse order each folder is empty at its turn.
         for folder in reversed(found[1:]):
             self.delete_folder(folder, recursive=False)
 
@@ -197,7 +200,7 @@ class LocalBackend:
 
     @contextmanager
     def _folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """Open a folder below the root, part by part; with ``make`` those that are missing are made."""
+        """Open a folder below the root, part by part. With ``make``, make missing ones."""
         if len(parts) > MOST_PARTS:
             raise WrongFileError(f"{'/'.join(parts[:3])}/... is more than {MOST_PARTS} folders deep")
         folder = self._opened_root(make=make)
@@ -215,7 +218,7 @@ class LocalBackend:
 
 
 def _opened(part: str, folder: int, *, make: bool) -> int:
-    """Open a folder; with ``make`` it is made where it is missing, which is rare."""
+    """Open a folder. With ``make``, make it if it is missing, which is rare."""
     try:
         return os.open(part, FOLDER, dir_fd=folder)
     except FileNotFoundError:
@@ -235,7 +238,7 @@ def _entry(found: os.stat_result) -> PathEntry:
 
 
 def _refusal(error: OSError, name: str, folder: int, path: str) -> Exception:
-    """Say what stands under a path that could not be opened: the system's own words hide a link."""
+    """Return what stands at a path that could not be opened: the system's own message hides a link."""
     if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
         return error
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Files of a directory that are being written, each locked for whoever writes it."""
+"""Files of a directory that are being written. Each is locked by its writer."""
 
 import errno
 import fcntl
@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from .write_behind import WriteBehind
 
 Parent = Callable[[str], AbstractContextManager[tuple[int, str]]]
-"""Opens the folder of a path; its descriptor, and the name in it."""
+"""Opens the folder of a path. Returns its descriptor, and the name in it."""
 
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -32,7 +32,7 @@ class LocalPart:
         return data
 
     def write(self, data: bytes) -> None:
-        """Add bytes at its end."""
+        """Append bytes."""
         left = memoryview(data)
         while left:
             written = os.pwrite(self._file, left, self._end)
@@ -41,7 +41,7 @@ class LocalPart:
         self._behind.written(self._end)
 
     def publish(self, path: str) -> None:
-        """Give the file its name in its folder, once it is on the disk; the name has to be there as well."""
+        """Give the file its name in its folder once it is on the disk. The name must reach the disk too."""
         self._behind.sync()
         name = path.rpartition("/")[2]
         os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -55,7 +55,7 @@ class LocalPart:
 
 @contextmanager
 def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPart]:
-    """Open the part at a path, with the content of an earlier one if nobody has that open."""
+    """Open the part at a path, with the content of an earlier one unless somebody has that open."""
     with parent(path) as (folder, name):
         names = [name, *(one.rpartition("/")[2] for one in reversed(former))]
         found = _first_unused(folder, names)
@@ -65,7 +65,7 @@ def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPa
                 _lock(file)
             else:
                 before, file = found
-                # Whoever opened it under its old name, and was only slow, cannot publish it any more.
+                # A slow process that opened it under its old name can no longer publish it.
                 os.rename(before, name, src_dir_fd=folder, dst_dir_fd=folder)
             yield LocalPart(folder, name, file)
         finally:
@@ -73,20 +73,20 @@ def opened(parent: Parent, path: str, former: Sequence[str]) -> Iterator[LocalPa
 
 
 def _first_unused(folder: int, names: Sequence[str]) -> tuple[str, int] | None:
-    """Name and descriptor of the first part that can be locked. All others are deleted."""
+    """Return name and descriptor of the first part that can be locked. All others are deleted."""
     found = None
     for name in names:
         with suppress(FileNotFoundError):
             if found is None and (file := _reopened(folder, name)) is not None:
                 found = name, file
             else:
-                # Whoever still writes it goes on with a file that has no name any more.
+                # If somebody still writes it, they go on with a file without a name.
                 os.unlink(name, dir_fd=folder)
     return found
 
 
 def _reopened(folder: int, name: str) -> int | None:
-    """Open a part that is a plain file with bytes in it, and lock it; None where that fails."""
+    """Open a part that is a non-empty plain file, and lock it; return None if that fails."""
     try:
         file = os.open(name, OLD, dir_fd=folder)
     except OSError as error:
@@ -101,7 +101,7 @@ def _reopened(folder: int, name: str) -> int | None:
 
 
 def _lock(file: int) -> bool:
-    """Lock a file until it is closed. Where file systems have no locks nothing is ever gone on with."""
+    """Lock a file until it is closed. On file systems without locks, no part is ever continued."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,4 +1,4 @@
-"""Deliveries in worker processes: one that hangs, or dies, takes no other with it."""
+"""Deliveries in worker processes: one that hangs, or dies, affects no other."""
 
 import logging
 import os
@@ -40,35 +40,35 @@ from .worker_process import WorkerProcess
 log = logging.getLogger(__name__)
 
 MOST_PROCESSES = min(8, max(2, os.cpu_count() or 2))
-"""Worker processes of a mover: most protocols are worked off by Python, which uses one core in each."""
+"""Most worker processes of a mover. Python does the work of most protocols, and uses one core per process."""
 
 ENOUGH = 8
-"""Deliveries of a process, from which on another is started, if there may be one: a large file is as many."""
+"""Deliveries of a process beyond which another one starts, if allowed. A large file counts as that many."""
 
 MOST_DELIVERIES = 2000
-"""Deliveries under way, those that hang included; further ones are refused."""
+"""Most running deliveries, including those that hang. Further ones are refused."""
 
 IDLE = 30.0
-"""Seconds without deliveries after which a process is ended: its memory is the machine's again."""
+"""Seconds without deliveries after which a process ends, to free its memory."""
 
 SCAN_GRACE = 2.0
-"""Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
+"""Seconds that a scan may exceed its limit, because a single call to a storage cannot be interrupted."""
 
 SPACE_LIMIT = 30.0
-"""Seconds that a storage may take to tell its free space."""
+"""Time limit in s for a storage to report its free space."""
 
 REMOVAL_LIMIT = 280.0
-"""Seconds that clearing a folder may take."""
+"""Time limit in s for clearing a folder."""
 
 LOOK = 1.0
-"""Seconds between two looks for processes that hang, or have nothing to do."""
+"""Seconds between two checks for processes that hang or are idle."""
 
 
 class WorkerProcesses:
-    """A mover whose deliveries run in worker processes, and its other calls in processes of their own.
+    """A mover with deliveries in worker processes, and its other calls in separate processes.
 
-    What a process had that died is started once more, each in a process alone. So the delivery that is to
-    blame fails, and the others arrive.
+    The deliveries of a process that died start once more, each alone in a process. So only the faulty
+    delivery fails, and the others arrive.
     """
 
     def __init__(self, name: str, mover: Mover, on_change: Callable[[], None]) -> None:
@@ -84,17 +84,17 @@ class WorkerProcesses:
 
     @property
     def abilities(self) -> Abilities:
-        """Abilities of the mover."""
+        """The abilities of the mover."""
         return self._mover.abilities
 
     @property
     def pids(self) -> list[int]:
-        """Processes that deliver."""
+        """Return the ids of delivering processes."""
         with self._lock:
             return [process.pid for process in self._processes]
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Hand each delivery to the process that has fewest, or to a new one."""
+        """Hand each delivery to the process with the fewest, or to a new one."""
         with self._lock:
             if self._closed:
                 return [Started(error="the mover is closed") for _ in deliveries]
@@ -107,13 +107,13 @@ class WorkerProcesses:
             return [*(Started(reference=reference) for reference, _ in taken), *refused]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
-        """Tell what the processes told last."""
+        """Return the processes' last reports."""
         unknown = DeliveryStatus(state="unknown")
         with self._lock:
             return {one: self._moving.get(one) or self._ended.get(one, unknown) for one in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Have deliveries given up; a process in which one does not is ended when its others have ended."""
+        """Give up deliveries. A process in which one does not stop is killed after its others have ended."""
         with self._lock:
             for process in self._processes:
                 if mine := [one for one in references if one in process.deliveries]:
@@ -123,27 +123,27 @@ class WorkerProcesses:
             self._end({one: DeliveryStatus(state="failed", error="cancelled") for one in given_up})
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
-        """See :class:`~pilotage.ports.moving.Mover`; TimeoutError where the storage hangs."""
+        """See :class:`~pilotage.ports.moving.Mover`. Raises TimeoutError if the storage hangs."""
         found: list[InputFile] = self._calls.call(limits.seconds + SCAN_GRACE, "scan", storage, glob, limits)
         return found
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """See :class:`~pilotage.ports.moving.Mover`; TimeoutError where the storage hangs."""
+        """See :class:`~pilotage.ports.moving.Mover`. Raises TimeoutError if the storage hangs."""
         self._calls.call(REMOVAL_LIMIT, "remove", storage, prefix)
 
     def space(self, storage: Storage) -> Space | None:
-        """See :class:`~pilotage.ports.moving.SpaceTeller`; TimeoutError where the storage hangs."""
+        """See :class:`~pilotage.ports.moving.SpaceTeller`. Raises TimeoutError if the storage hangs."""
         if not isinstance(self._mover, SpaceTeller):
             return None
         found: Space | None = self._calls.call(SPACE_LIMIT, "space", storage)
         return found
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
-        """See :class:`~pilotage.ports.moving.Reader`; TimeoutError where the storage hangs."""
+        """See :class:`~pilotage.ports.moving.Reader`. Raises TimeoutError if the storage hangs."""
         return self._calls.open(storage, path)
 
     def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
-        """See :class:`~pilotage.ports.moving.Reader`; TimeoutError where the storage hangs."""
+        """See :class:`~pilotage.ports.moving.Reader`. Raises TimeoutError if the storage hangs."""
         return self._calls.store(storage, path, stream, size)
 
     def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
@@ -151,7 +151,7 @@ class WorkerProcesses:
         return cast(Reader, self._mover).grant(storage, path, size)
 
     def close(self) -> None:
-        """End every process, at once: what it had half written is cleared away by the next attempt."""
+        """End every process at once. The next attempt removes their partial files."""
         with self._lock:
             self._closed = True
             self._suspects.clear()
@@ -178,7 +178,8 @@ class WorkerProcesses:
             process.start(given)
 
     def _with_room(self, more: Mapping[int, int]) -> WorkerProcess:
-        """The process with fewest deliveries, ``more`` included, or a new one where each has enough."""
+        """Return the process with the fewest deliveries, ``more`` included, or a new one if each has
+        enough."""
         able = [process for process in self._processes if not (process.alone or process.retired)]
         loads = [_load(process.deliveries.values()) + more.get(id(process), 0) for process in able]
         if able and (min(loads) < ENOUGH or len(able) >= MOST_PROCESSES):
@@ -208,7 +209,7 @@ class WorkerProcesses:
             self._on_change()
 
     def _gone(self, process: WorkerProcess) -> None:
-        """Start what a dead process had once more, each alone; one that was alone has failed."""
+        """Restart the deliveries of a dead process, each alone. One that was alone has failed."""
         with self._lock:
             self._processes.remove(process)
             left = {one: order for one, order in process.deliveries.items() if one not in process.cancelled}
@@ -238,7 +239,7 @@ class WorkerProcesses:
             (free or self._new(alone=True)).start([self._suspects.popleft()])
 
     def _watch(self) -> None:
-        """End processes that hang or have nothing to do, until there are none."""
+        """End processes that hang or are idle, until there are none."""
         while True:
             time.sleep(LOOK)
             with self._lock:
@@ -254,12 +255,12 @@ class WorkerProcesses:
 
 
 def _load(orders: Iterable[Delivery]) -> int:
-    """Deliveries, of which a large one keeps a processor busy."""
+    """Return the load of deliveries. A large one keeps a processor busy."""
     return sum(ENOUGH if order.size >= LARGE else 1 for order in orders)
 
 
 def _bundles(orders: Iterable[tuple[str, Delivery]]) -> Iterator[Sequence[tuple[str, Delivery]]]:
-    """Keep small files together that one slot holds (D8): else each process would have a lane for it."""
+    """Keep the small files of one slot together (D8). Otherwise each process would open a lane for them."""
 
     def alike(order: tuple[str, Delivery]) -> tuple[str, int]:
         small = order[1].size <= SMALL_FILE

@@ -1,4 +1,4 @@
-"""Large files read by several requests at once where that is faster; their bytes come in order."""
+"""Read large files with several concurrent requests if that is faster. Their bytes come in order."""
 
 import threading
 import time
@@ -13,34 +13,34 @@ from .backend import Backend, offers
 from .checksums import CHUNK
 
 LARGE = 64 << 20
-"""Bytes to be read from which on more than one request may pay."""
+"""Least remaining bytes for which more than one request may pay off."""
 
 SAMPLE = 16 << 20
-"""Bytes that the first request gives: its rate decides whether there are more at once."""
+"""Bytes of the first request. Its rate decides whether more requests start."""
 
 FAST = 400e6
-"""Bytes a second of one request from which on no more are tried: processors are the limit then."""
+"""Rate of one request in bytes per second above which no more are tried: processors are the limit then."""
 
 BLOCK = 4 << 20
-"""Bytes of each of several requests. Twice as many are in memory for each of them."""
+"""Bytes per request if there are several. Each of them has twice as many in memory."""
 
 FEW, MOST = 4, 8
-"""Requests at once that are tried first, and then, for one file."""
+"""Concurrent requests to try first, and the most for one file."""
 
 LOST = FEW * BLOCK
-"""Bytes that a request gives while the next waits for its answer: beyond it several would gain nothing."""
+"""Bytes that a request gives while the next waits for its answer. Beyond it, several would gain nothing."""
 
 SPARE = 16
-"""Requests at once of all files of a process, beyond the one that each file has anyway."""
+"""Further concurrent requests for all files of a process, besides each file's first."""
 
 PAYS = 1.25
-"""The gain by which more requests at once have to be faster than fewer."""
+"""Factor by which more concurrent requests must be faster than fewer."""
 
 MEASURED = 4
-"""Blocks of each request after which the rate is looked at, of the second half of them."""
+"""Blocks per request before the rate is measured, over the second half of them."""
 
 AskRange = Callable[[int, int], AbstractContextManager[Readable]]
-"""Opens the bytes of a file from one place up to another, of the same version as all others."""
+"""Opens a byte range of a file, of the same version as all others."""
 
 
 @runtime_checkable
@@ -48,66 +48,67 @@ class SeekableBackend(Backend, Protocol):
     """A backend that reads files from the middle."""
 
     def read_from(self, path: str, start: int) -> AbstractContextManager[Readable]:
-        """Open a file to read it from the byte ``start``, which it has. Raises as :meth:`read` does."""
+        """Open a file to read it from the existing byte ``start``. Raises like :meth:`read`."""
 
 
 @runtime_checkable
 class RangedBackend(SeekableBackend, Protocol):
-    """A backend that reads a large file by several requests at once."""
+    """A backend that reads a large file with several concurrent requests."""
 
     def read_ranges(self, path: str, start: int, size: int) -> AbstractContextManager[Readable]:
-        """Open a file, which should have ``size`` bytes, from the byte ``start``. Raises as ``read`` does."""
+        """Open a file that should have ``size`` bytes, from the byte ``start``. Raises like ``read``."""
 
 
 def whole(source: Backend, path: str, size: int) -> AbstractContextManager[Readable]:
-    """Open a file that should have so many bytes."""
+    """Open a file that should have ``size`` bytes."""
     if size >= LARGE and offers(source, RangedBackend):
         return source.read_ranges(path, 0, size)
     return source.read(path)
 
 
 def rest(source: SeekableBackend, path: str, start: int, size: int) -> AbstractContextManager[Readable]:
-    """Open a file that should have ``size`` bytes to read it from the byte ``start``."""
+    """Open a file that should have ``size`` bytes, and read it from the byte ``start``."""
     if size - start >= LARGE and offers(source, RangedBackend):
         return source.read_ranges(path, start, size)
     return source.read_from(path, start)
 
 
 def sample_end(begin: int, end: int) -> int:
-    """The place up to which the first request of a file asks for it."""
+    """Return the end of a file's first request."""
     return min(begin + SAMPLE, end)
 
 
 class _Spare:
-    """Further requests that files of this process may make at once: all of their memory is bounded."""
+    """Further concurrent requests for files of this process. The limit bounds their total memory."""
 
     def __init__(self, most: int) -> None:
         self._left = most
         self._lock = threading.Lock()
 
     def take(self, wanted: int) -> int:
-        """Take as many as there are of those that are wanted."""
+        """Take as many as are available, up to ``wanted``."""
         with self._lock:
             taken = min(wanted, self._left)
             self._left -= taken
             return taken
 
     def give_back(self, number: int) -> None:
-        """Let others have them."""
+        """Return them for others."""
         with self._lock:
             self._left += number
 
 
 spare = _Spare(SPARE)
-"""What this process has of them; uploads that send several parts at once take from it, too."""
+"""This process's further requests. Uploads with several concurrent parts use them too."""
 
 
 class RangedStream:
     """The bytes of a file from ``begin`` up to ``end`` as a stream.
 
-    ``first`` gives a sample of them, and came after ``answered`` seconds. If it was slow, as it is where the
-    way is long, several requests go on at once, and more of them, as long as that is faster. Else one gives
-    the rest; so it does where a server takes longer to answer than several requests would gain.
+    ``first`` gives a sample of them. It took ``answered`` seconds to arrive. If the sample was slow, as over
+    a long distance, several concurrent requests follow, and then more as long as they are faster. Otherwise
+    one request gives the rest. The same holds if a server takes longer to answer than several requests would
+    gain.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class RangedStream:
         return data
 
     def _go_on(self) -> None:
-        """Go on behind the sample, or behind several requests that did not pay."""
+        """Continue after the sample, or after several requests that did not pay off."""
         rate = (self._offset - self._begin) / max(time.monotonic() - self._begun, 1e-6)
         self._open.close()
         slow = rate < FAST and rate * self._answered < LOST
@@ -161,7 +162,7 @@ class _Block:
 
 
 class _Several:
-    """Threads that each read the next block of a file, until it ends or they turn out to gain nothing."""
+    """Threads that each read the next block of a file, until the file ends or they gain nothing."""
 
     def __init__(self, ask: AskRange, begin: int, end: int, number: int, most: int, rate: float) -> None:
         self._ask, self._next, self._end = ask, begin, end
@@ -175,7 +176,7 @@ class _Several:
         self._start(number)
 
     def read(self, size: int, /) -> bytes:
-        """Read up to ``size`` bytes; empty at the end, and where one request does as well."""
+        """Read up to ``size`` bytes; empty at the end, or when one request is as good."""
         while not self._taken:
             with self._changed:
                 self._changed.wait_for(lambda: self._next >= self._end or self._blocks)
@@ -194,13 +195,13 @@ class _Several:
         return data[:size]
 
     def close(self) -> None:
-        """Have the threads end: each at the next bytes that it is given."""
+        """Stop the threads, each at its next bytes."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _start(self, number: int) -> None:
-        """Start as many threads more, each with a request of its own, all of them taken."""
+        """Start that many more threads, each with its own request, all of them reserved."""
         with self._changed:
             self._number += number
             self._running += number
@@ -208,7 +209,7 @@ class _Several:
             threading.Thread(target=self._work, name="range", daemon=True).start()
 
     def _measure(self) -> None:
-        """See after some blocks what so many requests gained: more are tried, or none but one."""
+        """After some blocks, measure the gain of this many requests. Then try more, or go back to one."""
         self._done += 1
         if self._settled:
             return
@@ -227,7 +228,7 @@ class _Several:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Begin nothing more with as many requests as did not pay: with one, or with as many as before."""
+        """Start no more with a number of requests that did not pay off: use one, or as many as before."""
         with self._changed:
             if self._number > FEW:
                 self._number = FEW
@@ -249,7 +250,7 @@ class _Several:
             spare.give_back(1)
 
     def _next_block(self) -> _Block | None:
-        """The next block, once there is room for it; None where this thread is not needed any more."""
+        """Return the next block when there is room for it; None if this thread is no longer needed."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._over() or self._running > self._number or len(self._blocks) < 2 * self._number

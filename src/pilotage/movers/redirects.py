@@ -1,7 +1,7 @@
-"""Redirections: a storage sends on to hosts of its own, and to no others.
+"""Redirections: a storage may redirect to its own hosts, and to no others.
 
-Disk servers of large storages have names of their own. But what a storage answers must not lead Pilotage's
-machine to whatever that reaches: a service on the machine itself, a cloud's metadata, a site's inner hosts.
+Disk servers of large storages have their own names. But a storage's answer must not lead Pilotage's machine
+to anything that it can reach: a service on the machine itself, a cloud's metadata, a site's internal hosts.
 """
 
 import socket
@@ -15,7 +15,7 @@ from pilotage.ports.moving import StorageError
 from .backend import StorageOptionError
 
 OPTION = "redirects_to"
-"""The option of a storage that names the hosts to which it may send on, in place of its own domain's."""
+"""The storage option that names the allowed redirection hosts, instead of its own domain's."""
 
 MOST_HOSTS = 1000
 
@@ -24,19 +24,19 @@ Network = IPv4Network | IPv6Network
 
 
 class Redirects:
-    """The hosts to which one storage may send on.
+    """The hosts that one storage may redirect to.
 
-    The storage's own host, and where no others are named those of its domain: ``pool3.north.example`` for
-    ``dav.north.example``. Names may be patterns, such as ``*.pools.example``; addresses may be networks.
-    Where a name leads is looked at when it is connected to: an address on the machine itself, on its link or
-    in a private network must be named as such, unless the storage's own is of that kind.
+    These are its own host and, if no others are named, those of its domain: ``pool3.north.example`` for
+    ``dav.north.example``. Names may be patterns, such as ``*.pools.example``. Addresses may be networks. The
+    address behind a name is checked when connecting. An address on the machine itself, on its link or in a
+    private network must be named, unless the storage's own address is of that kind.
     """
 
     def __init__(self, url: str, named: object = None) -> None:
         self._host = _host(url)
         self._networks: list[Network] = []
         domain = self._host.partition(".")[2]
-        # What stands above a domain of one part is everybody's; an address has no domain.
+        # The parent of a one-part domain belongs to everybody. An address has no domain.
         own = [f"*.{domain}", domain] if "." in domain and _address(self._host) is None else []
         self._names = [*own, f"*.{self._host}"] if named is None else []
         for one in _read(named):
@@ -46,7 +46,7 @@ class Redirects:
                 self._names.append(one.lower())
 
     def check(self, url: str) -> None:
-        """Raise StorageError where a storage must not send on to an address."""
+        """Raise StorageError if a storage must not redirect to an address."""
         host = _host(url)
         if host == self._host:
             return
@@ -61,7 +61,7 @@ class Redirects:
         )
 
     def guard(self, url: str, address: str) -> None:
-        """Raise StorageError where a name that a storage sends on to leads to an address that it must not."""
+        """Raise StorageError if a redirection's name leads to a forbidden address."""
         found, host = _address(address), _host(url)
         if found is None or host == self._host or any(found in network for network in self._networks):
             return
@@ -89,7 +89,7 @@ def check_option(kind: str, named: object) -> None:
 
 
 def shown(url: str) -> str:
-    """An address without what follows its path, which may be a signature."""
+    """Return an address without its query, which may hold a signature."""
     return url.partition("?")[0][:500]
 
 

@@ -1,4 +1,4 @@
-"""Large files that go on where an earlier attempt broke off, on storages that allow it."""
+"""Resume large files after a broken attempt, on storages that allow it."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -14,11 +14,11 @@ from .folder_calls import beside
 from .ranged import SeekableBackend, rest
 
 RESUME_FROM = 16 << 20
-"""Bytes of a file from which on its parts are kept: a smaller one is soon brought again."""
+"""Least size in bytes of files whose parts are kept. A smaller one is quickly copied again."""
 
 
 class Part(Protocol):
-    """A file under its temporary name, open for us alone; it has ``size`` bytes."""
+    """A file under its temporary name, open only for us. It has ``size`` bytes."""
 
     size: int
 
@@ -26,10 +26,10 @@ class Part(Protocol):
         """Read the bytes that it had when it was opened, from the first."""
 
     def write(self, data: bytes) -> None:
-        """Add bytes at its end."""
+        """Append bytes."""
 
     def publish(self, path: str) -> None:
-        """Give the file its name, once all of it is safe."""
+        """Give the file its name once all of it is safe."""
 
     def discard(self) -> None:
         """Delete it."""
@@ -37,22 +37,22 @@ class Part(Protocol):
 
 @runtime_checkable
 class PartsBackend(Backend, Protocol):
-    """A backend that can go on with a file that is half written, and read it again at little cost."""
+    """A backend that can continue a partial file, and read it again at little cost."""
 
     def part(self, path: str, former: Sequence[str]) -> AbstractContextManager[Part]:
-        """Open a part: the one at ``path`` or the last of the ``former`` ones, if nobody else writes to it.
+        """Open a part: the one at ``path``, or the last of the ``former`` ones if nobody else writes to it.
 
-        Else a new one. The others are deleted. It stays where it is neither published nor discarded.
+        Otherwise make a new one. The others are deleted. It stays if it is neither published nor discarded.
         """
 
 
 def resumed(
     source: Backend, target: Backend, delivery: Delivery, expected: Delivered, progress: Progress
 ) -> Delivered | None:
-    """Copy a large file, going on with what there is of it; None where that cannot be.
+    """Copy a large file, continuing its existing part; return None if that is impossible.
 
-    What an earlier attempt wrote may be of another version of the file: so a checksum must be known, which in
-    the end the whole file must have. A part is kept where the source breaks off, and deleted for any other
+    An earlier attempt's bytes may belong to another version of the file. So the checksum must be known, and
+    the complete file must match it. The part stays if the source breaks off. It is deleted after any other
     failure, such as a full disk. Raises DeliveryFailed, and whatever the storages raise.
     """
     large = expected.checksum and expected.size >= RESUME_FROM
@@ -73,7 +73,7 @@ def resumed(
 def _written(
     source: SeekableBackend, part: Part, delivery: Delivery, expected: Delivered, progress: Progress
 ) -> Delivered:
-    """Add what is missing to a part, and give it its name if the whole file is right."""
+    """Append the missing bytes to a part, and give it its name if the whole file is right."""
     at, begun = delivery.source, part.size
     with ExitStack() as open_files:
         stream: Readable = BytesIO()

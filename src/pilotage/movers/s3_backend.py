@@ -1,4 +1,4 @@
-"""Buckets of S3, and of servers that speak like it, as storages."""
+"""Buckets of S3 and compatible servers as storages."""
 
 import threading
 import time
@@ -31,19 +31,19 @@ if find_spec("boto3") is None:
 
 OPTIONS = {"endpoint_url", "region", "profile", "ca_file"}
 TIMEOUTS = (30, 300)
-"""Seconds to connect, and without a byte, before a server is given up."""
+"""Time limits in s for connecting, and without a byte."""
 
 CONNECTIONS = 64
-"""Connections that are kept to a server."""
+"""Most connections kept open per server."""
 
 LARGEST_PIECE = 8 << 20
-"""Bytes of an object that is sent whole; larger ones go in parts."""
+"""Largest object in bytes that is sent in one piece. Larger ones go in parts."""
 
 LARGEST_COPY, COPY_PART = 5 << 30, 512 << 20
-"""Bytes that a server copies in one piece at most, and those of a part of what is larger."""
+"""Most bytes that a server copies in one piece, and bytes per part of larger objects."""
 
 GRANTED_FOR = 900
-"""Seconds for which a signed address is good: until then its use must have begun."""
+"""Seconds within which the use of a signed address must begin."""
 
 GONE = {"404", "NoSuchKey", "NotFound"}
 CHANGED = {"412", "PreconditionFailed"}
@@ -53,9 +53,9 @@ REFUSED = {"403", "AccessDenied"}
 class S3Backend:
     """A prefix of a bucket, ``s3://BUCKET/PREFIX``.
 
-    Options: ``endpoint_url`` and ``region`` of the server, ``profile`` of the credentials in AWS's own files,
-    which else come from its environment variables; ``ca_file`` with the authorities to trust. An object
-    appears when all of it is there, and nothing leads out of a bucket: no parts and no folders are made.
+    Options: ``endpoint_url`` and ``region`` of the server; ``profile`` of the credentials in AWS's own files,
+    which otherwise come from its environment variables; ``ca_file`` with trusted authorities. An object
+    appears when it is complete, and nothing leads out of a bucket. So there are no part files and no folders.
     """
 
     writable = True
@@ -120,7 +120,7 @@ class S3Backend:
 
     @contextmanager
     def _part_of(self, path: str, version: str, begin: int, end: int) -> Iterator[Readable]:
-        """Open a part of an object of this version. Raises WrongFileError where there is another now."""
+        """Open a part of an object of this version. Raises WrongFileError if the version has changed."""
         from botocore.exceptions import ClientError
 
         try:
@@ -139,9 +139,9 @@ class S3Backend:
             yield body
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
-        """See :class:`~pilotage.movers.third_party.FetchingBackend`: within one server, by its own copy.
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`. It copies within one server only.
 
-        The credentials are this storage's: they must open the other bucket as well.
+        This storage's credentials must open the other bucket as well.
         """
         if not isinstance(source, S3Backend) or source._options != self._options:
             raise CannotFetch("they are not buckets of one S3 server with the same credentials")
@@ -150,8 +150,8 @@ class S3Backend:
     def describe(self, path: str, kind: str) -> Delivered | None:
         """See :class:`~pilotage.movers.third_party.FetchingBackend`.
 
-        S3 tells the md5 of an object that came in one piece and is not encrypted by a key service, and a
-        sha256 where it was asked for when the object was made; never an adler32.
+        S3 knows the md5 of an object that came in one piece without encryption by a key service. It knows a
+        sha256 if the upload requested it, and never an adler32.
         """
         with _explained(path):
             found = self._open().head_object(**self._at(path), ChecksumMode="ENABLED")
@@ -164,7 +164,7 @@ class S3Backend:
         return Delivered(size=found["ContentLength"], checksum=checksum) if checksum else None
 
     def grant(self, path: str, size: int | None) -> Grant | None:
-        """See :class:`~pilotage.movers.backend.GrantingBackend`: an address that is signed."""
+        """See :class:`~pilotage.movers.backend.GrantingBackend`. It returns a signed address."""
         if size is not None and size > LARGEST_COPY:
             return None  # so much goes in parts alone, each with an address
         call = "get_object" if size is None else "put_object"
@@ -172,10 +172,13 @@ class S3Backend:
         return Grant(url=url)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
-        """See :class:`~pilotage.movers.backend.Backend`. Large files go in parts, which end with them."""
+        """See :class:`~pilotage.movers.backend.Backend`.
+
+        Large files go in parts, which disappear when the upload ends.
+        """
         if size > LARGEST_PIECE:
             self._abort_uploads(path)
-        # Each of several at once holds parts of 8 MiB in memory.
+        # Each concurrent part holds 8 MiB in memory.
         number = spare.take(FEW) if size >= LARGE else 0
         try:
             config = _upload_config(number)
@@ -186,11 +189,11 @@ class S3Backend:
             spare.give_back(number)
 
     def _abort_uploads(self, path: str) -> None:
-        """Abort uploads of an object that nobody ends: what they have takes room, and shows nowhere."""
+        """Abort unfinished uploads of an object: they take room, and no listing shows them."""
         from botocore.exceptions import ClientError
 
         key = self._prefix + path
-        # Not everybody may list them: then the bucket's own rules end them.
+        # Not everybody may list them. Then the bucket's own rules remove them.
         with suppress(ClientError):
             found = self._open().list_multipart_uploads(Bucket=self._bucket, Prefix=key)
             for upload in found.get("Uploads", ()):
@@ -200,9 +203,9 @@ class S3Backend:
                     )
 
     def space(self) -> Space | None:
-        """See :class:`~pilotage.movers.backend.SpaceBackend`: what is left of the quota of the bucket.
+        """See :class:`~pilotage.movers.backend.SpaceBackend`. It is the remaining quota of the bucket.
 
-        S3 itself has none. Ceph's gateway tells its own in the headers of an answer about the bucket.
+        S3 itself has none. Ceph's gateway reports its own in the headers of an answer about the bucket.
         """
         with _explained(self._bucket):
             answer = self._open().head_bucket(Bucket=self._bucket)
@@ -218,7 +221,7 @@ class S3Backend:
         self.delete(source)
 
     def _copy(self, source: Mapping[str, str], target: str) -> None:
-        """Have the server copy an object: in one piece as far as S3 can, in parts above that."""
+        """Let the server copy an object: in one piece if S3 can, otherwise in parts."""
         from boto3.s3.transfer import TransferConfig
 
         whole = TransferConfig(multipart_threshold=LARGEST_COPY + 1, multipart_chunksize=COPY_PART)
@@ -227,12 +230,12 @@ class S3Backend:
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        # S3 deletes what is not there without a word; here that is a FileNotFoundError.
+        # S3 silently accepts deleting a missing object. Here that raises FileNotFoundError.
         self.entry(path)
         self._open().delete_object(**self._at(path))
 
     def delete_folder(self, path: str, *, recursive: bool) -> None:
-        """See :class:`~pilotage.movers.backend.Backend`. There is no folder but what is in it."""
+        """See :class:`~pilotage.movers.backend.Backend`. A folder exists only through its content."""
         if not recursive:
             return
         for page in self._pages(f"{self._prefix}{path}/"):
@@ -247,7 +250,7 @@ class S3Backend:
         return {"Bucket": self._bucket, "Key": self._prefix + path}
 
     def _open(self) -> Any:
-        """The client, made at its first use: unlike its session it may be used from several threads."""
+        """Return the client, made at its first use. Unlike its session, several threads may use it."""
         with self._lock:
             if self._client is None:
                 import boto3
@@ -273,7 +276,7 @@ class S3Backend:
 
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Turn the answers that an object is not there, or refused, into those of a file system."""
+    """Turn answers about missing or refused objects into a file system's errors."""
     from botocore.exceptions import ClientError
 
     try:
@@ -287,7 +290,7 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _upload_config(number: int) -> Any:
-    """The settings of an upload that sends so many parts at once, or one after another."""
+    """Return the settings of an upload with that many concurrent parts."""
     from boto3.s3.transfer import TransferConfig
 
     config = TransferConfig(
@@ -298,7 +301,7 @@ def _upload_config(number: int) -> Any:
 
 
 class _ChunkStream(RawIOBase):
-    """Chunks as a stream to read, in whatever sizes are asked for."""
+    """Chunks as a stream that can be read in any sizes."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         super().__init__()
@@ -306,11 +309,11 @@ class _ChunkStream(RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Tell whether it can be read."""
+        """Return whether it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Read just so many bytes, fewer at the end."""
+        """Read exactly ``size`` bytes, or fewer at the end."""
         pieces, wanted = [self._rest], size - len(self._rest)
         while size < 0 or wanted > 0:
             chunk = next(self._chunks, b"")

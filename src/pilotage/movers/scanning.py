@@ -1,4 +1,4 @@
-"""Patterns of paths, matched folder by folder within limits, the same way on every kind of storage."""
+"""Match patterns of paths folder by folder within limits, in the same way on every kind of storage."""
 
 import time
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class _Deadline:
         return time.monotonic() > self._end
 
     def check(self) -> None:
-        """Raise StorageError where the time is over."""
+        """Raise StorageError if the time is up."""
         if self.over:
             raise StorageError(f"not listed within {self._seconds:g} s: narrow the pattern")
 
@@ -67,7 +67,7 @@ def _matches(
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
     """
     todo: list[tuple[str, tuple[str, ...]]] = [("", tuple(pattern.split("/")))]
-    # Many ``**`` come to the same folder in many ways, with the same left to match.
+    # With many ``**``, several ways lead to the same folder with the same rest to match.
     seen: set[tuple[str, int]] = set()
     while todo:
         deadline.check()
@@ -75,7 +75,7 @@ def _matches(
         if (folder, len(rest)) in seen:
             continue
         seen.add((folder, len(rest)))
-        # Two stars stand for no folder, too.
+        # Two stars also match no folder.
         if head == "**" and rest:
             todo.append((folder, tuple(rest)))
         for name, entry in _found(backend, folder, head, limits, last=not rest):
@@ -100,7 +100,7 @@ def _met(path: str) -> WrongPatternError:
 def _found(
     backend: Backend, folder: str, part: str, limits: ScanLimits, *, last: bool
 ) -> Iterator[tuple[str, PathEntry]]:
-    """List as :func:`_entries`. Raises WrongPatternError at a link that matches, where they are refused."""
+    """List like :func:`_entries`. Raises WrongPatternError at a matching link, if links are refused."""
     try:
         for name, entry in _entries(backend, folder, part, last=last):
             matches = not name.startswith(".") and fnmatchcase(name, part)
@@ -115,7 +115,10 @@ def _found(
 
 
 def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:
-    """List what one part of a pattern may match; without wildcards no folder is listed, it may be large."""
+    """Yield entries that one part of a pattern may match.
+
+    Without wildcards, list no folder, because it may be large.
+    """
     try:
         if any(character in part for character in "*?["):
             yield from backend.entries(folder)

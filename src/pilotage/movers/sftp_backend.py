@@ -1,4 +1,4 @@
-"""Directories behind SSH as storages, by SFTP."""
+"""Directories behind SSH as storages, over SFTP."""
 
 import asyncio
 import logging
@@ -35,37 +35,37 @@ log = logging.getLogger(__name__)
 
 OPTIONS = {"key_file", "known_hosts", "ssh_config"}
 CONNECT_LIMIT = 30.0
-"""Seconds to connect before a server is given up."""
+"""Time limit in s for connecting."""
 
 NEAR = 0.01
-"""Seconds of an answer from which on ``ssh`` reads no files: its window of 2 MiB is too small then."""
+"""Round-trip time in s above which ``ssh`` reads no files: its window of 2 MiB is too small then."""
 
 RTT, MIN_RTT = 68, 148
-"""Places in Linux's ``tcp_info`` of the time of an answer in µs, and of the shortest in some minutes."""
+"""Offsets in Linux's ``tcp_info`` of the round-trip time in µs, and of its minimum over some minutes."""
 
 WITHOUT_SSH = 600.0
-"""Seconds for which ``ssh`` is left alone once it did not read a file."""
+"""Seconds without ``ssh`` after it failed to read a file."""
 
 KEEPALIVE = 15
-"""Seconds between questions whether the other end is alive; three without an answer end the connection."""
+"""Seconds between keepalive messages. After three without an answer the connection ends."""
 
 WRITES = 8
-"""Chunks of a file that are on their way to a server at once: answers from afar take long."""
+"""Chunks of a file on their way to a server at the same time: distant answers take long."""
 
 WINDOW = 8 << 20
-"""Bytes that a server may send before we say that they came; the library's own is 2 MiB."""
+"""Bytes that a server may send before we acknowledge them. The library's default is 2 MiB."""
 
 CIPHERS = "^aes128-gcm@openssh.com"
-"""Tried first: processors have instructions for it, and it is several times as fast as the usual one."""
+"""Try this first: processors have instructions for it, and it is several times as fast as the usual one."""
 
 
 class SftpBackend:
     """A directory of an SSH server, ``sftp://USER@HOST:PORT/PATH``, over one connection.
 
-    Options: ``key_file``, a private key; ``known_hosts``, a file of host keys; ``ssh_config``, where hosts,
-    keys and jump hosts are described, ``~/.ssh/config`` unless told. SFTP cannot open a file inside a
-    directory that is open: links are looked for before each use, and one that takes a folder's place in that
-    moment is followed.
+    Options: ``key_file``, a private key; ``known_hosts``, a file of host keys; ``ssh_config``, a description
+    of hosts, keys and jump hosts, by default ``~/.ssh/config``. SFTP cannot open a file inside an open
+    directory. So links are searched before each use, and a link that replaces a folder at that moment is
+    followed.
     """
 
     writable = True
@@ -99,7 +99,7 @@ class SftpBackend:
 
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:
-        """See :class:`~pilotage.movers.backend.Backend`. It goes on where the connection broke."""
+        """See :class:`~pilotage.movers.backend.Backend`. It resumes after a broken connection."""
         with self.read_from(path, 0) as stream:
             yield stream
 
@@ -111,7 +111,10 @@ class SftpBackend:
 
     @contextmanager
     def read_ranges(self, path: str, start: int, size: int) -> Iterator[Readable]:  # noqa: ARG002
-        """See :class:`~pilotage.movers.ranged.RangedBackend`. Near by, ``ssh`` reads it in a process."""
+        """See :class:`~pilotage.movers.ranged.RangedBackend`.
+
+        On a short distance, ``ssh`` reads it in a separate process.
+        """
         with ExitStack() as stack:
             stream = stack.enter_context(closing(SftpStream(self, path, start)))
             reader = self._reader(stream, stack)
@@ -134,7 +137,7 @@ class SftpBackend:
             self.rename(draft, path)
 
     def space(self) -> Space | None:
-        """See :class:`~pilotage.movers.backend.SpaceBackend`: by OpenSSH's extension ``statvfs``."""
+        """See :class:`~pilotage.movers.backend.SpaceBackend`. It uses OpenSSH's extension ``statvfs``."""
         with suppress(FileNotFoundError):  # the folder is not there yet
             return self._call(self._space())
         return None
@@ -159,25 +162,25 @@ class SftpBackend:
 
     @property
     def client(self) -> "SFTPClient | None":
-        """The client of the connection that there is now."""
+        """Return the client of the current connection."""
         return self._client
 
     def forget(self, client: "SFTPClient | None") -> None:
-        """Take a connection for lost: the library may not know yet, while every call fails."""
+        """Consider a connection lost: the library may not know yet, while every call fails."""
         if client is self._client:
             self._client = None
 
     def begin_read(self, file: "SFTPClientFile", offset: int, length: int) -> "Future[list[bytes]]":
-        """Ask for bytes of a file, in blocks as large as the server gives them."""
+        """Request bytes of a file, in the largest blocks that the server gives."""
         return self._loop.submit(self._blocks(file, offset, length))
 
     def close_file(self, file: "SFTPClientFile") -> None:
-        """Close a file, if it can be: with its connection it is gone anyway."""
+        """Close a file if possible. With a lost connection it is gone anyway."""
         with suppress(Exception):
             self._loop.call(file.close(), CALL_LIMIT)
 
     def _reader(self, stream: SftpStream, stack: ExitStack) -> SshReader | None:
-        """A program that reads the file of a stream; None where it would gain nothing."""
+        """Return a program that reads the file of a stream; None if it would gain nothing."""
         login = Login(self._host, self._port, self._user, self._options, CIPHERS)
         if time.monotonic() < self._without_ssh or self._round_trip() > NEAR:
             return None
@@ -191,7 +194,7 @@ class SftpBackend:
             return None
 
     def _round_trip(self) -> float:
-        """Seconds to the server and back, as the system has seen it: a call also waits for this process."""
+        """Return the round-trip time in s as the system measures it: a call also waits for this process."""
         sock = self._connection.get_extra_info("socket") if self._connection else None
         if sock is None:  # the configuration has a command that connects
             return 0.0
@@ -202,7 +205,7 @@ class SftpBackend:
         self._without_ssh = time.monotonic() + WITHOUT_SSH
 
     def _write(self, file: "SFTPClientFile", chunks: Iterable[bytes]) -> None:
-        """Write chunks, of which some are on their way while the next is read."""
+        """Write chunks. Some are on their way while the next is read."""
         import asyncssh
 
         offset = 0
@@ -258,12 +261,12 @@ class SftpBackend:
         attributes = await sftp.lstat(at)
         if (kind := _entry(attributes).kind) != "file":
             raise WrongFileError(f"{path} is not a plain file but a {kind}")
-        # Without blocks of the library's own, which it copies into one twice.
+        # Without the library's own blocks, which it copies twice into one.
         file = await sftp.open(at, "rb", encoding=None, block_size=0)
         return OpenFile(file, at, (attributes.size or 0, attributes.mtime or 0))
 
     async def _blocks(self, file: "SFTPClientFile", offset: int, length: int) -> list[bytes]:
-        """Read the blocks of a part of a file; behind one that is short there are none."""
+        """Read the blocks of a part of a file. A short block is the last."""
         size = (await self._opened()).limits.max_read_len
         begins = range(0, length, size)
         asked = [file.read(min(size, length - at), offset + at) for at in begins]
@@ -297,7 +300,7 @@ class SftpBackend:
         return f"{await self._folder(sftp, folder)}/{name}"
 
     async def _folder(self, sftp: "SFTPClient", folder: str) -> str:
-        """The path of a folder. Raises LinkError where it leads through a link."""
+        """Return the path of a folder. Raises LinkError if it leads through a link."""
         path = f"{self._root}/{folder}".rstrip("/")
         if await sftp.realpath(path) != path:
             raise LinkError(f"{folder} leads through a symbolic link, which is never followed")
@@ -319,12 +322,12 @@ class SftpBackend:
             with suppress(asyncssh.SFTPFailure):  # another delivery made it
                 await sftp.mkdir(path)
         else:
-            # Below a file, a server tells no more than that there is no such file.
+            # For a path below a file, a server only says that there is no such file.
             if folder and _entry(found).kind == "file":
                 raise LinkError(f"{folder} is in the way: a file, not a folder")
 
     async def _opened(self) -> "SFTPClient":
-        """The client, connected anew where the connection is lost."""
+        """Return the client. Connect again if the connection is lost."""
         if self._connecting is None:
             self._connecting = asyncio.Lock()
         async with self._connecting:
@@ -335,7 +338,7 @@ class SftpBackend:
                 wide = partial(self._connection.open_session, window=WINDOW)
                 self._connection.open_session = wide  # type: ignore[method-assign]
                 client = await self._connection.start_sftp_client()
-                # Where the folder is not there this fails, and must fail again: no other is taken for it.
+                # If the folder is missing this fails, and must fail again: no other folder may replace it.
                 self._root = str(await client.realpath(self._asked or "/")).rstrip("/")
                 self._client = client
             return self._client

@@ -1,4 +1,4 @@
-"""Files that come by SFTP, as streams: over the connection of their storage, and large ones by ``ssh``."""
+"""Files over SFTP as streams: over their storage's connection, and large ones through ``ssh``."""
 
 import logging
 import time
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CALL_LIMIT = 300.0
-"""Seconds for one call before a server is given up."""
+"""Time limit in s of one call."""
 
 AHEAD, READS = 2 << 20, 3
-"""Bytes that are asked for in one go, and how many times so, while those before are worked on."""
+"""Bytes per request, and concurrent requests while earlier ones are processed."""
 
 BEYOND = 16 << 10
-"""Bytes that are asked for behind what should be the end, to see that it is."""
+"""Bytes requested beyond the expected end, to check that it is the end."""
 
 MOST_RESUMES = 5
 """Broken connections in a row, without a byte between them, before reading a file fails."""
 
 PAUSE = 0.1
-"""Seconds before a broken connection is taken up; twice as long each time."""
+"""Seconds before a broken connection is resumed. Each further wait is twice as long."""
 
 
 class OpenFile(NamedTuple):
-    """A file that was opened: its whole path, and its version, bytes and time of its last change."""
+    """An opened file: its whole path, and its version (bytes and modification time)."""
 
     file: "SFTPClientFile"
     at: str
@@ -41,23 +41,23 @@ class OpenFile(NamedTuple):
 
 
 class Connection(Protocol):
-    """The connection of a storage, which is made anew where it is lost."""
+    """A storage's connection, which is made again if it is lost."""
 
     @property
     def client(self) -> "SFTPClient | None":
-        """The client of the connection that there is now."""
+        """Return the client of the current connection."""
 
     def opened(self, path: str) -> OpenFile:
         """Open a file to read it."""
 
     def begin_read(self, file: "SFTPClientFile", offset: int, length: int) -> "Future[list[bytes]]":
-        """Ask for bytes of a file, in blocks as large as the server gives them."""
+        """Request bytes of a file, in the largest blocks that the server gives."""
 
     def close_file(self, file: "SFTPClientFile") -> None:
-        """Close a file, if it can be."""
+        """Close a file if possible."""
 
     def forget(self, client: "SFTPClient | None") -> None:
-        """Take a connection for lost."""
+        """Consider a connection lost."""
 
 
 class SftpStream:
@@ -74,7 +74,7 @@ class SftpStream:
         self._ask()
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
+        """Read up to ``size`` bytes; empty at the end."""
         if not self._blocks:
             self._blocks.extend(self._next())
         block = self._blocks.popleft() if self._blocks else b""
@@ -83,17 +83,17 @@ class SftpStream:
         return block[:size]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._forget()
         self._backend.close_file(self.opened.file)
 
     def end_soon(self) -> int:
-        """Ask for nothing more; what is on its way ends at the byte that is returned."""
+        """Request nothing more. Return the byte at which the pending answers end."""
         self._until = self._offset + sum(length for length, _ in self._asked)
         return self._until
 
     def go_on(self, offset: int) -> None:
-        """Read on from there, after all."""
+        """Continue reading from there after all."""
         self._offset, self._until = offset, None
 
     def _next(self) -> list[bytes]:
@@ -128,7 +128,7 @@ class SftpStream:
             return blocks
 
     def _ask(self) -> None:
-        """Have as much on its way as may be."""
+        """Send as many requests as allowed."""
         begin = self._offset + sum(length for length, _ in self._asked)
         size = self.opened.version[0] if self._until is None else self._until
         while len(self._asked) < READS and (begin < size or (self._until is None and not self._asked)):
@@ -137,12 +137,12 @@ class SftpStream:
             begin += length
 
     def _forget(self) -> None:
-        """Give up what is on its way."""
+        """Drop the pending answers."""
         while self._asked:
             self._asked.pop()[1].cancel()
 
     def _go_on(self) -> None:
-        """Ask for the rest over another connection. Raises WrongFileError where the file has changed."""
+        """Request the rest over another connection. Raises WrongFileError if the file has changed."""
         self._forget()
         version, self.opened = self.opened.version, self._backend.opened(self._path)
         self._client = self._backend.client
@@ -151,9 +151,9 @@ class SftpStream:
 
 
 class LargeStream:
-    """A file that ``ssh`` reads as soon as it has connected; until then the storage's connection does.
+    """A file that ``ssh`` reads as soon as it has connected. Until then the storage's connection does.
 
-    That goes on, too, wherever ``ssh`` ends: it alone tells what is wrong, and where the file ends.
+    The connection also continues wherever ``ssh`` ends: only it says what is wrong, and where the file ends.
     """
 
     def __init__(self, stream: SftpStream, ssh: SshReader, start: int, failed: Callable[[], None]) -> None:
@@ -163,7 +163,7 @@ class LargeStream:
         self._changed_over = False
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
+        """Read up to ``size`` bytes; empty at the end."""
         data = b""
         if self._ssh:
             try:
@@ -178,7 +178,7 @@ class LargeStream:
         return data
 
     def close(self) -> None:
-        """End the program; the stream is not closed."""
+        """End the program. The stream stays open."""
         if self._ssh:
             self._ssh.close()
 
@@ -196,7 +196,7 @@ class LargeStream:
         return ssh.read(size)
 
     def _leave(self, ssh: SshReader) -> None:
-        """Go on as before."""
+        """Continue as before."""
         ssh.close()
         self._ssh = None
         if self._changed_over:

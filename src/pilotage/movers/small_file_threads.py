@@ -1,4 +1,4 @@
-"""Threads that take small files one after another, as many as their shares have slots."""
+"""Threads that process small files one after another, as many threads as their shares have slots."""
 
 import threading
 from collections import defaultdict, deque
@@ -19,9 +19,9 @@ class _Share:
 
 
 class SmallFileThreads:
-    """Small files wait here by share; a bundle of them has one lane, so that a slot is one stream of bytes.
+    """Small files wait here by share. A bundle of them has one lane, so that a slot is one stream of bytes.
 
-    No share waits for another's files, and so an emergency begins at once (D5).
+    No share waits for another's files, so an emergency begins at once (D5).
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class SmallFileThreads:
         self._shares: defaultdict[str, _Share] = defaultdict(_Share)
 
     def add(self, share: str, task: Task, bundle: int = BUNDLE) -> None:
-        """Have a file fetched when its turn comes; a ``bundle`` of them has one lane."""
+        """Queue a file. A ``bundle`` of them has one lane."""
         with self._lock:
             line = self._shares[share]
             line.waiting.append(task)

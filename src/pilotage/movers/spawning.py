@@ -1,4 +1,4 @@
-"""Processes of movers as they are started: each with a connection to its server, by which it ends with it."""
+"""Start processes of movers. Each has a connection to its server, and ends with it."""
 
 import signal
 import socket
@@ -10,22 +10,22 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 OTHER_CODE = 64
-"""The exit code of a process whose code is not the server's: they would not understand each other."""
+"""Exit code of a process whose code differs from the server's: they would not understand each other."""
 
 
 class Runs(Protocol):
-    """The part of a worker that its process needs."""
+    """A worker, as its process needs it."""
 
     def run(self) -> None:
-        """Work until nothing is asked of it any more, or the server is gone."""
+        """Work until there is nothing more to do, or the server is gone."""
 
 
 def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
-    """Start ``python -m MODULE MOVER DESCRIPTOR CODE``, and return it with this end of the connection."""
+    """Start ``python -m MODULE MOVER DESCRIPTOR CODE``. Return it with this end of the connection."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            # A session of its own, so that Ctrl-C at the terminal reaches the server alone.
+            # A separate session, so that Ctrl-C at the terminal reaches only the server.
             [sys.executable, "-m", module, mover, str(theirs.fileno()), code],
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -35,7 +35,7 @@ def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes],
 
 
 def serve(worker: "Callable[[str, Connection[Any, Any]], Runs]", code: str) -> None:
-    """Run a worker in a process that :func:`spawn` started; ``code`` is the fingerprint as it stands here."""
+    """Run a worker in a process that :func:`spawn` started. ``code`` is this process's fingerprint."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
     mover, descriptor, server_code = sys.argv[1:]
     if server_code != code:
@@ -44,9 +44,9 @@ def serve(worker: "Callable[[str, Connection[Any, Any]], Runs]", code: str) -> N
 
 
 def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> None:
-    """Have what ``options`` name, sending or receiving, raise BlockingIOError after so many seconds.
+    """Let sending or receiving, as named in ``options``, raise BlockingIOError after that many seconds.
 
-    It is the kernel that watches the time: a Connection has no limit of its own.
+    The kernel watches the time, because a Connection has no time limit.
     """
     whole = int(seconds)
     span = struct.pack("@ll", whole, int((seconds - whole) * 1e6))
@@ -57,7 +57,7 @@ def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> 
 
 
 def last_words(code: int) -> str:
-    """Say how a worker process ended by itself, given its exit code."""
+    """Return how a worker process ended by itself, given its exit code."""
     if code == OTHER_CODE:
         return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
     how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"

@@ -1,4 +1,4 @@
-"""Files of an SSH server, read by the system's own ``ssh``, which decrypts in a process beside ours."""
+"""Files of an SSH server, read through the system's own ``ssh``, which decrypts in a separate process."""
 
 import fcntl
 import os
@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import IO, Any
 
 AHEAD = 4 << 20
-"""Bytes that are asked for ahead; the program has a window of 2 MiB."""
+"""Bytes requested ahead. The program has a window of 2 MiB."""
 
 PIPE = 1 << 20
-"""Bytes of the pipe from the program to us: the two wait for each other less than with the usual 64 kB."""
+"""Size in bytes of the pipe from the program: with the usual 64 kB both sides wait for each other more."""
 
 SILENCE = 300.0
 """Seconds without a byte after which the program is given up."""
 
 SMALL_BLOCK = 32 << 10
-"""Bytes that every server gives at once; how many more, it may tell."""
+"""Bytes that every server gives at once. It may announce more."""
 
 MOST_MESSAGE = 256 << 10
-"""Bytes of a message that is no block of a file, and that are read of a block in one go."""
+"""Most bytes of a message that is not a block of a file, and most bytes read of a block at once."""
 
 INIT, VERSION, OPEN, READ, FSTAT, REALPATH = 1, 2, 3, 5, 8, 16
 HANDLE, DATA, NAME, ATTRIBUTES, EXTENDED, EXTENDED_REPLY = 102, 103, 104, 105, 200, 201
@@ -36,11 +36,11 @@ HAS_SIZE, HAS_OWNER, HAS_MODE, HAS_TIMES = 1, 2, 4, 8
 
 NEVER = ["-q", "-T", "-a", "-x", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oUpdateHostKeys=no"]
 NEVER += ["-oClearAllForwardings=yes", "-oPermitLocalCommand=no", "-oControlMaster=no", "-oControlPath=none"]
-"""It asks nobody, accepts no new host, forwards nothing, and leaves connections of others alone."""
+"""It never prompts, accepts no new host, forwards nothing, and does not share connections."""
 
 
 class SshReaderError(Exception):
-    """The program does not read the file; whoever asked reads it otherwise."""
+    """The program cannot read the file. The caller reads it in another way."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Login:
     ciphers: str
 
     def command(self) -> list[str] | None:
-        """The command that starts SFTP there, by the same files as our own library; None without ``ssh``."""
+        """Return the command that starts SFTP there, with the same files as our own library; None without
+        ``ssh``."""
         if (program := shutil.which("ssh")) is None:
             return None
         config = self._file("ssh_config", "~/.ssh/config")
@@ -74,9 +75,9 @@ class Login:
 
 
 class SshReader:
-    """One plain file that is read by a program of its own, which connects and opens the file meanwhile.
+    """One plain file that a separate program reads. It connects and opens the file in the background.
 
-    ``version`` are the file's bytes and the second of its last change, as they have to be.
+    ``version`` is the expected size in bytes and modification time in s.
     """
 
     def __init__(self, command: list[str], path: str, version: tuple[int, float]) -> None:
@@ -101,7 +102,7 @@ class SshReader:
         self._opening.start()
 
     def opened(self) -> bool:
-        """Tell whether the file is open yet. Raises SshReaderError where it cannot be."""
+        """Return whether the file is open yet. Raises SshReaderError if it cannot be opened."""
         if self._opening.is_alive():
             return False
         if self._error is not None:
@@ -109,13 +110,13 @@ class SshReader:
         return True
 
     def begin(self, offset: int) -> None:
-        """Read from there on."""
+        """Start reading at this byte."""
         self._next = offset
         with suppress(OSError):  # reading tells that it has ended
             self._ask()
 
     def read(self, size: int, /) -> bytes:
-        """Read up to so many bytes; empty at what should be the end. Raises SshReaderError."""
+        """Read up to ``size`` bytes; empty at the expected end. Raises SshReaderError."""
         try:
             if not self._left and not self._begin_block():
                 return b""
@@ -141,7 +142,7 @@ class SshReader:
             self._error = error
 
     def _open(self) -> None:
-        """Open the file if no link leads to it, and it is the one that is meant."""
+        """Open the file if no link leads to it and it is the expected version."""
         path = _text(os.fsencode(self._path))
         self._in.write(_message(INIT, struct.pack(">I", 3)))
         self._answer(VERSION)
@@ -159,7 +160,7 @@ class SshReader:
             raise SshReaderError("it has changed")
 
     def _ask(self) -> None:
-        """Have as much on its way as may be."""
+        """Send as many requests as allowed."""
         requests = []
         while len(self._asked) * self._block < AHEAD and self._next < self._version[0]:
             length = min(self._block, self._version[0] - self._next)
@@ -172,7 +173,7 @@ class SshReader:
             self._in.write(b"".join(requests))
 
     def _begin_block(self) -> bool:
-        """Go on to the next block. Raises SshReaderError unless it comes in its turn and whole."""
+        """Go on to the next block. Raises SshReaderError unless it arrives in order and complete."""
         self._ask()
         if not self._asked:
             return False
@@ -195,7 +196,7 @@ class SshReader:
         return told
 
     def _message(self, number: int | None) -> tuple[int, bytes]:
-        """Kind and content of the next message, which has to answer the call of this number."""
+        """Return kind and content of the next message, which must answer the call with this number."""
         length, kind = struct.unpack(">IB", self._exactly(5))
         if length > MOST_MESSAGE:
             raise SshReaderError(f"a message of {length} bytes")
@@ -221,7 +222,7 @@ class SshReader:
         return bytes(self._buffer[:size])
 
     def _said(self) -> str:
-        """Read what the program told of its end."""
+        """Return the program's message about its end."""
         assert self._process.stderr
         os.set_blocking(self._process.stderr.fileno(), False)
         said = (self._process.stderr.read(500) or b"").decode(errors="replace").strip()
@@ -229,7 +230,7 @@ class SshReader:
 
 
 def _literal(path: Path) -> str:
-    """A path as the program takes it in an option: it replaces what follows a per cent sign."""
+    """Return a path for the program's options, with per cent signs escaped."""
     return str(path).replace("%", "%%")
 
 
@@ -247,7 +248,7 @@ def _first_text(message: bytes) -> bytes:
 
 
 def _version(attributes: bytes) -> tuple[int, int]:
-    """Bytes and time of the last change in a file's attributes."""
+    """Return bytes and modification time from a file's attributes."""
     flags = struct.unpack_from(">I", attributes)[0]
     if not flags & HAS_SIZE or not flags & HAS_TIMES:
         raise SshReaderError("the server does not tell a file's bytes and times")

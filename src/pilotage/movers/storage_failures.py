@@ -1,4 +1,4 @@
-"""Failures of storages: every library raises its own exceptions, here all of them become the port's."""
+"""Failures of storages: every library has its own exceptions; here all become the port's."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -8,7 +8,7 @@ from pilotage.ports.moving import DeliveryFailed, StorageError
 
 @contextmanager
 def explained(failure: type[StorageError], where: str) -> Iterator[None]:
-    """Turn every exception into ``failure``, or keep its kind if it is one, saying where it happened."""
+    """Turn every exception into ``failure``, or keep its kind if it is one, and add the place."""
     try:
         yield
     except Exception as error:
@@ -17,13 +17,13 @@ def explained(failure: type[StorageError], where: str) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """An exception as a reason, with its type unless it is our own."""
+    """Return an exception as a reason, with its type unless it is our own."""
     return str(error) if isinstance(error, StorageError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager
 def nothing_left(part: str, delete: Callable[[], object]) -> Iterator[None]:
-    """Delete a part of a file when writing it fails; a part that cannot be deleted is told of as well."""
+    """Delete a part of a file if writing it fails. If that fails too, the error says so."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The mover that streams bytes through this machine, from any kind of storage to any other."""
+"""The mover that streams bytes through this machine between any kinds of storages."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -51,9 +51,9 @@ class _BackendFactory(Protocol):
 
 
 def check(storage: Storage) -> None:
-    """Raise ValueError where a storage's URL or options are wrong, as far as that shows without opening it.
+    """Raise ValueError if a storage's URL or options are wrong, as far as that shows without opening it.
 
-    Only backends are asked: a filesystem of fsspec may connect when it is made.
+    Check only backends: one of fsspec's file systems may connect when it is made.
     """
     scheme = storage.url.partition("://")[0]
     per_vo = storage.options.get(PER_VO, {})
@@ -66,7 +66,7 @@ def check(storage: Storage) -> None:
 
 
 def hint(scheme: str) -> str:
-    """Tell what to install for storages of a scheme, after a semicolon; empty where nothing helps."""
+    """Return what to install for storages of a scheme, after a semicolon; empty if nothing helps."""
     if scheme in adapters.installed(GROUP):
         try:
             adapters.factory(GROUP, scheme)
@@ -76,14 +76,14 @@ def hint(scheme: str) -> str:
 
 
 def _own() -> Iterator[tuple[str, _BackendFactory]]:
-    """The backends that can be imported here, by scheme; others lack a package."""
+    """Yield the importable backends by scheme. Others lack a package."""
     for scheme in adapters.installed(GROUP):
         with suppress(adapters.AdapterError):
             yield scheme, adapters.factory(GROUP, scheme)  # type: ignore[misc]
 
 
 class Streaming(CopyThreads):
-    """Copies between the backends of ``pilotage.storages``, and fsspec for the schemes that these leave."""
+    """Copies between the backends of ``pilotage.storages``, and through fsspec for the other schemes."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         super().__init__(self._run, on_change)
@@ -94,7 +94,7 @@ class Streaming(CopyThreads):
 
     @cached_property
     def abilities(self) -> Abilities:
-        """Every scheme for which there is a backend."""
+        """Return every scheme with a backend."""
         own = dict(_own())
         others = fsspec_backend.schemes() - own.keys()
         read_only = {scheme for scheme, factory in own.items() if not factory.writable}
@@ -113,7 +113,7 @@ class Streaming(CopyThreads):
             return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder below ``.scratch``, or one file below ``.copies``; what is gone is no error."""
+        """Delete a folder below ``.scratch``, or one file below ``.copies``. A missing one is no error."""
         with explained(StorageError, f"removing {prefix!r} from {storage.url}"):
             if not (is_scratch(prefix) or is_copy(prefix)) or not is_below(prefix):
                 raise StorageError(
@@ -128,7 +128,7 @@ class Streaming(CopyThreads):
 
     @contextmanager
     def open(self, storage: Storage, path: str) -> Iterator[Readable]:
-        """See :meth:`~pilotage.ports.moving.Reader.open`; reading fails with StorageError too."""
+        """See :meth:`~pilotage.ports.moving.Reader.open`. Reading raises StorageError too."""
         place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
             yield stream
@@ -138,7 +138,7 @@ class Streaming(CopyThreads):
         place = Place(url=storage.url, path=path, options=options_for(storage))
         checked = CheckedChunks(stream, "what was sent", Delivered(size=size, checksum=""), lambda _: None)
         with explained(StorageError, f"writing {place}"):
-            # A name of its own: who sends a file again may still be sending it.
+            # Use a unique name: whoever sends a file again may still be sending it.
             self._at(place).store(path, f".{uuid4().hex}.part", checked, size)
         return checked.found
 
@@ -163,7 +163,7 @@ class Streaming(CopyThreads):
         return found
 
     def _run(self, delivery: Delivery, running: RunningCopy) -> Delivered | None:
-        """Do the same, but for the name of a small file at a directory: many are given theirs together."""
+        """Do the same, but leave a small file at a directory without its name: many are named together."""
         if delivery.size > SMALL_FILE:
             return self.deliver(delivery, running, running.sign)
         kept: list[LocalDraft] = []
@@ -204,7 +204,7 @@ class Streaming(CopyThreads):
         return self._backend(place.url, place.options)
 
     def _backend(self, url: str, options: Mapping[str, Any]) -> Backend:
-        """The backend of a storage, made once, so that it can keep its connections."""
+        """Return the backend of a storage. It is made once, so that it can keep its connections."""
         key = (url, repr(sorted(options.items())))
         with self._opening:
             if key not in self._opened:
@@ -212,7 +212,7 @@ class Streaming(CopyThreads):
             return self._opened[key]
 
     def _carrier(self, service: TransferService | None) -> Carrier | None:
-        """The adapter of a service, made once, so that it can ask for many files together."""
+        """Return the adapter of a service. It is made once, so that it can ask for many files together."""
         if service is None:
             return None
         with self._opening:
@@ -231,7 +231,7 @@ class Streaming(CopyThreads):
 
 @contextmanager
 def _told(delivery: Delivery) -> Iterator[None]:
-    """Turn what ends a delivery into DeliveryFailed, with who is to blame."""
+    """Turn the error of a delivery into DeliveryFailed with the blame."""
     try:
         yield
     except Exception as error:

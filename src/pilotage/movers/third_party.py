@@ -1,4 +1,4 @@
-"""Copies that storages make among themselves, checked as any other; no bytes pass through this machine."""
+"""Copies that storages make among themselves, checked like any other. No bytes pass through this machine."""
 
 import logging
 from collections.abc import Callable
@@ -25,32 +25,32 @@ log = logging.getLogger(__name__)
 
 
 Carry = Callable[[], str]
-"""Brings the file of a delivery to a temporary name at its destination, and returns its path."""
+"""Copies the file of a delivery to a temporary name at its destination, and returns its path."""
 
 
 class CannotFetch(Exception):
-    """Two storages do not copy from one to the other; nothing was written."""
+    """Two storages cannot copy to each other. Nothing was written."""
 
 
 @runtime_checkable
 class FetchingBackend(Backend, Protocol):
-    """A backend whose storage can take files from some others by itself."""
+    """A backend whose storage can fetch files from some others itself."""
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
-        """Have the storage bring a file of another one under the path ``draft``; missing folders are made.
+        """Let the storage fetch a file to the path ``draft``, making missing folders.
 
-        Raises CannotFetch where these two cannot do that, and any other exception where it went wrong.
+        Raises CannotFetch if the two storages cannot do that, and any other exception for a failure.
         """
 
     def describe(self, path: str, kind: str) -> Delivered | None:
-        """Bytes of a file and its checksum of a kind such as ``md5``, as far as the storage tells both."""
+        """Return bytes of a file and its checksum of a kind such as ``md5``, if the storage reports both."""
 
 
 def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered | str:
-    """Have the target take the file from the source; the reason where its bytes must be streamed instead.
+    """Let the target fetch the file from the source. Return the reason if its bytes must be streamed instead.
 
-    That is also where the storages try and fail: they may not reach each other, and where the file itself is
-    to blame streaming tells. Raises DeliveryFailed where what came is not what must come.
+    Stream also if the storages try and fail: they may not reach each other, and streaming shows whether the
+    file itself is to blame. Raises DeliveryFailed if the result differs from the expected file.
     """
     if not offers(target, FetchingBackend):
         return "storages of this kind take no files by themselves"
@@ -61,7 +61,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
         except CannotFetch as refused:
             return str(refused)
         except (StorageError, OSError) as error:
-            # That a file is missing says nothing of the storages, and streaming fails with it in a moment.
+            # A missing file says nothing about the storages, and streaming fails quickly because of it.
             level = logging.INFO if isinstance(error, FileNotFoundError) else logging.WARNING
             log.log(level, "transfer %d is streamed: %s", delivery.transfer, reason(error))
             with suppress(FileNotFoundError):
@@ -75,10 +75,10 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
 def carried(
     source: Backend, target: Backend, delivery: Delivery, progress: Progress, carry: Carry
 ) -> Delivered | None:
-    """Have a service bring the file; None where it does not reach these storages, or is not wanted to.
+    """Let a service copy the file. Return None if it cannot reach these storages, or is not requested.
 
-    Where it tried and failed nothing is streamed: whoever named a service wants the bytes to go that way.
-    Raises whatever it does, and DeliveryFailed where what came is not what must come.
+    If it tries and fails, do not stream: whoever named a service wants the bytes to go that way. Raises the
+    service's errors, and DeliveryFailed if the result differs from the expected file.
     """
     own = beside(delivery.destination.path, delivery.part)
     with nothing_left(own, lambda: target.delete(own)):
@@ -97,7 +97,7 @@ def carried(
 
 
 def _described(storage: Backend, path: str, kind: str, size: int) -> Delivered | None:
-    """What a storage tells of a file; None where it has not worked that out, as right after a write."""
+    """Return a storage's description of a file; None if it has not computed it yet, as just after a write."""
     found = storage.describe(path, kind) if offers(storage, FetchingBackend) else None
     return None if found is None or (found.size == 0 and size > 0) else found
 
@@ -105,7 +105,7 @@ def _described(storage: Backend, path: str, kind: str, size: int) -> Delivered |
 def _checked(
     source: Backend, target: Backend, draft: str, delivery: Delivery, progress: Progress
 ) -> Delivered:
-    """Compare the copy with what must be there, or with its source; read it if its storage tells nothing."""
+    """Compare the copy with the expected file, or with its source. Read it if its storage reports nothing."""
     kind = delivery.checksum.partition(":")[0] or "adler32"
     found = _described(target, draft, kind, delivery.size)
     expected = Delivered(size=delivery.size, checksum=delivery.checksum)
@@ -119,7 +119,7 @@ def _checked(
             except WrongFileError as wrong:
                 if chunks.found.size or not expected.size:
                     raise
-                # It took all bytes, and has none: neither the file nor its source is to blame.
+                # It accepted all bytes and has none: neither the file nor its source is to blame.
                 raise DeliveryFailed(f"{wrong}: its storage lost what was written") from None
     check(str(delivery.source), found, expected)
     progress(found.size)

@@ -1,4 +1,4 @@
-"""Blocking copies as deliveries that are started, polled and cancelled: a daemon thread for each."""
+"""Blocking copies as deliveries that are started, polled and cancelled: one daemon thread each."""
 
 import logging
 import threading
@@ -27,24 +27,24 @@ from .small_file_threads import SmallFileThreads
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 2000
-"""Threads under way, those that hang included; further deliveries are refused."""
+"""Most running threads, including those that hang. Further deliveries are refused."""
 
 MOST_ENDED = 10_000
-"""Ended deliveries that are remembered, the latest ones."""
+"""Most ended deliveries to remember, latest first."""
 
 GRACE = 5.0
-"""Seconds that deliveries have to give up when they are closed; one that hangs is left behind."""
+"""Seconds for deliveries to give up at closing. One that hangs is left behind."""
 
 
 class Cancelled(Exception):
-    """A delivery was given up while its bytes were under way."""
+    """A delivery was given up while its bytes were moving."""
 
 
 @dataclass(slots=True)
 class RunningCopy:
-    """A delivery under way; called as its :data:`~pilotage.ports.moving.Progress`.
+    """A running delivery. It is also its :data:`~pilotage.ports.moving.Progress` callback.
 
-    ``conclude`` ends it where its copy has returned None: given what returns what was delivered, or raises.
+    ``conclude`` ends it after its copy has returned None. Its argument returns the delivered file, or raises.
     """
 
     delivery: Delivery
@@ -54,25 +54,26 @@ class RunningCopy:
     cancelled: bool = False
 
     def __call__(self, read: int) -> None:
-        """Note how many bytes were read. Raises Cancelled, by which a copy learns that nobody wants it."""
+        """Record how many bytes were read. Raises Cancelled to tell the copy that nobody wants it."""
         self.read = read
         if self.cancelled:
             raise Cancelled("the delivery was cancelled")
 
     def sign(self) -> None:
-        """Note a sign of life other than bytes."""
+        """Record a sign of life other than bytes."""
         self.signs += 1
 
 
 Copy = Callable[[Delivery, RunningCopy], Delivered | None]
-"""Delivers one file, calling progress as it goes; None where that is concluded later. Raises StorageError."""
+"""Delivers one file and reports progress. Returns None if the delivery is concluded later. Raises
+StorageError."""
 
 
 class CopyThreads:
-    """Runs a blocking copy for each delivery, on a thread of its own that nothing waits for.
+    """Runs a blocking copy for each delivery, on its own thread that nothing waits for.
 
-    Small files that no service carries are copied one after another, a bundle of them by a thread (D8). A
-    storage may hang for ever: that holds up nothing else, and not the end of the process.
+    Small files without a service are copied one after another, a bundle of them per thread (D8). A storage
+    may hang for ever: that delays nothing else, not even the end of the process.
     """
 
     def __init__(self, copy: Copy, on_change: Callable[[], None], most: int = MOST_AT_ONCE) -> None:
@@ -87,26 +88,26 @@ class CopyThreads:
         self._small_files = SmallFileThreads()
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Begin each delivery, up to ``most`` at once."""
+        """Begin each delivery, at most ``most`` at a time."""
         return [self._start(delivery) for delivery in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
-        """Tell the status of each delivery, also later, until many others have ended."""
+        """Return the status of each delivery, even some time after its end, until many others have ended."""
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Give deliveries up at the next bytes that they read."""
+        """Give up deliveries at their next bytes."""
         with self._lock:
             for reference in references:
                 if reference in self._running:
                     self._running[reference].cancelled = True
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:  # noqa: ARG002
-        """Refuse, as a mover whose abilities lack ``scan``."""
+        """Raise, because this mover has no ability ``scan``."""
         raise StorageError(f"{storage.url} cannot be listed by this mover")
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Refuse, as a mover whose abilities lack ``remove``."""
+        """Raise, because this mover has no ability ``remove``."""
         raise StorageError(f"{prefix!r} cannot be removed from {storage.url} by this mover")
 
     def close(self) -> None:
@@ -126,7 +127,7 @@ class CopyThreads:
             if len(self._running) >= self._most:
                 return Started(error=f"{self._most} deliveries are under way: wait until some have ended")
             self._count += 1
-            # With a count: a delivery that was given up may still be at work when the same attempt begins
+            # Add a count: a delivery that was given up may still be running when the same attempt begins
             # again.
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
             running = self._running[reference] = RunningCopy(delivery)

@@ -1,6 +1,7 @@
-"""Web servers that send uploads on, as redirectors of XRootD and doors of dCache do.
+"""Web servers that redirect uploads, like redirectors of XRootD and doors of dCache.
 
-The chunks of a file come but once: such a server is asked where to by an upload without content, first.
+A file's chunks can be sent only once, so such a server first gets an upload without content, to learn the
+target.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UploadDoor:
-    """The memory of one server: whether it sends uploads on. Safe to use from many threads."""
+    """The memory of whether one server redirects uploads. Safe to use from many threads."""
 
     def __init__(
         self, put_nothing: Callable[[str], "requests.Response"], delete: Callable[[str], None]
@@ -24,18 +25,18 @@ class UploadDoor:
 
     @property
     def sends_on(self) -> bool:
-        """Whether it does, as far as that is known."""
+        """Return whether it does, as far as that is known."""
         return bool(self._known)
 
     def forget(self) -> None:
-        """Ask again: it did otherwise than it used to."""
+        """Forget the answer, because the server behaved differently."""
         self._known = None
 
     def learn(self, path: str) -> None:
-        """Find out, unless that is known, by an empty file under a name that nobody else uses."""
+        """Find out, unless that is known, with an empty file under an unused name."""
         if self._known is not None:
             return
-        # Whoever cannot be reached now is asked at the next file.
+        # If the server cannot be reached now, try again at the next file.
         with suppress(OSError), self._put_nothing(path) as answer:
             self._known = answer.is_redirect
             if answer.ok and not answer.is_redirect:

@@ -1,8 +1,8 @@
-"""The worker process: runs deliveries of one mover for a server, until that lets go of it or is gone.
+"""The worker process. It runs deliveries of one mover for a server, until the server lets it go or is gone.
 
 Run as ``python -m pilotage.movers.worker MOVER DESCRIPTOR CODE``: the name of the mover's entry point, the
-file descriptor of a connection to the server, and the fingerprint of the server's code. Orders, with the
-options of their storages, come over the connection alone: other users may read command lines.
+file descriptor of a connection to the server, and the fingerprint of the server's code. Orders and storages'
+options come only over the connection, because other users can read command lines.
 """
 
 import logging
@@ -29,10 +29,10 @@ GROUP = "pilotage.movers"
 """The entry point group of movers."""
 
 BEAT = 1.0
-"""Seconds between two messages to the server at most, also where there is nothing to tell."""
+"""Longest time in s between two messages to the server, even without news."""
 
 PAUSE = 0.03
-"""Seconds after an end until it is told."""
+"""Seconds between an end and its report."""
 
 Statuses = dict[str, DeliveryStatus]
 """News of deliveries by the server's references."""
@@ -40,26 +40,26 @@ Statuses = dict[str, DeliveryStatus]
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The server's orders: deliveries to begin, by its references, and references to give up."""
+    """The server's orders: deliveries to begin, by reference, and references to give up."""
 
     start: Sequence[tuple[str, Delivery]] = ()
     cancel: Sequence[str] = ()
 
 
 def fingerprint(*more: type[Any]) -> str:
-    """Tell the code of what server and processes say to each other, ``more`` included.
+    """Return a fingerprint of the code for messages between server and processes, including ``more``.
 
     An upgrade may change it.
     """
     records = (Orders, Delivery, Place, TransferService, DeliveryStatus, *more)
     shapes = [(one.__qualname__, [(field.name, str(field.type)) for field in fields(one)]) for one in records]
-    # Where an object of a type lies in memory is no part of the code, and differs in every process.
+    # An object's memory address is no part of the code, and differs in every process.
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(shapes))
     return f"{version('pilotage')}-{crc32(text.encode()):08x}"
 
 
 class Worker:
-    """Takes orders from a connection, and tells over it what becomes of them."""
+    """Takes orders from a connection, and reports on it what happens to them."""
 
     def __init__(self, mover: str, connection: "Connection[Statuses, Orders]") -> None:
         self._changed = threading.Event()
@@ -71,7 +71,7 @@ class Worker:
         self._refused: Statuses = {}
 
     def run(self) -> None:
-        """Work until the connection ends: then the process ends at once, whatever is under way."""
+        """Work until the connection ends. Then the process ends at once, whatever is running."""
         threading.Thread(target=self._take, daemon=True).start()
         while True:
             if self._changed.wait(BEAT):
@@ -86,7 +86,7 @@ class Worker:
         except (EOFError, OSError):
             os._exit(0)
         except Exception:
-            # Without this thread no order would be heard again, while news still tell the server of life.
+            # Without this thread no order would be heard again, while reports still show a live process.
             log.exception("an order cannot be obeyed")
             os._exit(1)
 
@@ -103,7 +103,7 @@ class Worker:
         self._changed.set()
 
     def _news(self) -> Statuses:
-        """Ends, and what moved or gave a sign of life since the last message."""
+        """Return ends, and deliveries with progress or a sign of life since the last message."""
         with self._lock:
             own, news, self._refused = dict(self._own), self._refused, {}
         found = self._mover.poll(own.values())

@@ -1,4 +1,4 @@
-"""One worker process, seen from the server that started it."""
+"""One worker process, seen from its server."""
 
 import os
 import socket
@@ -12,23 +12,23 @@ from .spawning import last_words, limit, spawn
 from .worker import Orders, Statuses, fingerprint
 
 FINGERPRINT = fingerprint()
-"""Of the code as this process has loaded it."""
+"""Fingerprint of the code as this process has loaded it."""
 
 SILENCE = 60.0
-"""Seconds without a message after which a process hangs as a whole, not only some of its threads."""
+"""Seconds without a message after which a process counts as hanging entirely."""
 
 SEND_LIMIT = 5
-"""Seconds that a process may leave orders unread, once what the system holds for it is full."""
+"""Seconds that a process may leave orders unread once the system's buffer is full."""
 
 CANCEL_GRACE = 20.0
-"""Seconds that a cancelled delivery has to give up, before its process is ended."""
+"""Seconds for a cancelled delivery to give up before its process is killed."""
 
 
 class WorkerProcess:
-    """A process with the deliveries that it has. What it owns is guarded by the lock of its owner.
+    """A process with its deliveries. Its owner's lock guards its state.
 
-    ``on_news`` is called with what it tells, ``on_end`` when it has ended, from a thread of its own. With
-    ``alone`` it is given one delivery at a time: one that may have ended another process.
+    A separate thread calls ``on_news`` with its reports, and ``on_end`` when it has ended. With ``alone`` it
+    gets one delivery at a time: one that may have killed another process.
     """
 
     def __init__(
@@ -53,23 +53,24 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     def start(self, orders: Sequence[tuple[str, Delivery]]) -> None:
-        """Hand over deliveries. One that has just died is told of by ``on_end``."""
+        """Hand over deliveries. If the process has just died, ``on_end`` reports that."""
         self.deliveries |= dict(orders)
         self._send(Orders(start=orders))
 
     def cancel(self, references: Sequence[str]) -> None:
-        """Have deliveries given up."""
+        """Give up deliveries."""
         self.cancelled |= dict.fromkeys(references, time.monotonic())
         self._send(Orders(cancel=references))
 
     def fault(self, now: float) -> str:
-        """Say why the process must be ended; empty where it need not.
+        """Return why the process must be ended; empty if it need not.
 
-        One with a cancelled delivery that does not give up is retired, and ended when that is all it has.
+        A process with a cancelled delivery that does not give up is retired, and ended once it has nothing
+        else.
         """
         if now - self.heard > SILENCE:
             return f"gave no sign of life for {SILENCE:g} s"
@@ -80,19 +81,19 @@ class WorkerProcess:
         return ""
 
     def kill(self, reason: str) -> None:
-        """End the process, also one that hangs."""
+        """End the process, even if it hangs."""
         self._killed_for = reason
         self._process.kill()
 
     def let_go(self) -> None:
-        """Have the process end by itself, and give it nothing more."""
+        """Let the process end by itself, and give it nothing more."""
         self.retired = True
-        # A copy, since a socket closes what it is made of; shut down, both are.
+        # Use a copy, because a socket closes its descriptor. Shutting it down affects both.
         with socket.socket(fileno=os.dup(self._connection.fileno())) as copy:
             copy.shutdown(socket.SHUT_WR)
 
     def last_words(self) -> str:
-        """The reason of its end, for those who waited for its deliveries."""
+        """Return the reason of its end, for those who waited for its deliveries."""
         killed = self._killed_for
         return f"the worker process {killed}" if killed else last_words(self._process.returncode)
 

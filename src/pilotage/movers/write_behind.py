@@ -1,33 +1,33 @@
-"""Large files that are written to the disk as they grow, and then leave the system's memory."""
+"""Write large files to the disk as they grow, and then drop them from the system's memory."""
 
 import os
 
 WINDOW = 32 << 20
-"""Bytes after which the system is told again."""
+"""Bytes after which the system gets another hint."""
 
 BEHIND = 4 * WINDOW
 """Bytes that may wait for the disk meanwhile."""
 
 LARGE = 64 << 20
-"""Bytes up to which a file stays in memory, for a job that reads it next."""
+"""Largest file in bytes that stays in memory, for a job that reads it next."""
 
 
 class WriteBehind:
-    """Keeps a large file that is being written out of the page cache.
+    """Keeps a large file out of the page cache while it is written.
 
-    Its bytes would push what others read out of memory, and fill pages that the system has to find first: a
-    virtual machine whose host takes back what rests waits longer for these than for the disk.
+    Its bytes would push other files out of memory and need new pages. On a virtual machine whose host
+    reclaims unused memory, these pages take longer than the disk.
     """
 
     def __init__(self, file: int, begin: int = 0) -> None:
         self._file, self._told = file, begin
 
     def written(self, end: int) -> None:
-        """Note that the file has bytes up to ``end``."""
+        """Record that the file has bytes up to ``end``."""
         if end > LARGE and end - self._told >= WINDOW:
             self._told = end
             begin = max(0, end - BEHIND)
-            # Pages that are not on the disk yet are sent there by this call, and forgotten by a later one.
+            # This call sends unwritten pages to the disk; a later call drops them.
             os.posix_fadvise(self._file, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
     def sync(self) -> None:

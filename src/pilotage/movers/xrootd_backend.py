@@ -28,30 +28,30 @@ if find_spec("XRootD") is None:
 OPTIONS = {"token_file", "redirects_to"}
 MOST_REDIRECTS = 16
 AHEAD, CALLS = 4 << 20, 4
-"""Bytes that are asked for in one go, and how many times so, while those before are worked on.
-
-Answers of servers that are far away take long: with one call on its way a line would be idle meanwhile.
-"""
+"""Bytes that are asked for in one go, and how many times so, while those before are worked on. Answers of
+servers that are far away take long: with one call on its way a line would be idle meanwhile."""
 
 WRITES = 16
-"""Chunks of a file that are on their way to a server at once."""
+"""Chunks of a file on their way to a server at the same time."""
 
 THIRD_PARTY_FROM = 64 << 20
-"""Bytes of a file from which on servers copy it among themselves: they take 2.5 s for each, however small."""
+"""Least size in bytes of files that servers copy among themselves: each copy takes at least 2.5 s."""
 
 LIMITS = {
     "ConnectionWindow": 30,
     "ConnectionRetry": 1,
     "RequestTimeout": 300,
     "StreamTimeout": 60,
-    # Its own: for half an hour after a connection broke the client refuses to try that server again.
+    # Override its default: for half an hour after a broken connection, the client refuses to try that server
+    # again.
     "StreamErrorWindow": 5,
-    # Connections beside the first, over which a server sends: one alone is slow from afar.
+    # Additional connections for a server's data: one alone is slow from afar.
     "SubStreamsPerChannel": 4,
-    # A file whose name ends like that of a list of addresses would be taken for one, and these be gone to.
+    # Otherwise a file whose name looks like a list of addresses would be read as one, and followed.
     "MetalinkProcessing": 0,
 }
-"""Settings of the client: seconds, and tries, after which it gives a server up (its own take ten minutes)."""
+"""Settings of the client: seconds and tries after which it gives up on a server (its defaults take ten
+minutes)."""
 
 UNHANDLED = re.compile(r"\[ERROR\] Unhandled redirect: (\S*)")
 
@@ -62,9 +62,9 @@ FS_ERROR, NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3005, 3010, 3011, 3018
 class XRootDBackend:
     """A folder of an XRootD server, ``root://HOST:PORT//PATH``; ``roots://`` with TLS.
 
-    Options: ``token_file``, a file with a bearer token, read each time; ``redirects_to``, the hosts to which
-    it may send on. X.509 proxies are found by the client library, in the environment of the server. What
-    links lead to is the server's own matter.
+    Options: ``token_file``, a file with a bearer token, read each time; ``redirects_to``, the hosts that it
+    may redirect to. The client library finds X.509 proxies in the server's environment. Where links lead is
+    up to the XRootD server.
     """
 
     writable = True
@@ -126,9 +126,9 @@ class XRootDBackend:
             self.rename(draft, path)
 
     def _write(self, path: str, file: Any, chunks: Iterable[bytes]) -> None:
-        """Write chunks, of which some are on their way while the next is read."""
+        """Write chunks. Some are on their way while the next is read."""
         offset = 0
-        # With the chunks: the library reads them until it has its answer.
+        # Keep the chunks, because the library reads them until it has its answer.
         asked: deque[tuple[Future[tuple[Any, None]], bytes]] = deque()
         try:
             for chunk in chunks:
@@ -175,9 +175,10 @@ class XRootDBackend:
         return Delivered(size=size, checksum=checksum) if size is not None else None
 
     def space(self) -> Space | None:
-        """See :class:`~pilotage.movers.backend.SpaceBackend`: the server's space, or what its quota leaves.
+        """See :class:`~pilotage.movers.backend.SpaceBackend`. It is the server's space, or the rest of its
+        quota.
 
-        For a folder that is not made yet a server tells no space at all: the nearest above it is asked.
+        For a folder that does not exist yet a server reports no space: ask for the nearest one above it.
         """
         from XRootD.client.flags import QueryCode
 
@@ -209,11 +210,11 @@ class XRootDBackend:
         self._done(path, self._filesystem().rmdir(self._path(path)))
 
     def url(self, path: str) -> str:
-        """The address of a path, with the token: for the client library, and for nobody's eyes."""
+        """Return the address of a path with the token, for the client library only."""
         return f"{self._server}/{self._path(path)}"
 
     def checked(self, path: str, status: Any) -> None:
-        """Raise FileNotFoundError or StorageError where a call failed, in words without our token."""
+        """Raise FileNotFoundError or StorageError if a call failed, with a message without our token."""
         if status.ok:
             return
         said = str(status.message).strip()
@@ -243,9 +244,9 @@ class XRootDBackend:
         self._done(path, file.close())
 
     def _found(self, path: str, flags: int) -> Any:
-        """Open a file at the server, or at one to which that sends on.
+        """Open a file at the server, or at one that it redirects to.
 
-        Not by the library, which would open a file of this machine where a server sends it there.
+        Do not let the library follow: it would open a file of this machine if a server redirects it there.
         """
         from XRootD.client import File
         from XRootD.client.flags import AccessMode
@@ -267,9 +268,9 @@ class XRootDBackend:
         raise StorageError(f"{path}: sent on more than {MOST_REDIRECTS} times")
 
     def _moved(self, path: str, to: str) -> str:
-        """The address of a path at a server that was sent on to, which may have been given another path.
+        """Return the address of a path at the target of a redirection, which may have changed the path.
 
-        What we add to it stays, and what the server adds; the connection stays as safe as it was.
+        Our additions and the server's stay, and the connection stays as secure as it was.
         """
         parts, own = urlsplit(to), self._path(path).partition("?")
         scheme = "roots" if self._server.startswith("roots:") else parts.scheme
@@ -285,7 +286,7 @@ class XRootDBackend:
         return client.FileSystem(self._server)
 
     def _path(self, path: str, more: str = "") -> str:
-        """A path with what follows it in the client's addresses: the token, and ``more``."""
+        """Return a path with the suffix of the client's addresses: the token, and ``more``."""
         token = f"authz=Bearer%20{quote(self._token())}" if self._token_file else ""
         query = "&".join(filter(None, (token, more)))
         return self._with(f"{self._root}/{path}" if path else self._root or "/", query)
@@ -299,13 +300,13 @@ class XRootDBackend:
 
 
 def redirection(message: str) -> str | None:
-    """The address that a server sent on to, by the library's words; None where it did not."""
+    """Return the address of a redirection, from the library's message; None if there was none."""
     told = UNHANDLED.match(message)
     return told and told[1]
 
 
 def _borrowed(answer: object) -> None:
-    """Balance the library's count of references to True, which its method gives away without having one."""
+    """Balance the library's reference count of True: its method returns True without owning a reference."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(answer))
 
 
@@ -319,14 +320,14 @@ class _XRootDStream:
         self._ask()
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
+        """Read up to ``size`` bytes; empty at the end."""
         if not self._rest and self._asked:
             begin, answer = self._asked.popleft()
             status, data = answer.result()
             self._backend.checked(self._path, status)
             self._rest = memoryview(data or b"")
             if len(self._rest) < AHEAD:
-                # At the end, or before: what lies behind a short answer is asked for again.
+                # At the end or before: the bytes after a short answer are requested again.
                 self.forget()
                 self._next = begin + len(self._rest)
             if self._rest:
@@ -335,12 +336,12 @@ class _XRootDStream:
         return bytes(taken)
 
     def forget(self) -> None:
-        """Wait for what is on its way, without which a file cannot be closed."""
+        """Wait for pending answers. Without them a file cannot be closed."""
         while self._asked:
             self._asked.popleft()[1].result()
 
     def _ask(self) -> None:
-        """Have as much on its way as may be; at what should be the end one call more, to see that it is."""
+        """Send as many requests as allowed, and one more at the expected end, to check that it is the end."""
         while len(self._asked) < CALLS and (self._next < self._size or not self._asked):
             answer: Future[tuple[Any, bytes]] = Future()
             told = partial(_told, answer)
@@ -354,7 +355,7 @@ def _told(answer: "Future[tuple[Any, Any]]", status: Any, found: Any, _: Any) ->
 
 
 def _watched(progress: Progress) -> Any:
-    """A handler of the client library that tells progress, and ends the copy where that raises."""
+    """Return a handler for the client library that reports progress, and stops the copy if that raises."""
     from XRootD.client.utils import CopyProgressHandler
 
     class Watched(CopyProgressHandler):  # type: ignore[misc]
@@ -373,7 +374,7 @@ def _watched(progress: Progress) -> Any:
 
 
 def _space(told: str) -> Space | None:
-    """The space in the answer of a server, as ``oss.space=N&oss.free=N&oss.quota=N``; -1 is no quota."""
+    """Return the space in a server's answer, as ``oss.space=N&oss.free=N&oss.quota=N``; -1 means no quota."""
     numbers = {name: int(value) for name, value in parse_qsl(told) if value.isdecimal()}
     free, total = numbers.get("oss.free"), numbers.get("oss.space")
     if free is None:

@@ -1,4 +1,4 @@
-"""Advertisements of native sites: what their batch systems run, and what of it is ours (M1, M2, M5)."""
+"""Advertisements of native sites: what their batch systems run, and which part of it is ours (M1, M2, M5)."""
 
 from collections import defaultdict
 
@@ -10,9 +10,9 @@ from pilotage.model.values.step_names import ADVERTISE
 
 
 def due(world: World) -> list[tuple[str, Advertisement | None]]:
-    """The native sites whose advertisement is missing or a period old, each with the one that stands.
+    """Return the native sites whose advertisement is missing or a period old, each with the current one.
 
-    A site that sends its own is left alone, also when it has fallen silent: nobody else knows its counts.
+    Skip a site that sends its own, even a silent one: nobody else knows its counts.
     """
     period = world.federation.brokerage.advertise_period
     standing = {told.site: told for told in world.advertisements}
@@ -25,11 +25,11 @@ def due(world: World) -> list[tuple[str, Advertisement | None]]:
 
 
 def advertise(world: World) -> Decision:
-    """An advertisement of each native site whose turn it is, with what its batch systems last told.
+    """Return an advertisement for each native site that is due, from its batch systems' last reports.
 
-    It is as old as their last answer (M2): a site whose batch systems have not answered since its last
-    advertisement keeps that one, and matches nothing once it is too old. The first one waits for no answer.
-    Where nobody can be asked, for pilots come by themselves, our own counts are all there is.
+    It is as old as their last answer (M2). If a site's batch systems have not answered since its last
+    advertisement, it keeps that one, and matches nothing once it is too old. The first one waits for no
+    answer. If pilots come by themselves, nobody can be asked, and our own counts are all there is.
     """
     sites = {queue.name: queue.site for queue in world.federation.queues}
     asked = {queue.site for queue in world.federation.queues if queue.computing_element is not None}
@@ -58,23 +58,23 @@ def _advertisement(
         attributes=counted(reports),
         replaces=told.number if told else 0,
         answered=answered,
-        # Servers are asked at about the same time, each with what is recorded of the whole site.
+        # Servers are asked at about the same time, each with the recorded pilots of the whole site.
         pilots=max((report.pilots for report in reports), default=0),
         submitting=max((report.submitting for report in reports), default=0),
     )
 
 
 def counted(reports: list[ServerReport]) -> dict[str, Constant]:
-    """The counts of a site from what its servers told; what none of them told is left out.
+    """Return the counts of a site from its servers' reports, without counts that none of them reports.
 
-    Where a batch system has more of our pilots than were recorded here, it is believed.
+    If a batch system has more of our pilots than are recorded here, its number counts.
     """
     found: dict[str, Constant] = {}
     for name, field in (("Slots", "slots"), ("RunningJobs", "running"), ("PendingJobs", "waiting")):
         told = [value for report in reports if (value := getattr(report, field)) is not None]
         if told:
             found[name] = sum(told)
-    # Both or none: half a count would be taken for a free site.
+    # Both or none: half a count would look like a free site.
     if "RunningJobs" in found and "PendingJobs" in found:
         found["CurrentJobs"] = found["RunningJobs"] + found["PendingJobs"]
         found["CurrentSubmittingJobs"] = found["PendingJobs"]

@@ -24,18 +24,18 @@ HOUR = 3600.0
 
 
 class Shape(NamedTuple):
-    """What a pilot has for jobs, and what its node lacks."""
+    """A pilot's resources for jobs, and what its node lacks."""
 
     has: PilotResources
     lacks: str
 
 
 def wants(world: World, demand: Demand) -> Wants:
-    """Count the missing pilots: those that would take all jobs at once, less those that could.
+    """Return the missing pilots: those needed to take all jobs at once, minus those that could.
 
-    Pilots that wait, and running ones with free slots, count for the task queues at their queue that they
-    could serve, whatever they were made for; none counts twice. In all no more than an iteration's pilots
-    are made, divided by the shares of owners and by jobs, half each.
+    Waiting pilots, and running ones with free slots, count for the task queues at their queue that they could
+    serve, whatever they were made for. None counts twice. At most one iteration's number of pilots is made.
+    Half of it is divided by the shares of owners, half by jobs.
     """
     present = by_queue(world.pilots)
     busy = _busy(world)
@@ -46,13 +46,13 @@ def wants(world: World, demand: Demand) -> Wants:
         supply = _supply(world, pilots, busy[queue.name], slots)
         held[rows] = _held_back(world, pilots, demand.wanted[rows])
         served[rows] = _served(queue, demand.wanted[rows], demand.worth[rows], supply)
-    # Sums of fractions: without the margin a rounding error would be one more pilot.
+    # These are sums of fractions: without the margin, a rounding error would add a pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
     shares = demand.owner_shares()
     means = shares / shares.sum() + demand.jobs / demand.jobs.sum()
     most = world.federation.director.pilots_per_iteration
     return Wants(
-        # Above 0, as weights of room must be.
+        # Above 0, because weights of room must be.
         means=np.maximum(means * most / 2, 1e-12),
         targets=np.clip(missing, 0, held).astype(np.int64),
         bounds=demand.worth,
@@ -62,7 +62,7 @@ def wants(world: World, demand: Demand) -> Wants:
 
 
 def _held_back(world: World, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
-    """The most pilots for each task queue of a queue, where nodes turned out to lack what some need."""
+    """Return the most pilots for each task queue of a queue whose nodes lack what some of them need."""
     most = np.full(len(wanted), np.inf)
     for need, asks in NEEDS.items() if any(pilot.lacks for pilot in pilots) else ():
         rest = after_lacking_ones(pilots, need, world.federation.director)
@@ -76,7 +76,7 @@ def _held_back(world: World, pilots: Sequence[Pilot], wanted: Sequence[Requireme
 
 
 def _busy(world: World) -> Counter[str]:
-    """Jobs that pilots have, by queue."""
+    """Return the jobs that pilots have, by queue."""
     found: Counter[str] = Counter()
     for count in world.job_counts:
         if count.state in AT_A_PILOT:
@@ -85,7 +85,8 @@ def _busy(world: World) -> Counter[str]:
 
 
 def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dict[Shape, float]:
-    """Pilots at a queue that could take work, by shape: what waits, and the idle part of what runs."""
+    """Return the pilots at a queue that could take work, by shape: waiting ones, and the idle part of
+    running ones."""
     waiting = Counter(
         _shape(p, p.walltime) for p in pilots if p.state in WAITING_PILOTS and is_believed(world, p)
     )
@@ -99,9 +100,9 @@ def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dic
 
 
 def _walltime_left(world: World, pilot: Pilot) -> float:
-    """Return the walltime that a running pilot has left, in whole hours, so that there are few shapes.
+    """Return the remaining walltime of a running pilot in whole hours, so that there are few shapes.
 
-    One that has run nothing counts whole, as it does when it asks (P13).
+    A pilot that has run nothing counts in full, as it does when it asks (P13).
     """
     return (pilot.walltime - (world.time - pilot.since)) // HOUR * HOUR if pilot.matched else pilot.walltime
 
@@ -114,7 +115,10 @@ def _shape(pilot: Pilot, walltime: float) -> Shape:
 def _served(
     queue: Queue, wanted: Sequence[Requirements], worth: Ints, supply: Mapping[Shape, float]
 ) -> Floats:
-    """The pilots that count for each task queue: those that could serve the fewest are given out first."""
+    """Return the pilots that count for each task queue.
+
+    Those that could serve the fewest are given out first.
+    """
     left = worth.astype(np.float64)
     table = NeedsTable([needs(one, queue) for one in wanted])
     fitting = {shape: _fitting(shape, table, wanted) for shape in supply}
@@ -127,7 +131,7 @@ def _served(
 
 
 def _fitting(shape: Shape, table: NeedsTable, wanted: Sequence[Requirements]) -> NDArray[np.bool_]:
-    """Tell which task queues a pilot could serve (P7); before it has told, its node counts as promised."""
+    """Return which task queues a pilot could serve (P7). Before it reports, its node counts as promised."""
     fitting = table.fitting(shape.has)
     if shape.lacks:
         fitting &= ~np.array([is_missed(shape.lacks, one) for one in wanted], dtype=bool)

@@ -1,4 +1,4 @@
-"""Waits in batch systems, and the time that a pilot stays to which the matcher gives nothing (P13, E5)."""
+"""Waits in batch systems, and how long a pilot without a match stays (P13, E5)."""
 
 from collections.abc import Mapping, Sequence
 from zlib import crc32
@@ -11,16 +11,17 @@ from pilotage.model.records.work import Pilot
 from .task_queues import by_queue, element_of, starts_pilots
 
 CALLS_A_SECOND = 20.0
-"""Calls a second that all live pilots together make for nothing but their heartbeats."""
+"""Most calls per second of all live pilots together that are only heartbeats."""
 
 SHORTEST_PACE = 3.0
-"""Seconds between two heartbeats at least, unless ``loops.heartbeat`` is shorter."""
+"""Shortest time in s between two heartbeats, unless ``loops.heartbeat`` is shorter."""
 
 
 def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
-    """The s that a pilot waits in a batch system: what all live ones waited, over those that started.
+    """Return the expected wait of a pilot in a batch system in s: the total wait of live pilots, per started
+    one.
 
-    Those that still wait count with what they have waited: where none starts, it grows with each second.
+    Waiting pilots count with their wait so far: while none starts, it grows with each second.
     """
     started = sum(pilot.state not in WAITING_PILOTS for pilot in pilots)
     waited = sum((time if pilot.state in WAITING_PILOTS else pilot.since) - pilot.created for pilot in pilots)
@@ -28,17 +29,17 @@ def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
 
 
 def expected_waits(pilots: Sequence[Pilot], time: float) -> Mapping[str, float]:
-    """The s that a new pilot would wait, by queue, for those that have live pilots."""
+    """Return the expected wait of a new pilot in s, by queue with live pilots."""
     live = [pilot for pilot in pilots if pilot.state in LIVE_PILOTS]
     return {queue: expected_wait(own, time) for queue, own in by_queue(live).items()}
 
 
 def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
-    """Return the s that a pilot of a queue stays without work where a new one would wait so many s (E5).
+    """Return the s that a pilot of a queue stays without work, if a new one would wait ``wait`` s (E5).
 
-    It stays as long as its successor would wait. Whenever the next job comes, the idle time and the job's
-    wait are then together at most twice what they would be if that moment were known. Where no new pilot
-    would be started, none is worth staying for: ``pilot_idle`` alone counts.
+    It stays as long as its successor would wait. Then, whenever the next job comes, idle time plus the job's
+    wait are at most twice the optimum with a known arrival. If no new pilot would start, staying gains
+    nothing, and only ``pilot_idle`` counts.
     """
     if not starts_pilots(queue):
         return loops.pilot_idle
@@ -46,20 +47,20 @@ def stay(loops: LoopConstants, queue: Queue, wait: float) -> float:
 
 
 def pace(loops: LoopConstants, live: int) -> float:
-    """Return the s between two heartbeats of a pilot where so many live: ``loops.heartbeat`` at most.
+    """Return the s between two heartbeats of a pilot while ``live`` pilots live, at most ``loops.heartbeat``.
 
-    A pilot learns from the answers that a payload is to stop, or that somebody reads a log. Few pilots may
-    call often. Thousands together call no more often than a few.
+    The answers tell a pilot that a payload must stop, or that somebody reads a log. Few pilots may call
+    often. Thousands together call no more often than a few.
     """
     return min(loops.heartbeat, max(SHORTEST_PACE, live / CALLS_A_SECOND))
 
 
 def is_in_the_way(queue: Queue, live: int, busy: int, beyond: int, draw: str) -> bool:
-    """Tell whether a pilot without work is to go at once: jobs wait for a place that it holds.
+    """Return whether a pilot without work should go at once, because jobs wait for its place.
 
-    So many jobs wait at its queue ``beyond`` what it could ever run, and the queue takes no more than the
-    ``live`` pilots there, of which at most ``busy`` have work. About as many go as jobs wait: each draws, by
-    a text that is another each time.
+    ``beyond`` jobs wait at its queue that it could never run. The queue accepts only the ``live`` pilots
+    there, at most ``busy`` of them with work. About as many pilots go as jobs wait: each draws with a text
+    that changes each time.
     """
     if not starts_pilots(queue) or live < element_of(queue).max_pilots:
         return False

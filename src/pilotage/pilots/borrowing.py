@@ -1,4 +1,4 @@
-"""Jobs that wait at other queues, and that a pilot with a free slot would end sooner (E1 to E3)."""
+"""Jobs waiting at other queues that a pilot with a free slot would end sooner (E1 to E3)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,16 +33,16 @@ from .tries import Admission
 _NOTHING: Mapping[str, float] = {}
 
 SPARES = 6
-"""Jobs that may stand in for those that were chosen: servers that choose alike are some matches apart."""
+"""Jobs that may replace chosen ones: servers that choose in the same way differ by some matches."""
 
 
-# A tuple, as predictions are.
+# A tuple, like predictions.
 class BorrowableJob(NamedTuple):
     """A job that waits elsewhere, as a queue's pilots see it.
 
-    It is borrowed for a gain above what is ``needed``, in s, unless an ``obstacle`` keeps it where it is.
-    ``turn`` is the place of its global share, ``reads`` are the MB that it reads by the site they come from,
-    ``left`` the MB/s that readers left of the links from there.
+    Pilots borrow it for a gain above ``needed`` s, unless an ``obstacle`` keeps it where it is. ``turn`` is
+    the rank of its global share. ``reads`` are the MB that it reads, by source site; ``left`` the MB/s that
+    readers leave on the links from there.
     """
 
     job: Job
@@ -58,27 +58,27 @@ class BorrowableJob(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether a pilot takes it: for its gain, or because it is bound to no queue."""
+        """Return whether a pilot takes it: for its gain, or because it is bound to no queue."""
         return not self.obstacle and (self.binding == "late" or self.prediction.gain > self.needed)
 
     @property
     def rates(self) -> dict[str, float]:
-        """MB/s that it reads from afar by site, averaged over its run."""
+        """Return the MB/s that it reads remotely by site, averaged over its run."""
         run = max(self.prediction.here, 1.0)
         return {site: megabytes / run for site, megabytes in self.reads.items()}
 
     @property
     def order(self) -> tuple[bool, int, float, float, int]:
-        """Sort key: what is borrowed before what is unbound, by share, by gain or by how long it waits."""
+        """Return a sort key: borrowed jobs before unbound ones, by share, then by gain or by waiting time."""
         if self.binding == "late":
             return True, self.turn, self.job.since, self.job.created, self.job.id
         return False, self.turn, self.needed - self.prediction.gain, -self.job.created, -self.job.id
 
 
 def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
-    """The jobs of other queues that the pilots of a queue might take, those first that go first.
+    """Return the jobs of other queues that the pilots of a queue might take, in order.
 
-    In a line they are looked at from its tail: each that stands behind another would wait longer.
+    Each line is examined from its tail, because a job behind others would wait longer.
     """
     queue = next((queue for queue in world.federation.queues if queue.name == name), None)
     if queue is None or not is_open(queue) or queue.forwards:
@@ -130,10 +130,10 @@ def chosen(
     admission: Admission,
     readers: Readers,
 ) -> list[BorrowableJob]:
-    """Return those of open offers that a pilot takes with what it has free, in their order.
+    """Return the open offers that a pilot takes with its free resources, in order.
 
-    They are counted among the readers of their look: of the rest those are passed over that would make them
-    hold more than a link carries (E3).
+    They count among the readers of this pass. Offers that would make readers exceed a link's rate are skipped
+    (E3).
     """
     has, most = offered(request, pilot), admission.limited(request).max_jobs
     cores, memory, gpus = request.cores, has.memory, request.gpus
@@ -160,10 +160,10 @@ def spares(
     readers: Readers,
     most: int = SPARES,
 ) -> list[BorrowableJob]:
-    """Offers that could each stand in for one that was chosen, and that another server may have taken.
+    """Return offers that could replace a chosen one that another server may have taken.
 
-    So many at ``most``. One job may be any that fits; of several each leaves room for the others only if all
-    ask for the same. Links carry all of them beside those that were chosen.
+    There are at most ``most``. For a single job, any fitting offer will do. For several, each leaves room for
+    the others only if all request the same. Links can carry all of them besides the chosen ones.
     """
     has, after = offered(request, pilot), readers.copy()
     numbers = {offer.job.id for offer in taken}
@@ -182,7 +182,7 @@ def spares(
 
 
 def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, readers: Readers) -> bool:
-    """Tell whether a pilot would take an offer that it has room for."""
+    """Return whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner, offer.job.task)
     if not admitted or not fits(offer.needs, has):
         return False
@@ -276,10 +276,10 @@ def look(world: World, queue: Queue, open_offers: Iterable[BorrowableJob] | None
 
 
 def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[str]]:
-    """Claim places at the site of a queue, where limits bound them; with them the queues that need none.
+    """Return claims of places at a queue's site if limits apply, and the queues that need none.
 
-    Jobs of the same site are there already (M5, M8). What goes straight into a pilot that runs is never on
-    its way: too many that are take nothing from it.
+    Jobs of the same site are there already (M5, M8). Jobs that go straight to a running pilot are never in
+    submission, so a limit on those does not apply.
     """
     own, near = _bounds(world, queue), queues_by_site(world.federation).get(queue.site, ())
     if own.jobs is None or not near:
@@ -289,7 +289,7 @@ def claims(world: World, queue: Queue) -> tuple[tuple[Claim, ...], Collection[st
 
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
-    """The record of a job that a pilot of a queue takes at a time, in s since 1970."""
+    """Return the record of a job that a pilot of a queue takes at a time in s since 1970."""
     found = offer.prediction
     return Borrowing(
         job=offer.job.id,
@@ -309,7 +309,7 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
 
 
 def room(world: World, queue: Queue) -> int:
-    """The jobs of other sites that the site of a queue takes now (M5, M8)."""
+    """Return how many jobs of other sites a queue's site accepts now (M5, M8)."""
     own = _bounds(world, queue)
     if own.jobs is None:
         return ANY_NUMBER

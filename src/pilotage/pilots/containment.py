@@ -10,11 +10,11 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.values.step_names import MATCH
 
 COMPLETE = frozenset({"bubblewrap", "namespaces", "landlock"})
-"""Ways that keep files and signals from payloads; what a pilot calls otherwise keeps less, or nothing."""
+"""Ways that keep files and signals away from payloads. Any other keeps away less, or nothing."""
 
 
 def refusal(queue: Queue | None, containment: str) -> str:
-    """Say why a pilot that contains payloads in this way may not run at a queue; empty where it may."""
+    """Return why a pilot with this containment may not run at a queue; empty if it may."""
     element = queue.computing_element if queue else None
     if queue is None or element is None or element.containment != "required" or containment in COMPLETE:
         return ""
@@ -26,7 +26,7 @@ def refusal(queue: Queue | None, containment: str) -> str:
 
 
 def in_force(queue: Queue | None, containment: str) -> str:
-    """Name the containment of a pilot's payloads at a queue, which may have switched it off."""
+    """Return the containment of a pilot's payloads at a queue, which may have switched it off."""
     element = queue.computing_element if queue else None
     return "off" if element and element.containment == "off" and containment else containment
 
@@ -42,7 +42,7 @@ def described(pilot: Pilot, queue: Queue | None, request: MatchRequest) -> Pilot
 
 
 def refuse(pilot: Pilot, reason: str, containment: str, time: float, seed: int) -> Decision:
-    """End a pilot as if it had never called, so that its queue is left alone for longer and longer (P6)."""
+    """End a pilot as if it had never called, so that its queue is paused longer each time (P6)."""
     ended = Move(
         kind="pilot",
         ids=(pilot.id,),

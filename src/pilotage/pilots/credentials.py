@@ -5,23 +5,25 @@ from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 
 LIFETIME = 5 * 86400.0
-"""Seconds that a pilot's credential lasts, unless it is renewed (P9)."""
+"""Lifetime of a pilot's credential in s, unless it is renewed (P9)."""
 
 LEAVE = 3600.0
-"""Seconds after its walltime in which a pilot may still deliver what it has."""
+"""Seconds after its walltime during which a pilot may still deliver results."""
 
 
 def enrolment_end(time: float, director: DirectorConstants) -> float:
-    """The end of a token that waits with its pilot at a site: not before the pilot is given up there (P4)."""
+    """Return the end of a token that waits with its pilot at a site: not before the pilot is given up
+    there (P4)."""
     return time + max(LIFETIME, director.max_pilot_waiting_hours * 3600 + LEAVE)
 
 
 def is_due(time: float, expires: float | None) -> bool:
-    """Tell whether a credential has lasted for half its time, so that it is renewed."""
+    """Return whether half of a credential's lifetime has passed, so that it needs renewal."""
     return expires is not None and expires - time < LIFETIME / 2
 
 
 def renewed(time: float, pilot: Pilot) -> float:
-    """The new end of a calling pilot's credential: in five days, or when it can live no longer (P9)."""
+    """Return the new end of a calling pilot's credential: in five days, or when it can no longer live
+    (P9)."""
     started = pilot.since if pilot.state is PilotState.RUNNING else time
     return min(time + LIFETIME, started + pilot.walltime + LEAVE)

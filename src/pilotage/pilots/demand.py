@@ -1,4 +1,4 @@
-"""Demand for pilots: task queues as columns, their priorities, and the shares of their owners (P1, P2)."""
+"""Demand for pilots: task queues as columns, their priorities, and their owners' shares (P1, P2)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,10 +19,11 @@ from .weighted_draw import owner_shares
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Task queues with jobs at queues that start pilots, one a row, by queue and requirements.
+    """Task queues with jobs at queues that start pilots, one per row, by queue and requirements.
 
-    ``seconds`` are the walltime of a job at its queue, ``worth`` the pilots that would take all its jobs at
-    once. Of these pilots ``elsewhere`` are for jobs that wait at other queues (E4), which ``jobs`` contain.
+    ``seconds`` is the walltime of a job at its queue. ``worth`` is the number of pilots that would take all
+    its jobs at once. ``elsewhere`` of these pilots are for jobs that wait at other queues (E4); ``jobs``
+    includes those.
     """
 
     entries: Sequence[TaskQueue]
@@ -35,16 +36,17 @@ class Demand:
     elsewhere: Ints
 
     def owner_shares(self) -> Floats:
-        """Priorities as shares of their owners: those of one owner are together the highest of them (P12).
+        """Return priorities as shares of their owners: those of one owner add up to the highest of them
+        (P12).
 
-        So nobody has more for spreading work over many task queues, or queues.
+        So nobody gains by spreading work over many task queues, or queues.
         """
         numbers: dict[tuple[str, str, str], int] = {}
         owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in self.wanted]
         return owner_shares(self.priorities, np.array(owners, dtype=np.int64))
 
     def rows(self) -> list[tuple[Queue, slice]]:
-        """The rows of each queue."""
+        """Return the rows of each queue."""
         found: list[tuple[Queue, slice]] = []
         start = 0
         for at in range(1, len(self.queues) + 1):
@@ -55,7 +57,7 @@ class Demand:
 
 
 def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()) -> Demand:
-    """The task queues that take part; ``wanted`` has the requirements of each by their text.
+    """Return the task queues that take part. ``wanted`` has their requirements by text.
 
     Jobs ``elsewhere`` stand at queues whose pilots may take them.
     """
@@ -77,7 +79,7 @@ def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence
         wanted=asked,
         queues=queues,
         jobs=jobs,
-        # Priority 0 is work as well: it counts least, not for nothing.
+        # Work of priority 0 counts least, but not as nothing.
         priorities=np.array([max(1, entry.priority) for entry in busy], dtype=np.float64),
         seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
         worth=worth,
@@ -88,7 +90,7 @@ def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence
 def _with_others(
     own: Iterable[TaskQueue], others: Mapping[tuple[str, str], TaskQueue]
 ) -> Iterator[TaskQueue]:
-    """Task queues with the jobs of other queues that their pilots may take."""
+    """Yield task queues, with other queues' jobs that their pilots may take."""
     left = dict(others)
     for entry in own:
         other = left.pop((entry.queue, entry.requirements), None)
@@ -103,12 +105,14 @@ def _jobs(entry: TaskQueue | None) -> int:
 
 
 def most_waiting(director: DirectorConstants, worth: int) -> int:
-    """The most pilots that may wait for a task queue whose jobs so many would take at once (P4)."""
+    """Return the most pilots that may wait for a task queue whose jobs ``worth`` pilots would take at once
+    (P4)."""
     return int((1 + director.extra_pilot_fraction) * worth) + director.extra_pilots if worth else 0
 
 
 def believed_waiting(world: World) -> Counter[tuple[str, str]]:
-    """Pilots by task queue that wait at their site and have not waited too long to be believed (P4)."""
+    """Return the pilots by task queue that wait at their site, without those that waited too long to count
+    (P4)."""
     return Counter(
         (pilot.queue, pilot.requirements)
         for pilot in world.pilots
@@ -117,5 +121,5 @@ def believed_waiting(world: World) -> Counter[tuple[str, str]]:
 
 
 def is_believed(world: World, pilot: Pilot) -> bool:
-    """Tell whether a pilot counts: one that has waited too long at its site does not (P4)."""
+    """Return whether a pilot counts: one that has waited too long at its site does not (P4)."""
     return holds_room(pilot, world.federation.director, world.time)

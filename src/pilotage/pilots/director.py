@@ -1,4 +1,4 @@
-"""The director: how many pilots are made in an iteration, of what kind and size (P1 to P10, P12)."""
+"""The director: how many pilots an iteration makes, of which kind and size (P1 to P10, P12)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,15 +33,15 @@ POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
 }
 
 AFTER_A_VOID_ONE = 1 / 6
-"""Part of a period after which an iteration follows one of which no pilot is left."""
+"""Part of a period before the next iteration, if none of the last one's pilots is left."""
 
 
 def due_in(world: World) -> float:
-    """Seconds until the next iteration; 0 where it is due (P2).
+    """Return the seconds until the next iteration; 0 if it is due (P2).
 
-    Another soon follows one whose pilots were all withdrawn, because their work was cancelled.
-    A server that lacks what some queues with waiting jobs need comes half a period late: one that has it all
-    goes first.
+    An iteration whose pilots were all withdrawn, because their work was cancelled, is soon followed by
+    another. A server that cannot submit to some queues with waiting jobs comes half a period late, so that a
+    complete one goes first.
     """
     if world.iterated is None:
         return 0.0
@@ -51,12 +51,11 @@ def due_in(world: World) -> float:
 
 
 def provision(world: World) -> Decision:
-    """Pilots for the task queues that wait, written down before anything is submitted (P10).
+    """Return pilots for the waiting task queues. They are recorded before anything is submitted (P10).
 
-    There is one iteration in a period, however often this is asked. Only task queues with jobs take part, at
-    queues that are open and have a computing element; where nothing waits, no iteration begins. Nor does one
-    that could make no pilot of those that it asks for: it begins once there is room. ``notes`` tells how each
-    number came about.
+    There is one iteration per period, however often this is called. Only task queues with jobs take part, at
+    open queues with a computing element. If nothing waits, no iteration begins. An iteration without room for
+    any requested pilot does not begin either. It begins once there is room. ``notes`` explains each number.
     """
     made = list(_iteration(without_unanswered(_submitted_here(world)))) if due_in(world) <= 0 else []
     begin = (Begin(step=PROVISION, last=world.iterated),) if made and not _lacks_room(made) else ()
@@ -70,13 +69,13 @@ def provision(world: World) -> Decision:
 
 
 def _lacks_room(made: Sequence[tuple[PilotPlace, list[NewPilot], Mapping[str, Any]]]) -> bool:
-    """Tell whether pilots were asked for, and there was room for none of them."""
+    """Return whether pilots were requested but none had room."""
     asks = any(min(note["target"], note["bound"] - note["waiting"]) > 0 for *_, note in made)
     return asks and not any(records for _, records, _ in made)
 
 
 def _submitted_here(world: World) -> World:
-    """The same as if no pilots were started at queues to which the deciding server can submit none."""
+    """Return the world as if no pilots started at queues to which this server cannot submit."""
     if not world.unable_queues:
         return world
     queues = tuple(
@@ -87,7 +86,7 @@ def _submitted_here(world: World) -> World:
 
 
 def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
-    """One change for each queue, whose new pilots claim the same room."""
+    """Yield one change per queue, because its new pilots claim the same room."""
     for name, own in groupby(made, key=lambda one: one[0].queue.name):
         parts = list(own)
         records = tuple(record for _, records in parts for record in records)
@@ -96,7 +95,7 @@ def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Crea
 
 
 def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
-    """The place, new pilots and the derivation of their number, for each task queue."""
+    """Yield place, new pilots and the derivation of their number, for each task queue."""
     foreign = pilots_for_borrowable(world)
     texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
@@ -165,7 +164,7 @@ def _places(
 
 
 class _LimitedSite(NamedTuple):
-    """A site with limits: what it told last, our pilots there, and room for more of them."""
+    """A site with limits: its last report, our pilots there, and room for more of them."""
 
     bounds: Bounds
     told: Advertisement | None
@@ -174,7 +173,7 @@ class _LimitedSite(NamedTuple):
 
 
 def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
-    """The sites with limits by name (M5, M8)."""
+    """Return the sites with limits by name (M5, M8)."""
     bounds = all_bounds(world)
     pilots: dict[str, list[Pilot]] = {name: [] for name in bounds}
     for pilot in world.pilots if bounds else ():
@@ -189,7 +188,8 @@ def _limited_sites(world: World) -> Mapping[str, _LimitedSite]:
 
 
 def _site_rooms(places: Mapping[str, PilotPlace], sites: Mapping[str, _LimitedSite]) -> dict[str, int]:
-    """The most new pilots of each site with limits; of its queues those that make the smallest count."""
+    """Return the most new pilots of each site with limits, as the queues with the smallest pilots count
+    them."""
     slots: dict[str, int] = {}
     for place in places.values():
         site = place.queue.site

@@ -31,7 +31,7 @@ class Needs(NamedTuple):
 
 
 class PilotResources(NamedTuple):
-    """What a pilot has for jobs, and whose jobs it runs: anybody's, or its owner's alone (P7)."""
+    """A pilot's resources for jobs, and whose jobs it runs: anybody's, or only its owner's (P7)."""
 
     kind: PilotKind
     owner: Any
@@ -43,7 +43,7 @@ class PilotResources(NamedTuple):
 
 
 def needs(wanted: Requirements, queue: Queue) -> Needs:
-    """Return what a job of a task queue needs at a queue."""
+    """Return the needs of a task queue's job at a queue."""
     return Needs(
         cores=wanted.cores,
         memory=wanted.memory,
@@ -56,7 +56,7 @@ def needs(wanted: Requirements, queue: Queue) -> Needs:
 
 
 def offered(request: MatchRequest, pilot: Pilot) -> PilotResources:
-    """Return what a pilot that asks for jobs has free."""
+    """Return the free resources of a pilot that asks for jobs."""
     owner = request.owner
     return PilotResources(
         cores=request.cores,
@@ -70,7 +70,10 @@ def offered(request: MatchRequest, pilot: Pilot) -> PilotResources:
 
 
 def promised(pilot: Pilot) -> PilotResources:
-    """Return what a pilot has while all of its slots are free. Its node counts as having all else."""
+    """Return a pilot's resources while all of its slots are free.
+
+    Its node counts as having everything else.
+    """
     return PilotResources(
         cores=pilot.cores,
         memory=pilot.memory or inf,
@@ -94,18 +97,18 @@ class NeedsTable:
         made.append(np.array([self.numbers[key] for key in owners], dtype=np.int64))
         self.needs = Needs._make(made)
         self.most = Needs._make([*(max(column, default=0) for column in own), None])
-        """The most that any of them needs, which is of no owner."""
+        """The most that any of them needs; it belongs to no owner."""
 
     def fitting(self, has: PilotResources) -> NDArray[np.bool_]:
-        """Tell of each whether a pilot could run its jobs."""
+        """Return for each whether a pilot could run its jobs."""
         # No row has the number -1: an owner without task queues here gets nothing.
         found: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
         return found
 
 
 def fits(needed: Needs, has: PilotResources) -> Any:
-    """Tell whether a pilot could run such jobs; of columns, tell it of each row."""
-    # Comparisons mean the same for values and columns: of flags, one that is unset is the lesser.
+    """Return whether a pilot could run such jobs; of columns, tell it of each row."""
+    # Comparisons work on values and columns alike: an unset flag is less than a set one.
     may_run = needed.owner == has.owner if has.kind == "private" else needed.private < True
     return (
         may_run

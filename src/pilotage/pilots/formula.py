@@ -10,20 +10,21 @@ from .wants import Wants
 from .weighted_draw import randomness
 
 MOST = 1e12
-"""What a mean is cut at: far above any bound, far below what a draw can no longer tell apart."""
+"""Limit of a mean: far above any bound, and far below where draws lose precision."""
 
 
 def wants(world: World, demand: Demand) -> Wants:
-    """The mean (P2, P3), a draw from its Poisson distribution, and the bound less what waits (P4).
+    """Return the mean (P2, P3), a draw from its Poisson distribution, and the bound minus waiting pilots
+    (P4).
 
-    Pilots per priority and per job are those of an iteration over the sums of all task queues that wait:
-    each counts with its own priority, whoever owns it. Short jobs are boosted: CPU time is that at the queue.
+    Pilots per priority and per job are the iteration's number over the sums of all waiting task queues. Each
+    counts with its own priority, whoever owns it. Short jobs get a boost. CPU time is measured at the queue.
     """
     constants = world.federation.director
     jobs = demand.jobs / demand.jobs.sum()
     priorities = demand.priorities / demand.priorities.sum()
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
-    # Above 0, as weights of room must be.
+    # Above 0, because weights of room must be.
     means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
     own = (demand.worth - demand.elsewhere).tolist()
     bounds = np.array([most_waiting(constants, worth) for worth in own], dtype=np.int64) + demand.elsewhere

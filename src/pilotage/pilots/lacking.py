@@ -1,4 +1,4 @@
-"""Needs that nodes turn out to lack for the work their pilots were sent for: GPUs, or containers (P12)."""
+"""What nodes lack for the work that their pilots were sent for: GPUs, or containers (P12)."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -10,11 +10,12 @@ NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
     "GPUs": lambda wanted: wanted.gpus > 0,
     "containers": lambda wanted: wanted.container,
 }
-"""What queues promise for all their nodes, and which task queues ask for it."""
+"""What queues promise for all their nodes, and which task queues need it."""
 
 
 def note(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> Decision | None:
-    """Note what a pilot's node, by what it tells, lacks for its own task queue; None where that is known."""
+    """Record what a pilot's node lacks for its own task queue, by its report; None if that is known
+    already."""
     if not pilot.requirements:
         return None
     wanted = Requirements.from_text(pilot.requirements)
@@ -27,12 +28,12 @@ def note(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> D
 
 
 def is_missed(lacks: str, wanted: Requirements) -> bool:
-    """Tell whether jobs need something of what a node ``lacks``."""
+    """Return whether jobs need something that a node ``lacks``."""
     return any(need in lacks and asks(wanted) for need, asks in NEEDS.items())
 
 
 def made_for(pilots: Iterable[Pilot], need: str) -> list[Pilot]:
-    """The pilots that were made for task queues with this need."""
+    """Return the pilots made for task queues with this need."""
     pilots = list(pilots)
     texts = {pilot.requirements for pilot in pilots if pilot.requirements}
     asking = {text for text in texts if NEEDS[need](Requirements.from_text(text))}

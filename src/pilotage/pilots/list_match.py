@@ -1,4 +1,4 @@
-"""List-match: where it is asked for, no resource, no pilot (P8)."""
+"""List-match: if a queue uses it, no resource means no pilot (P8)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,9 +15,9 @@ Question = tuple[str, str, int, float, float]
 
 
 def to_ask(world: World) -> list[ListMatch]:
-    """Return the questions about resources that servers have not answered lately.
+    """Return the questions about resources that servers have not answered recently.
 
-    Each server is asked for itself; one that did not answer is left alone until its rest is over.
+    Each server is asked separately. One that did not answer is skipped until its pause ends.
     """
     known = {_key(one) for one in world.list_matches}
     rests = set(_resting(world))
@@ -42,9 +42,9 @@ def to_ask(world: World) -> list[ListMatch]:
 
 
 def without_unanswered(world: World) -> World:
-    """The world without the task queues for which servers were asked and none has answered yet.
+    """Return the world without task queues whose servers were asked but have not answered yet.
 
-    They take part in the first iteration after an answer, or once all that are asked are silent.
+    They take part in the first iteration after an answer, or once all servers are silent.
     """
     unanswered = {_key(one) for one in to_ask(world)}
     if not unanswered:
@@ -63,16 +63,17 @@ def without_unanswered(world: World) -> World:
 
 
 class Answers:
-    """The recent answers of servers, and their silence."""
+    """The recent answers of servers, and those without an answer."""
 
     def __init__(self, world: World) -> None:
         self._known = {_key(one): one.resources for one in world.list_matches}
         self._silent = _resting(world)
 
     def taking(self, queue: Queue, wanted: Requirements, servers: Iterable[OpenServer]) -> list[OpenServer]:
-        """The servers that pilots of a task queue may be submitted to: "no resource" holds for who said it.
+        """Return the servers that accept pilots of a task queue: "no resource" applies to the server that
+        said it.
 
-        None is an answer, too: a server that cannot tell keeps no pilot away.
+        None is an answer too: a server that cannot tell keeps no pilot away.
         """
         if not element_of(queue).list_match:
             return list(servers)
@@ -84,14 +85,15 @@ class Answers:
         return [server for server in servers if server.name in open_]
 
     def problem(self, queue: Queue, wanted: Requirements) -> str:
-        """Tell why no server takes pilots of a task queue, server by server; empty where that is not it."""
+        """Return why no server accepts pilots of a task queue, server by server; empty if that is not the
+        cause."""
         if not element_of(queue).list_match:
             return ""
         told = list(self._told(queue, wanted))
         return "" if "" in told else "; ".join(told)
 
     def _told(self, queue: Queue, wanted: Requirements) -> Iterator[str]:
-        """The answer of each server; empty where it would take them."""
+        """Yield the answer of each server; empty if it would accept them."""
         for one in _questions(queue, wanted):
             whose = f"server {one.server}" if one.server else "its batch system"
             if _key(one) in self._known:
@@ -103,7 +105,7 @@ class Answers:
 
 
 def problems(world: World) -> list[str]:
-    """Tell of each queue where jobs wait why none of its servers takes their pilots, where that is so."""
+    """Return, for each queue with waiting jobs, why none of its servers accepts their pilots, if so."""
     queues = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
     answers = Answers(world)
     found = (
@@ -121,7 +123,7 @@ def _resting(world: World) -> dict[tuple[str, str], SilentServer]:
 
 
 def _questions(queue: Queue, wanted: Requirements) -> list[ListMatch]:
-    """The question for each server of a queue."""
+    """Return the question for each server of a queue."""
     cores, memory, walltime = size(wanted, queue, element_of(queue).pilot_slots)
     return [
         ListMatch(queue=queue.name, server=server, cores=cores, memory=memory, walltime=walltime)

@@ -99,7 +99,7 @@ def match(world: World) -> Decision:
 
 
 def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
-    """The s that pilots of queues stay without work, and that new ones would wait there (E5)."""
+    """Return the s that pilots of queues stay without work, and that new ones would wait there (E5)."""
     waits, loops = expected_waits(world.pilots, world.time), world.federation.loops
     return [
         {"queue": queue.name, "seconds": stay(loops, queue, wait), "wait": wait}

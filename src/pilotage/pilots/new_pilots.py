@@ -1,4 +1,4 @@
-"""New pilots as they are recorded: kinds, owners, sizes, servers and submit pools (P5 to P10)."""
+"""New pilots in recorded form: kinds, owners, sizes, servers and submit pools (P5 to P10)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from .servers import OpenServer, taking
 from .task_queues import element_of, size
 
 GENERIC = Identity(name="generic")
-"""Whom generic pilots belong to, where their VO names nobody: nobody's work is theirs alone."""
+"""The default owner of generic pilots. No work belongs only to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PilotPlace:
-    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim.
+    """A queue as the director sees it: its accepting servers, its room, and the claims of new pilots.
 
     ``slots`` are those of a new pilot.
     """
@@ -36,7 +36,7 @@ class PilotPlace:
 
 
 class Way(NamedTuple):
-    """The part of a pilot that its task queue does not decide: kind, server, submit pool, reason."""
+    """What a task queue does not decide about a pilot: kind, server, submit pool, reason."""
 
     kind: PilotKind
     server: str
@@ -56,7 +56,7 @@ class Maker:
     def make(
         self, place: PilotPlace, text: str, wanted: Requirements, count: int, reason: str
     ) -> tuple[list[NewPilot], str]:
-        """Pilots of one task queue, and why there are none though there is room."""
+        """Return pilots of one task queue, or why there are none despite room."""
         if not count:
             return [], ""
         kinds = self._kinds(place.queue, wanted, count)
@@ -72,12 +72,12 @@ class Maker:
                 return made, "its submit pools are full (P5)"
             for kind, number in _cut(kinds, pilots):
                 way = Way(kind, server, pool, reason)
-                # The same frozen record for all: they differ only by the number that the commit gives.
+                # The same frozen record for all: they differ only by the number that the commit assigns.
                 made += [self._pilot(place, text, wanted, way)] * number
         return made, ""
 
     def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
-        """Count the pilots of each kind, as the work asks for and the site takes them (P7)."""
+        """Return the pilots of each kind that the work requests and the site accepts (P7)."""
         kinds = element_of(queue).pilot_kinds
         if wanted.private:
             return [("private", count)] if "private" in kinds else []
@@ -118,7 +118,7 @@ class Maker:
 
 
 def _cut(kinds: list[tuple[PilotKind, int]], pilots: int) -> Iterator[tuple[PilotKind, int]]:
-    """Take so many pilots off the front of what is still to be made."""
+    """Take that many pilots from the front of those still to be made."""
     while pilots and kinds:
         kind, number = kinds.pop(0)
         yield kind, min(number, pilots)

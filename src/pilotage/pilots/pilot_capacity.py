@@ -26,9 +26,9 @@ Rows = Sequence[tuple[Queue, slice]]
 
 
 class Live(NamedTuple):
-    """Pilots somewhere: those that live, those of them that wait, and those that waited too long to count.
+    """Pilots at one place: live ones, waiting ones among them, and those that waited too long to count.
 
-    ``slots`` and ``stale_slots`` are the payloads that the live and the stale ones run side by side.
+    ``slots`` and ``stale_slots`` are the payloads that the live and the stale ones can run at once.
     """
 
     live: int
@@ -42,7 +42,7 @@ NOBODY = Live(0, 0, 0, 0, 0)
 
 
 def live(world: World, pilots: Sequence[Pilot]) -> Live:
-    """Count pilots; what has waited too long holds no room (P4)."""
+    """Count pilots. Those that waited too long take no room (P4)."""
     stale = [pilot.slots for pilot in pilots if not is_believed(world, pilot)]
     slots = [pilot.slots for pilot in pilots if pilot.state in LIVE_PILOTS]
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
@@ -50,28 +50,29 @@ def live(world: World, pilots: Sequence[Pilot]) -> Live:
 
 
 def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
-    """New pilots that a queue takes: up to its ``max_pilots``, fewer where its servers rest (P6)."""
+    """Return how many new pilots a queue accepts: up to its ``max_pilots``, fewer if its servers are
+    paused (P6)."""
     free = element_of(queue).max_pilots - (there.live - there.stale)
     return max(0, int(min(free, sum(server.room for server in servers))))
 
 
 class SiteRoom(NamedTuple):
-    """The slots and the pilots that a site with limits takes beside those that are there (M5, M8)."""
+    """The further slots and pilots that a site with limits accepts (M5, M8)."""
 
     slots: int
     pilots: int
 
     def slots_of(self, queue: Queue) -> int:
-        """The slots of a new pilot of a queue: fewer than usual where the site has room for no more."""
+        """Return the slots of a queue's new pilot: fewer than usual if the site has room for no more."""
         return max(1, min(element_of(queue).pilot_slots, self.slots))
 
     def pilots_of(self, slots: int) -> int:
-        """The most new pilots of so many slots."""
+        """Return the most new pilots with that many slots."""
         return min(self.pilots, self.slots // slots)
 
 
 def site_room(own: Bounds, there: Live) -> SiteRoom:
-    """The room that the limits of a site leave; pilots that waited too long hold none."""
+    """Return the room within the limits of a site. Pilots that waited too long take none."""
     slots, pilots = ANY_NUMBER, ANY_NUMBER
     if own.jobs is not None:
         slots = max(0, own.jobs - (there.slots - there.stale_slots))
@@ -81,7 +82,10 @@ def site_room(own: Bounds, there: Live) -> SiteRoom:
 
 
 def claims(queue: Queue, queued: Live) -> tuple[Claim, ...]:
-    """Claim the new pilots of a queue. Who waited too long is still counted until it is cancelled."""
+    """Return claims of a queue's new pilots.
+
+    A pilot that waited too long still counts until it is cancelled.
+    """
     limit = element_of(queue).max_pilots + queued.stale
     return (Claim(counter=PILOTS_BY_QUEUE, key=(queue.name,), states=LIVE_PILOTS, limit=limit),)
 
@@ -89,7 +93,7 @@ def claims(queue: Queue, queued: Live) -> tuple[Claim, ...]:
 def site_claims(
     site: str, own: Bounds, told: Advertisement | None, sited: Live, slots: int
 ) -> tuple[Claim, ...]:
-    """Claim new pilots of so many slots at a site with limits (M5, M8)."""
+    """Return claims of new pilots with that many slots at a site with limits (M5, M8)."""
     found = []
     if own.jobs is not None:
         most = own.jobs + sited.stale_slots
@@ -99,17 +103,17 @@ def site_claims(
     if own.submitting is not None:
         most = own.submitting + sited.stale
         found.append(Claim(counter=PILOTS_BY_SITE, key=(site, None), states=WAITING_PILOTS, limit=most))
-    # Another advertisement may tell of more jobs that are not ours.
+    # Another advertisement may count more jobs of other people.
     return (*found, *((match_claim(site, told.number),) if told else ()))
 
 
 def shared(
     demand: Demand, wants: Wants, queues: Mapping[str, int], sites: Mapping[str, int], random: Generator
 ) -> Ints:
-    """The pilots of each task queue: what it asks for, as far as there is room for it.
+    """Return the pilots of each task queue: what it requests, as far as there is room.
 
-    Room is shared in proportion to the means of P3, so that priorities are followed: over the sites, over
-    the queues of a site, over the task queues of a queue.
+    Room is shared in proportion to the means of P3, so that priorities count: over the sites, over the queues
+    of a site, over the task queues of a queue.
     """
     asked, rows = wants.asked, demand.rows()
     weights = np.array([wants.means[own].sum() for _, own in rows])
@@ -126,7 +130,7 @@ def shared(
 def _over_sites(
     rows: Rows, weights: Floats, most: Ints, sites: Mapping[str, int], total: int | None, random: Generator
 ) -> Iterator[tuple[list[int], int]]:
-    """The queues of each site, and the pilots that they get together."""
+    """Yield the queues of each site, and the pilots that they get together."""
     by_site: dict[str, list[int]] = defaultdict(list)
     for number, (queue, _) in enumerate(rows):
         by_site[queue.site].append(number)

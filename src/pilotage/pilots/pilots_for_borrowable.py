@@ -26,10 +26,10 @@ AlikeJobs = tuple[str, tuple[str, ...]]
 
 
 def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
-    """Return jobs of other queues as task queues of the candidates where pilots are asked for them (E4).
+    """Return jobs of other queues as task queues of candidates that should request pilots for them (E4).
 
-    For each job that may leave ``binding.pilots_elsewhere`` pilots wait at its other candidates, all of these
-    together. They are shared out by the room that a candidate has over the time that pilots wait there.
+    For each job that may leave, ``binding.pilots_elsewhere`` pilots wait at all of its other candidates
+    together. They are divided by each candidate's room over the wait of pilots there.
     """
     part = world.federation.binding.pilots_elsewhere
     if not part or not world.borrowable_lines:
@@ -44,7 +44,7 @@ def pilots_for_borrowable(world: World) -> tuple[TaskQueue, ...]:
 
 
 def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[AlikeJobs, int, int]]:
-    """Count the jobs of each group that may leave, and find their highest priority."""
+    """Yield the jobs of each group that may leave, and their highest priority."""
     by_choice: dict[int, set[str]] = defaultdict(set)
     for one in world.candidacies:
         if one.queue in served:
@@ -62,7 +62,7 @@ def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[AlikeJo
 
 
 def _together(found: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
-    """One task queue for each place."""
+    """Yield one task queue for each place."""
     jobs: Counter[QueueNeed] = Counter()
     priorities: dict[QueueNeed, int] = {}
     for entry in found:
@@ -76,7 +76,7 @@ def _together(found: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
 
 @dataclass(slots=True)
 class _Places:
-    """Queues that start pilots for others' jobs: slots that are free, and how long pilots wait there."""
+    """Queues that start pilots for others' jobs: their free slots, and the wait of pilots there."""
 
     world: World
     queues: Mapping[str, Queue] = field(init=False)
@@ -105,7 +105,7 @@ class _Places:
     def given(
         self, requirements: str, candidates: Sequence[str], jobs: int, random: Generator
     ) -> Iterator[tuple[str, int]]:
-        """Share jobs out: first to pilots that wait beyond their own queue's need, then to free slots."""
+        """Divide jobs: first among waiting pilots beyond their own queue's need, then among free slots."""
         kept: Counter[str] = Counter()
         for name in candidates:
             kept[name] = min(jobs, self._spare.get((name, requirements), 0))
@@ -114,7 +114,7 @@ class _Places:
                 self._spare[name, requirements] -= kept[name]
         free = np.array([self._free[name] for name in candidates], dtype=np.int64)
         period = max(self.world.federation.director.period, 1.0)
-        # Above 0, as weights must be.
+        # Above 0, because weights must be.
         weights = np.array(
             [max(self._free[name], 1e-6) / (period + self._waits[name]) for name in candidates]
         )

@@ -1,4 +1,4 @@
-"""The choice of submit pools for the pilots of a task queue (P5)."""
+"""Choose submit pools for the pilots of a task queue (P5)."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ class Pools:
         self._begun: set[tuple[str, str, str]] = set()
 
     def choose(self, wanted: Requirements, queue: str, server: str) -> str:
-        """A pool with room for pilots for a server, tried in random order; empty where all are full."""
+        """Return a pool with room for a server's pilots, tried in random order; empty if all are full."""
         for name in self._shuffled(wanted.submit_pools or self._default):
             submission = (name, queue, server)
             # One submission takes any number of pilots: it has its place in the pool already.

@@ -1,4 +1,4 @@
-"""Predictions for waiting jobs: when each would end where it waits, and when at another queue (E2, E3)."""
+"""Predictions for waiting jobs: when each would end at its queue, and when at another (E2, E3)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ MEGABYTE = 1e6
 _NOWHERE: frozenset[str] = frozenset()
 
 
-# A tuple, as hundreds are made at a time: a frozen dataclass takes three times as long to make.
+# A tuple, because a pass makes hundreds: a frozen dataclass takes three times as long.
 class Prediction(NamedTuple):
-    """The rest of a job's life where it waits, and at the queue that might take it; times in s.
+    """The rest of a job's life at its own queue, and at the queue that might take it. Times are in s.
 
-    ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are not there, and delay it by
-    ``arrival``. Here its inputs are read in ``read``: infinity where no link to read them over is known.
-    While none of its share runs, it waits as long as nothing has started: ``nothing_for``.
+    ``ahead`` jobs of its share stand before it. ``staging`` MB of its inputs are missing there, and delay it
+    by ``arrival``. Here, reading its inputs takes ``read``; infinity without a known link. While none of its
+    share runs, it waits as long as nothing has started: ``nothing_for``.
     """
 
     ahead: int = 0
@@ -38,23 +38,23 @@ class Prediction(NamedTuple):
 
     @property
     def there(self) -> float:
-        """Seconds until it would end where it waits."""
+        """Return the seconds until it would end at its own queue."""
         return self.wait + self.arrival + self.run_there
 
     @property
     def here(self) -> float:
-        """Seconds until it would end here, the longer of its run and of reading its inputs."""
+        """Return the seconds until it would end here: its run, or reading its inputs if that is longer."""
         return max(self.run_here, self.read)
 
     @property
     def gain(self) -> float:
-        """Seconds that it would end sooner here."""
+        """Return the seconds that it would end sooner here."""
         return self.there - self.here
 
 
 @dataclass(slots=True)
 class Predictions:
-    """The facts of a world by which jobs are compared between their own queues and a taker."""
+    """The facts of a world for comparing jobs between their own queues and a taker."""
 
     world: World
     taker: Queue
@@ -67,7 +67,7 @@ class Predictions:
     _waiting: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _held: defaultdict[str, float] = field(init=False)
-    # The same for all jobs that are alike, or files that lie alike: each is found out once.
+    # Equal for all similar jobs, or files in the same places: compute each once.
     _runs: dict[tuple[int, JobKind, int, str], tuple[float, float]] = field(init=False, default_factory=dict)
     _read_at: dict[frozenset[str], str | None] = field(init=False, default_factory=dict)
     _rates: dict[tuple[frozenset[str], str], float | None] = field(init=False, default_factory=dict)
@@ -96,16 +96,16 @@ class Predictions:
                     self._held[site] += rate
 
     def of(self, job: Job, behind: int, reads: Mapping[str, float] | None) -> Prediction:
-        """Predict a job behind which so many of its line are known to stand.
+        """Return the prediction of a job behind ``behind`` known jobs of its line.
 
-        ``reads`` are the MB that it would read from afar by site; None: not to be had here at all.
+        ``reads`` are the MB that it would read remotely by site; None means not available here at all.
         """
         line = job.queue, job.share
         ahead = max(0, self._waiting[line] - 1 - behind)
         run_there, run_here = self._both_runs(job)
         staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
         if job.state is not JobState.ASSIGNED:
-            # Nothing is brought for it: its pilot there reads while it runs.
+            # Nothing is delivered for it: its pilot there reads while it runs.
             arrival = max(0.0, arrival - run_there)
         nothing_for = self._nothing_for(job)
         return Prediction(
@@ -120,12 +120,13 @@ class Predictions:
         )
 
     def needed(self, prediction: Prediction) -> float:
-        """The gain, in s, above which a job is borrowed: predictions err, and bytes are not free."""
+        """Return the gain in s above which a job is borrowed: predictions err, and bytes cost something."""
         constants = self.world.federation.binding
         return constants.least_gain + constants.run_part * prediction.run_here
 
     def reads(self, job: Job) -> dict[str, float] | None:
-        """The MB that a job would read from afar by site; None where an input can be had from nowhere."""
+        """Return the MB that a job would read remotely by site; None if an input is not available
+        anywhere."""
         if not job.inputs:
             return {}
         found: defaultdict[str, float] = defaultdict(float)
@@ -138,14 +139,14 @@ class Predictions:
         return dict(found)
 
     def _site_of(self, holders: frozenset[str]) -> str | None:
-        """The site from which a file that is not here would be read; None for none."""
+        """Return the site from which a missing file would be read; None for none."""
         if holders not in self._read_at:
             source = self._sources.promises(holders, self.taker.storage)
             self._read_at[holders] = source.site if source else None
         return self._read_at[holders]
 
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
-        """The reason, in words, not to read a job's inputs from afar here; empty for none (E3)."""
+        """Return why a job's inputs should not be read remotely here, in words; empty for no reason (E3)."""
         if reads is None:
             return "its pilots can read an input from nowhere, or only from a storage that rests"
         if not reads:
@@ -162,12 +163,14 @@ class Predictions:
         return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
 
     def _wait(self, job: Job, ahead: int, run: float) -> float:
-        """Those ahead over the slots of the share, each for as long as payloads take there."""
+        """Return the wait: the jobs ahead over the slots of the share, each as long as payloads take
+        there."""
         report, slots = self._reports.get(job.queue), self._running[job.queue, job.share]
         return ahead / slots * (report.mean_run if report and report.mean_run else run) if slots else 0.0
 
     def _nothing_for(self, job: Job) -> float:
-        """Seconds since anything started there, or for which the job has waited; 0 while its share runs."""
+        """Return the seconds since anything started there, or of the job's own wait; 0 while its share
+        runs."""
         if self._running[job.queue, job.share]:
             return 0.0
         report = self._reports.get(job.queue)
@@ -175,7 +178,7 @@ class Predictions:
         return self.world.time - min(job.since, self.world.time if started is None else started)
 
     def _both_runs(self, job: Job) -> tuple[float, float]:
-        """Seconds that a job is expected to run where it waits, and here; the same for all that are alike."""
+        """Return a job's expected seconds at its own queue, and here; the same for all similar jobs."""
         key = job.task, job.kind, job.events, job.queue
         found = self._runs.get(key)
         if found is None:
@@ -184,14 +187,14 @@ class Predictions:
         return found
 
     def _run(self, job: Job, queue: Queue | None) -> float:
-        """Seconds that a job is expected to run at a queue; what payloads take there where nobody said."""
+        """Return a job's expected seconds at a queue; if nobody stated any, what payloads take there."""
         if queue is None:
             return 0.0
         report = self._reports.get(job.queue)
         return expected_run(self._tasks[job.task], job, queue, report.mean_run if report else None)
 
     def _arrival(self, job: Job) -> tuple[float, float]:
-        """MB of a job's inputs that are not at its own queue, and the s that they take."""
+        """Return the MB of a job's inputs missing at its own queue, and the s that they need."""
         queue = self._queues.get(job.queue)
         if queue is None:
             return 0.0, 0.0
@@ -205,7 +208,7 @@ class Predictions:
         return megabytes, seconds
 
     def _staging_rate(self, holders: frozenset[str], queue: Queue) -> float | None:
-        """MB/s of the link from the best source of a file to a queue; None where nobody measured it."""
+        """Return the MB/s of the link from a file's best source to a queue; None if unmeasured."""
         key = holders, queue.name
         if key not in self._rates:
             ranked = self._sources.ranked(holders, queue.storage)
@@ -215,17 +218,17 @@ class Predictions:
         return self._rates[key]
 
     def _over(self, site: str, megabytes: float) -> float:
-        """Seconds for so much over what readers leave of the link from a site."""
+        """Return the seconds for that many MB over the rate that readers leave on the link from a site."""
         left = self.left(site)
         return megabytes / left if left > 0 else inf
 
     def left(self, site: str) -> float:
-        """MB/s that readers leave of the link from a site; none of one that nobody measured."""
+        """Return the MB/s that readers leave on the link from a site; 0 if unmeasured."""
         rate = self._rate(site)
         return 0.0 if rate is None else rate - self._held[site]
 
     def _rate(self, site: str) -> float | None:
-        """MB/s of the link from a site; infinity within one, None where nobody measured it."""
+        """Return the MB/s of the link from a site; infinity within one, None if unmeasured."""
         if site not in self._rates_here:
             self._rates_here[site] = self._sources.rate(site, self.taker.site)
         return self._rates_here[site]

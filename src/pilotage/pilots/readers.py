@@ -1,4 +1,4 @@
-"""Readers among the jobs of one look, which together hold no more than links carry (E3)."""
+"""Readers among the jobs of one pass, which together must not exceed the rates of links (E3)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -8,24 +8,25 @@ from math import inf
 
 @dataclass(slots=True)
 class Readers:
-    """MB/s that the jobs chosen since a look read, by the site that these come from.
+    """MB/s that the jobs chosen in this pass read, by source site.
 
-    What pilots of the taking site read before is known to the look, and left out of what it has as ``left``.
+    The pass knows earlier readers of the taking site, and has subtracted them from its ``left``.
     """
 
     _chosen: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def leave_room(self, reads: Mapping[str, float], left: Mapping[str, float], run: float) -> bool:
-        """Tell whether MB by site are still read within a run of so many s, given the MB/s left by site."""
+        """Return whether these MB by site can be read within a run of that many s, given the MB/s left by
+        site."""
         return sum(self._seconds(site, size, left) for site, size in reads.items()) <= run
 
     def add(self, rates: Mapping[str, float]) -> None:
-        """Count one more job, which reads so many MB/s by site."""
+        """Count one more job, which reads this many MB/s by site."""
         for site, rate in rates.items():
             self._chosen[site] += rate
 
     def copy(self) -> "Readers":
-        """The same for jobs that may yet be chosen."""
+        """Return a copy for jobs that may be chosen later."""
         return Readers(self._chosen.copy())
 
     def _seconds(self, site: str, megabytes: float, left: Mapping[str, float]) -> float:

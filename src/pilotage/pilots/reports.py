@@ -1,4 +1,4 @@
-"""Follow the reports of pilots on their jobs."""
+"""Process the reports of pilots on their jobs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ from pilotage.model.values.step_names import MATCH
 from .storage_faults import StorageFaults
 
 FAILED, LOST = "failed at its pilot", "an input was lost: not as recorded at its storage"
-"""Causes of a failure in a job's history: few, for every process remembers them."""
+"""Causes of a failure in a job's history. There are few, because every process caches them."""
 
 Attempt = tuple[int, int]
 
 
 def receive(world: World) -> Decision:
-    """Apply what pilots report, one after the other; the call itself is their heartbeat.
+    """Apply pilots' reports in order. The call itself is their heartbeat.
 
-    Reports of attempts that are not a pilot's own move nothing: :func:`stops` names them. An attempt that the
-    pilot neither holds nor reports got lost there: one that started fails, one that was only sent is brokered
-    again as the next attempt; not within a heartbeat of that, for a call that was held up on its way does not
-    know of it yet.
+    Reports on attempts that are not the pilot's own change nothing; :func:`stops` names them. An attempt that
+    the pilot neither holds nor reports got lost there. If it started, it fails; if it was only sent, the job
+    returns to the brokerage as the next attempt. This does not apply within a heartbeat of sending, because a
+    delayed call does not know the attempt yet.
     """
     held: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
@@ -50,9 +50,11 @@ def receive(world: World) -> Decision:
 
 
 def stops(world: World) -> dict[int, list[Attempt]]:
-    """The attempts that each pilot holds or reports and that are not its own (any more): it must stop them.
+    """Return attempts that each pilot holds or reports although they are not, or no longer, its own: it must
+    stop them.
 
-    What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
+    Attempts that it finished itself are not among them, because their outputs may still lie in the scratch
+    area.
     """
     own: dict[int, set[Attempt]] = defaultdict(set)
     for job in world.jobs:
@@ -63,7 +65,7 @@ def stops(world: World) -> dict[int, list[Attempt]]:
 
 
 def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
-    """The logs that are of the pilot's own attempts, or its own, with the owner of each."""
+    """Return the logs that belong to the pilot or to its attempts, with the owner of each."""
     (pilot,) = world.pilots
     tasks = {task.id: task for task in world.tasks}
     owners = {
@@ -75,7 +77,7 @@ def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity
 
 
 def _own(world: World) -> dict[Attempt, Job]:
-    """The attempts that the pilot has, and those that it finished."""
+    """Return the pilot's attempts, including finished ones."""
     (pilot,) = world.pilots
     return {
         (job.id, job.attempt): job
@@ -85,12 +87,12 @@ def _own(world: World) -> dict[Attempt, Job]:
 
 
 def calls(time: float, seed: int, *pilots: Pilot) -> Decision:
-    """Take calls of pilots that ask for work: those that waited in a batch system run now."""
+    """Record calls of pilots that ask for work: those that waited in a batch system now run."""
     return Decision(step=MATCH, time=time, seed=seed, changes=called_home(time, *pilots))
 
 
 def called_home(time: float, *pilots: Pilot) -> tuple[Change, ...]:
-    """Pilots called: they run, and were alive at ``time``."""
+    """Return changes for calling pilots: they run, and were alive at ``time``."""
     by_state: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in pilots:
         by_state[pilot.state].append(pilot.id)
@@ -116,7 +118,7 @@ def _is_held(job: Job, pilot: Pilot) -> bool:
 
 
 class _Hearing:
-    """Reports so far: the moves that follow, and the state of each job of the pilot that is heard."""
+    """Reports so far: the resulting moves, and the state of each of the pilot's jobs."""
 
     def __init__(self, world: World) -> None:
         self.moves = JobMoves()
@@ -131,7 +133,7 @@ class _Hearing:
         self._tasks = {task.id: task for task in world.tasks}
 
     def hear(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
-        """Follow all that one pilot tells, given the jobs that it is known to hold."""
+        """Process one pilot's whole message, given the jobs that it is known to hold."""
         self._pilot = pilot
         self._jobs = {(job.id, job.attempt): job for job in held}
         self._states = {job.id: job.state for job in held}
@@ -140,7 +142,7 @@ class _Hearing:
         self._miss(told.named)
 
     def _report(self, report: Report) -> None:
-        """Follow one report, through the states that it skips."""
+        """Process one report, through the states that it skips."""
         job = self._jobs.get((report.job, report.attempt))
         if job is None or self._states[job.id] not in AT_A_PILOT:
             return
@@ -153,7 +155,7 @@ class _Hearing:
             faults = self._storage_faults.failure(self._pilot, job, report)
             news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
             error = report.error or "failed without saying why"
-            # It is no failure as guards see it, so that nothing but its history tells of it later.
+            # Guards do not count it as a failure, so only its history shows it later.
             cause = LOST if report.lost_inputs else FAILED
             waits = self._storage_faults.wait(job, faults)
             self._fail(job, error, _metrics(report, self._pilot), news, waits, cause)
@@ -171,12 +173,13 @@ class _Hearing:
                 self._rates[job.id, job.attempt] = report.disk_io
 
     def rates(self) -> Iterator[Touch]:
-        """Note the latest disk I/O of attempts that run (B12)."""
+        """Yield the latest disk I/O of running attempts (B12)."""
         for (job, attempt), rate in sorted(self._rates.items()):
             yield Touch(kind="job", ids=(job,), attempts=(attempt,), changes={"disk_io": rate})
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Forget replicas that are not where they were recorded, and failures of storages that gave a file.
+        """Return replicas to forget because they are not at their recorded place, and failures of storages
+        that gave a file.
 
         Further attempts use other replicas.
         """
@@ -186,7 +189,7 @@ class _Hearing:
         return (Forget(replicas=tuple(replicas)), *self._storage_faults.forgotten())
 
     def _miss(self, named: Collection[Attempt]) -> None:
-        """Fail what the pilot once had and does not name any more."""
+        """Fail attempts that the pilot once had and no longer mentions."""
         for attempt in sorted(self._jobs.keys() - named):
             job = self._jobs[attempt]
             grown = self._world.time - job.since > self._world.federation.loops.heartbeat
@@ -198,7 +201,7 @@ class _Hearing:
                 self._fail(job, "lost by its pilot", {})
 
     def _done(self, job: Job, report: Report) -> None:
-        """The payload ended well: its outputs go on their way; a job without any is finished."""
+        """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
         task = self._tasks[job.task]
         asked = task.spec.for_job(job.kind)
         expected = asked.outputs
@@ -245,12 +248,15 @@ class _Hearing:
         self._states[job.id] = JobState.FAILED
 
     def _most(self, job: Job) -> int:
-        """Attempts that a job may have."""
+        """Return the most attempts of a job."""
         guard, most = self._world.federation.guard, self._tasks[job.task].spec.max_attempts
         return allowed_attempts(self._speaking, job.id, guard, most)
 
     def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
-        """The failure as guards see it (F2, F3); a lost input is neither its place's fault nor its task's."""
+        """Return the failure for guards (F2, F3).
+
+        A lost input is neither its place's fault nor its task's.
+        """
         if report.lost_inputs:
             return ()
         owner = self._tasks[job.task].owner
@@ -274,7 +280,7 @@ class _Hearing:
         return (failure,)
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
-        """Earlier failures that speak against less now that a job of the task has ended well here."""
+        """Return earlier failures that count less after a job of the task succeeded here."""
         if not self._speaking:
             return ()
         queue = self._pilot.queue
@@ -287,7 +293,7 @@ class _Hearing:
         return changed
 
     def _of_queue(self, queue: str) -> Sequence[Failure]:
-        """The failures that speak against a queue, which every job that ends well there asks for."""
+        """Return the failures that count against a queue. Every job that succeeds there asks for them."""
         if queue not in self._by_queue:
             self._by_queue[queue] = [one for one in self._speaking if one.queue == queue]
         return self._by_queue[queue]
@@ -305,7 +311,8 @@ def _file(instance: str, task: Task, job: Job, output: Output) -> File:
 
 
 def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
-    """The use of an attempt by its report: no more time than its pilot has, or one lie would move means."""
+    """Return an attempt's usage from its report, with at most its pilot's time, or one lie would distort
+    means."""
     return {
         "exit_code": report.exit_code,
         "cpu_seconds": min(report.cpu_seconds, pilot.walltime * max(1, pilot.cores)),

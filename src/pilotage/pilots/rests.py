@@ -1,4 +1,4 @@
-"""Failing servers (P6) and empty queues (P12) are left alone for a while, then tried by one pilot."""
+"""Failing servers (P6) and empty queues (P12) are paused for some time, then one pilot tries them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .task_queues import by_queue
 
 
 def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> LeftAlone:
-    """The rest of a queue whose pilots ended without work, those before the last useful one aside (P12).
+    """Return the pause of a queue whose pilots ended without work, counted after the last useful one (P12).
 
     Pilots of one iteration count once: they were made for the same work.
     """
@@ -23,7 +23,7 @@ def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> Le
 
 
 def after_lacking_ones(pilots: Iterable[Pilot], need: str, director: DirectorConstants) -> LeftAlone:
-    """The rest of a queue as to one need, where the nodes of pilots that were sent for it lack that (P12)."""
+    """Return the pause of a queue for one need that the nodes of pilots sent for it lack (P12)."""
     return _after(
         made_for(pilots, need),
         lambda pilot: need in pilot.lacks,
@@ -38,7 +38,7 @@ def _after(
     is_useful: Callable[[Pilot], bool],
     director: DirectorConstants,
 ) -> LeftAlone:
-    """The rest after pilots in vain, those before the last useful one aside."""
+    """Return the pause after useless pilots, counted after the last useful one."""
     useful = max((pilot.created for pilot in pilots if is_useful(pilot)), default=-inf)
     vain = [pilot for pilot in pilots if is_vain(pilot) and pilot.created > useful]
     if not vain:
@@ -49,9 +49,9 @@ def _after(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRest:
-    """A queue that is left alone because its pilots ended without work, and until when (s since 1970).
+    """A queue that is paused because its pilots ended without work, and until when (s since 1970).
 
-    Where its nodes lack ``GPUs`` or ``containers``, it rests for task queues that need these alone.
+    If its nodes lack ``GPUs`` or ``containers``, it is paused only for task queues that need these.
     """
 
     queue: str
@@ -61,7 +61,7 @@ class QueueRest:
 
 
 def empty_queues(world: World) -> tuple[QueueRest, ...]:
-    """The queues that ``director.policy: balanced`` leaves alone now, or tries by one pilot (P12)."""
+    """Return the queues that ``director.policy: balanced`` pauses now, or tries with one pilot (P12)."""
     director = world.federation.director
     if director.policy != "balanced":
         return ()
@@ -79,12 +79,12 @@ def empty_queues(world: World) -> tuple[QueueRest, ...]:
 
 
 def is_empty(pilot: Pilot) -> bool:
-    """Tell whether a pilot called home and ended without ever having had a job."""
+    """Return whether a pilot called home and ended without ever having a job."""
     return pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None and not pilot.matched
 
 
 def room(rest: LeftAlone, pilots: Sequence[Pilot], time: float) -> float:
-    """Return the pilots that a place may be given: none while it rests, one to try it, then any number."""
+    """Return how many pilots a place may get: none during its pause, one to try it, then any number."""
     if not rest.times:
         return inf
     tried = any(pilot.state in WAITING_PILOTS for pilot in pilots)

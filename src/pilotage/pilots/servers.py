@@ -1,4 +1,4 @@
-"""The choice of a computing element's server for pilots (P6)."""
+"""Choose a computing element's server for pilots (P6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # an idle server does without numpy
     from numpy.random import Generator
 
 ONLY = ("",)
-"""The servers of a computing element that names none: the one of its options."""
+"""The servers of a computing element that names none: the one in its options."""
 
 
 @dataclass(slots=True)
 class OpenServer:
-    """A server that takes pilots, how many more at most, and its rank; all are the same without one."""
+    """A server that accepts pilots, its most further pilots, and its rank. Without ranks all are equal."""
 
     name: str
     room: float
@@ -31,17 +31,17 @@ class OpenServer:
 
 
 def names(queue: Queue) -> tuple[str, ...]:
-    """The servers of a queue."""
+    """Return the servers of a queue."""
     return tuple(server.name for server in element_of(queue).servers) or ONLY
 
 
 def open_servers(
     world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
 ) -> list[OpenServer]:
-    """The servers of a queue that take pilots now, the best first; pilots are those of the queue.
+    """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the queue's.
 
-    One that rests takes none, one whose rest is over takes one, before all others. The others stand in the
-    order of the queue's rank, and by chance where that is the same.
+    A paused server accepts none. One after its pause accepts one, before all others. The others follow the
+    queue's rank, in random order if it is equal.
     """
     found = []
     changed = world.queues_changed.get(queue.name)
@@ -53,7 +53,7 @@ def open_servers(
             found.append(OpenServer(name, most))
     if len(found) > 1:
         ranks = _ranks(world, queue)
-        # Shuffled first: sorting keeps the order of equals, so that chance decides among them.
+        # Shuffle first: sorting keeps the order of equals, so it is random.
         random.shuffle(found)
         for server in found:
             server.rank = ranks.get(server.name, -inf)
@@ -62,9 +62,9 @@ def open_servers(
 
 
 def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
-    """Give out pilots of one task queue: who is tried gets one, the best of the others all the rest.
+    """Distribute a task queue's pilots: each server on trial gets one, the best of the others all the rest.
 
-    Of those that are equally good one is drawn.
+    Among equally good ones, one is drawn.
     """
     parts: list[tuple[str, int]] = []
     for server in servers:
@@ -81,7 +81,7 @@ def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> l
 
 
 def _ranks(world: World, queue: Queue) -> dict[str, float]:
-    """The rank of each server that told something; all are the same without a rank."""
+    """Return the rank of each server that reported anything. Without a rank all are equal."""
     expression = element_of(queue).rank
     if not expression:
         return {}

@@ -1,4 +1,4 @@
-"""The global share whose jobs a pilot takes first: the one that is furthest below its target (P13)."""
+"""The global share whose jobs a pilot takes first: the one furthest below its target (P13)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -10,10 +10,10 @@ from pilotage.model.rules import global_shares
 
 
 class ShareTurns:
-    """The turns of the shares of which jobs wait, and the use of each as jobs are given.
+    """The turns of the shares with waiting jobs, and the use of each as jobs are given.
 
-    Shares are compared as tasks are in a cycle (:func:`.global_shares.order`), by jobs that pilots have. One
-    that is not declared, or not any more, is one without parent, of target 1.
+    Shares are compared like tasks in a cycle (:func:`.global_shares.order`), by jobs that pilots have. An
+    undeclared share counts as one without parent and with target 1.
     """
 
     def __init__(self, shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> None:
@@ -32,12 +32,12 @@ class ShareTurns:
         return cls(shares, counts()) if len(shares) > 1 else None
 
     def give(self, share: str, jobs: int = 1) -> None:
-        """Count jobs that a pilot was given; a negative number takes them back."""
+        """Count jobs given to a pilot. A negative number takes them back."""
         for above in self._path(share):
             self._use[above.name] += jobs
 
     def first(self, shares: Iterable[str]) -> str:
-        """The one of several shares whose turn it is."""
+        """Return the share whose turn it is."""
         return min(shares, key=self._standing)
 
     def _standing(self, share: str) -> list[global_shares.ShareStanding]:

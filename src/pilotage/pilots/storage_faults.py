@@ -1,4 +1,4 @@
-"""The news of storages in what pilots report: files that they did not give or take, or did again (F4)."""
+"""What pilots' reports say about storages: files that they failed to give or take, or gave again (F4)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -12,10 +12,10 @@ from pilotage.model.values.scopes import name_of
 
 
 class StorageFaults:
-    """Faults of storages that pilots' reports tell.
+    """Faults of storages in pilots' reports.
 
-    A pilot is believed of its queue's own storage, and of what is read from others to there; of that again
-    only where others agree (:func:`~pilotage.model.records.storage_rests.storage_rests`).
+    Trust a pilot about its queue's own storage, and about remote reading into it; about other storages only
+    if others agree (:func:`~pilotage.model.records.storage_rests.storage_rests`).
     """
 
     def __init__(self, world: World, homes: Mapping[str, str]) -> None:
@@ -31,9 +31,10 @@ class StorageFaults:
         return frozenset(rest.end for rest in resting_at(self._world.storage_rests, self._world.time))
 
     def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
-        """Return what a failed attempt says of a storage; nothing of one that rests, or is none of the job's.
+        """Return what a failed attempt says about a storage; nothing if that is paused, or does not belong to
+        the job.
 
-        What failed during a rest was under way before it.
+        A failure during a pause began before it.
         """
         fault, home = report.storage_fault, self._homes.get(job.queue, "")
         if fault is None or not home or fault.source not in ("", *self._known):
@@ -41,7 +42,7 @@ class StorageFaults:
         file = fault.file if fault.written else _input(job.inputs, fault.file)
         if not file:
             return ()
-        # Within the storage nothing moves: it could not be read, or not be written.
+        # Nothing moves within the storage: it could not be read, or not be written.
         source, destination = ("", home) if fault.written else (fault.source or home, home)
         if source == home:
             destination = ""
@@ -62,7 +63,7 @@ class StorageFaults:
         )
 
     def wait(self, job: Job, found: Sequence[FailedDelivery]) -> Wait | None:
-        """Return how long a job waits for a storage that failed it; None where none did, or it rests."""
+        """Return how long a job waits for a storage that failed it; None if none did, or if it is paused."""
         if not found:
             return None
         (fault,), now = found, self._world.time
@@ -73,16 +74,16 @@ class StorageFaults:
         return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s (F4)")
 
     def read(self, job: Job, report: Report) -> None:
-        """Note the storages from which the inputs of a job were read."""
+        """Record the storages from which the inputs of a job were read."""
         if home := self._homes.get(job.queue, ""):
             self._served |= {(source, home) for source in report.read_from}
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Forget the failures between storages where something was read."""
+        """Return the failures to forget between storages where something was read."""
         failing = self._served & {one.end for one in self._world.failed_deliveries}
         return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
 
 
 def _input(inputs: Sequence[str], name: str) -> str:
-    """The input of a name, by its identifier; empty where the job has none."""
+    """Return the input with this name, by its identifier; empty if the job has none."""
     return next((one for one in inputs if name_of(one) == name), "")

@@ -1,4 +1,4 @@
-"""Follow what computing elements report: pilots that they took or refused, or that ended there (P10)."""
+"""Process computing elements' reports: pilots that they accepted or refused, or that ended there (P10)."""
 
 from collections import defaultdict
 
@@ -10,16 +10,15 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.values.step_names import PROVISION
 
 LONGEST_WAITS = 300
-"""Characters that are kept of why a pilot is not started."""
+"""Most characters kept of why a pilot does not start."""
 
 
 def observed(world: World) -> Decision:
-    """Record submissions, and give up pilots that ended at their site without a word, or are stuck there.
+    """Record submissions. Give up pilots that ended silently at their site, or are stuck there.
 
-    A submitted pilot becomes SUBMITTED with its reference; one that has called home already only gets the
-    reference. One that was refused FAILS with the error. Jobs of a pilot that ended stay its own until it
-    has been silent for the heartbeat time-out: it may have payloads left (T). Why others are not started is
-    noted.
+    A submitted pilot becomes SUBMITTED with its reference. One that has called home already only gets the
+    reference. A refused one FAILS with the error. Jobs of an ended pilot stay its own until the heartbeat
+    time-out, because it may have payloads left (T). Why other pilots do not start is recorded.
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
     seen: tuple[Change, ...] = (*_ended(world, pilots), *_stuck(world, pilots), *_waiting(world, pilots))
@@ -28,7 +27,8 @@ def observed(world: World) -> Decision:
 
 
 def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
-    """The reference is set apart from the state: a quick pilot may call home before this is committed."""
+    """The reference is set separately from the state, because a quick pilot may call home before this
+    commit."""
     taken: dict[str, list[int]] = defaultdict(list)
     references: list[Change] = []
     for submission in world.submissions:
@@ -67,7 +67,7 @@ def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 
 def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
-    """One that is held, or in error, would hold its place until a person looks at it."""
+    """A pilot that is held, or in error, would keep its place until a person looks at it."""
     errors = {
         sighting.pilot: f"does not start: {sighting.reason or 'its batch system holds it'}"
         for sighting in world.sightings
@@ -95,7 +95,7 @@ def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
 
 
 def waits(state: str, reason: str) -> str:
-    """Why a pilot is not started, on one line, as its batch system says it; empty where it does not."""
+    """Return why a pilot does not start, on one line, from its batch system; empty if it says nothing."""
     text = " ".join(reason.split()) if state in ("waiting", "unknown") else ""
     text = f"cannot be seen: {text}" if text and state == "unknown" else text
     return text if len(text) <= LONGEST_WAITS else f"{text[: LONGEST_WAITS - 3]}..."
@@ -110,7 +110,7 @@ def _reason(sighting: PilotSighting) -> str:
 def _failed(
     world: World, pilots: dict[int, Pilot], errors: dict[int, str], sources: tuple[PilotState, ...]
 ) -> list[Move]:
-    """One move for all pilots that fail from the same state for the same reason."""
+    """Return one move for all pilots that fail from the same state for the same reason."""
     alike: dict[tuple[PilotState, str], list[int]] = defaultdict(list)
     for id_, error in errors.items():
         if id_ in pilots and pilots[id_].state in sources:

@@ -21,7 +21,7 @@ from .weighted_draw import WaitingShares, WeightedDraw, weights
 
 
 class Level(NamedTuple):
-    """Jobs of one task queue that have the same priority."""
+    """Jobs of one task queue with the same priority."""
 
     requirements: str
     priority: int
@@ -37,10 +37,10 @@ class Draw(NamedTuple):
 
 @dataclass(slots=True)
 class TaskQueueColumns:
-    """The task queues of one queue in the order of their requirements, one a row.
+    """The task queues of one queue in the order of their requirements, one per row.
 
-    ``edges``, the sums of the weights with which all of them are drawn, save what a draw would compute for
-    each pilot that could run any.
+    ``edges`` are the running sums of all their weights. They save each draw for a pilot that could run any of
+    them the same computation.
     """
 
     names: list[str]
@@ -53,7 +53,7 @@ class TaskQueueColumns:
     edges: NDArray[np.float64] | None = None
 
     def left(self, draw: Draw, jobs: int) -> None:
-        """Count jobs out that have left a task queue."""
+        """Remove jobs that have left a task queue from its count."""
         at = self.places.get(draw.requirements)
         if at is None:
             return
@@ -68,7 +68,7 @@ class TaskQueueColumns:
             self.edges = None
 
     def less(self, held: Iterable[tuple[str, int, int]]) -> "TaskQueueColumns":
-        """The task queues without some of their jobs, which are kept from a pilot."""
+        """Return the task queues without jobs that are withheld from a pilot."""
         levels, heads = list(self.levels), self.heads.copy()
         for name, priority, jobs in held:
             at = self.places.get(name)
@@ -79,14 +79,14 @@ class TaskQueueColumns:
         return replace(self, levels=levels, heads=heads, edges=None)
 
     def head(self, requirements: str) -> int:
-        """The priority of the job at the head of a task queue; 0 if there is none."""
+        """Return the priority of a task queue's first job; 0 if there is none."""
         at = self.places.get(requirements)
         levels = [] if at is None else self.levels[at]
         return levels[0][0] if levels else 0
 
 
 def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
-    """The task queues of a queue as columns; none where it starts nothing, or is not declared."""
+    """Return the task queues of a queue as columns; none if it starts nothing, or is not declared."""
     standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
     found = {
@@ -115,13 +115,13 @@ def draw(
     admission: Admission = OPEN,
     turns: ShareTurns | None = None,
 ) -> list[Draw]:
-    """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
+    """Return the jobs that one pilot takes, by task queue and priority, in the order of their turns.
 
-    ``admission`` keeps jobs from it that fail fast where it runs (F2).
-    ``turns`` are those of the global shares, where there are several; what is drawn is counted there.
+    ``admission`` withholds jobs that fail fast where it runs (F2). ``turns`` are those of the global shares,
+    if there are several. They count the drawn jobs.
     """
     has, owners = offered(request, pilot), columns.table.needs.owner
-    # Where work is alike, the pilot could run the jobs of any task queue.
+    # If all work is similar, the pilot could run the jobs of any task queue.
     if admission is OPEN and fits(columns.table.most, has):
         places = range(len(columns.names))
         shares = WaitingShares.among(columns.shares, columns.share_names, turns) if turns else None
@@ -151,7 +151,7 @@ def _several(
     order: WeightedDraw,
     turns: ShareTurns | None,
 ) -> list[Draw]:
-    """One job after the other until the pilot has its number, or has no room for what comes up."""
+    """Return one job after another until the pilot has enough, or has no room for the next."""
     if len(places) == 1:
         drawn = _of_one(columns, request, places[0])
         if turns is not None:
@@ -166,7 +166,7 @@ def _several(
         if needed.cores[at] > cores or needed.memory[at] > memory or needed.gpus[at] > gpus:
             order.follow(index, 0)
             continue
-        # Turned round: the next one is taken off the end.
+        # Reverse the list: the next one is popped from the end.
         left = offers.get(index) or _first(columns.levels[at], request.max_jobs)[::-1]
         drawn.append(Draw(columns.names[at], left.pop()))
         offers[index] = left
@@ -180,7 +180,7 @@ def _several(
 
 
 def _of_one(columns: TaskQueueColumns, request: MatchRequest, at: int) -> list[Draw]:
-    """The jobs of the only task queue: there is nothing to draw for."""
+    """Return the jobs of the only task queue, without a draw."""
     needed = columns.table.needs
     cores, memory, gpus = int(needed.cores[at]), float(needed.memory[at]), int(needed.gpus[at])
     free_cores, free_memory, free_gpus = request.cores, request.memory or inf, request.gpus
@@ -196,7 +196,7 @@ def _of_one(columns: TaskQueueColumns, request: MatchRequest, at: int) -> list[D
 
 
 def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
-    """The priorities of the first jobs of a task queue."""
+    """Return the priorities of a task queue's first jobs."""
     found: list[int] = []
     if levels and levels[0][1] >= count:
         return [levels[0][0]] * count
@@ -208,9 +208,9 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
 
 
 def beyond(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> int:
-    """Count the jobs of these task queues that a pilot could not run, were all of its slots free.
+    """Return how many jobs of these task queues a pilot could not run even with all of its slots free.
 
-    What its node may lack, GPUs and programs for containers, another pilot's would lack as well.
+    If its node lacks GPUs or programs for containers, another pilot's would lack them too.
     """
     has = promised(pilot)._replace(
         cores=max(request.cores, pilot.cores),
@@ -222,5 +222,5 @@ def beyond(columns: TaskQueueColumns, request: MatchRequest, pilot: Pilot) -> in
 
 
 def _weight(levels: Sequence[Sequence[int]]) -> float:
-    """Weight with which a task queue is drawn; 0 if no job is left."""
+    """Return the weight of a task queue in the draw; 0 if no job is left."""
     return float(max(1, levels[0][0])) if levels else 0.0

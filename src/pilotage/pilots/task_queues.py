@@ -11,65 +11,68 @@ from pilotage.model.records.states import WAITING_PILOTS
 from pilotage.model.records.work import Pilot, Requirements
 
 CLOSED = ("offline", "paused")
-"""Statuses in which a queue starts nothing: it is given no pilots, and the pilots there are given no jobs."""
+"""Statuses in which a queue starts nothing: it gets no pilots, and the pilots there get no jobs."""
 
 
 def is_open(queue: Queue) -> bool:
-    """Tell whether the queue starts anything. A queue without new brokerage still works off what it has."""
+    """Return whether the queue starts anything.
+
+    A queue without new brokerage still finishes its existing jobs.
+    """
     return queue.status not in CLOSED
 
 
 FIRST_LOSS = 0.1
-"""Part of its walltime that a pilot may lose before it asks for the first time."""
+"""Part of its walltime that a pilot may lose before its first request."""
 
 
 def walltime_left(request: MatchRequest, pilot: Pilot) -> float:
-    """The walltime, in s, that counts as left to a pilot.
+    """Return the walltime in s that a pilot counts as having left.
 
-    One that has not run any job counts with all that it was submitted for if it has lost little of it:
-    starting up takes some, and a job as long as its queue allows would never be matched. One whose slot is
-    shorter than what was ordered says so, and gets nothing that cannot end in time.
+    A pilot that has run no job counts with its full walltime if it has lost little of it. Starting up takes
+    some time, and otherwise a job as long as its queue allows would never match. A pilot whose slot is
+    shorter than ordered says so, and gets nothing that cannot end in time.
     """
     fresh = pilot.matched == 0 and request.walltime >= (1 - FIRST_LOSS) * pilot.walltime
     return max(request.walltime, pilot.walltime) if fresh else request.walltime
 
 
 def walltime_needed(wanted: Requirements, queue: Queue) -> float:
-    """The walltime, in s, that a pilot must have left for these jobs.
+    """Return the walltime in s that a pilot must have left for these jobs.
 
-    Work is rounded up to a segment (P1), which may take longer than a queue gives though the job itself
-    fits there (B21): then all that the queue gives is enough.
+    Work rounds up to a segment (P1), which may exceed a queue's limit although the job itself fits there
+    (B21). Then the queue's full walltime is enough.
     """
     return min(seconds_at(wanted, queue), queue.max_walltime or inf)
 
 
 def seconds_at(wanted: Requirements, queue: Queue) -> float:
-    """The walltime of a job at a queue in s: its work over the power of its cores (P1)."""
+    """Return the walltime of a job at a queue in s: its work over the power of its cores (P1)."""
     return wanted.seconds(queue.core_power or UNKNOWN_CORE_POWER)
 
 
 def starts_pilots(queue: Queue) -> bool:
-    """Tell whether pilots are started at a queue from here."""
+    """Return whether pilots are started at a queue from here."""
     return queue.computing_element is not None and is_open(queue)
 
 
 def holds_room(pilot: Pilot, director: DirectorConstants, time: float) -> bool:
-    """Tell whether a live pilot counts at a time, in s since 1970: not where it waited too long (P4)."""
+    """Return whether a live pilot counts at a time in s since 1970: not if it waited too long (P4)."""
     longest = director.max_pilot_waiting_hours * 3600
     return pilot.state not in WAITING_PILOTS or time - pilot.created <= longest
 
 
 def element_of(queue: Queue) -> ComputingElement:
-    """The computing element of a queue. Raises ValueError where it has none."""
+    """Return the computing element of a queue. Raises ValueError if it has none."""
     if queue.computing_element is None:
         raise ValueError(f"queue {queue.name!r} has no computing element, so no pilot can reach it")
     return queue.computing_element
 
 
 def size(wanted: Requirements, queue: Queue, slots: int) -> tuple[int, float, float]:
-    """Cores, memory in MB and walltime in s of a pilot of so many slots for a task queue.
+    """Return cores, memory in MB and walltime in s of a pilot with that many slots for a task queue.
 
-    It is as long as its computing element says, longer where its own task queue needs it.
+    It is as long as its computing element says, or longer if its own task queue needs it.
     """
     element = element_of(queue)
     walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
@@ -81,7 +84,7 @@ def size(wanted: Requirements, queue: Queue, slots: int) -> tuple[int, float, fl
 
 
 def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
-    """Pilots by queue."""
+    """Return pilots by queue."""
     found: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         found[pilot.queue].append(pilot)

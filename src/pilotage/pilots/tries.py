@@ -1,4 +1,5 @@
-"""Tasks whose jobs a pilot is not given because they failed fast where it runs, and the one try (F2)."""
+"""Tasks whose jobs are withheld from a pilot because they failed fast where it runs, and the one trial
+(F2)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +9,7 @@ from pilotage.model.records.work import Job, Requirements
 from pilotage.model.rules.black_holes import EVERYBODY, Rest, Scope, scopes
 
 JUDGED_AFTER = 60.0
-"""Seconds beyond ``guard.fast`` after which a try that has not failed opens its place."""
+"""Seconds beyond ``guard.fast`` after which a trial that has not failed opens its place."""
 
 TryKey = tuple[str, str, Scope]
 
@@ -18,10 +19,10 @@ WaitingJobs = tuple[int, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whose jobs are kept from a pilot, and those of whom it takes one job as a try.
+    """Whose jobs are withheld from a pilot, and whose are limited to one trial job.
 
-    ``held`` are the jobs of closed tasks that wait in the task queues of the pilot's queue: rows of
-    requirements, priority and jobs.
+    ``held`` are the jobs of closed tasks that wait in the pilot's queue: rows of requirements, priority and
+    jobs.
     """
 
     closed: frozenset[Scope] = frozenset()
@@ -29,17 +30,17 @@ class Admission:
     held: tuple[tuple[str, int, int], ...] = ()
 
     def takes(self, vo: str, owner: str, task: int = 0) -> bool:
-        """Tell whether the pilot may be given jobs of a task; of a task 0: of any of the owner's."""
+        """Return whether the pilot may be given jobs of a task; of a task 0: of any of the owner's."""
         return self.closed.isdisjoint(scopes(vo, owner, task))
 
     @property
     def closed_tasks(self) -> frozenset[int]:
-        """Tasks that are closed by themselves, whatever else waits in their task queues."""
+        """Return tasks that are closed individually, whatever else waits in their task queues."""
         return _tasks(self.closed)
 
     @property
     def trying_tasks(self) -> frozenset[int]:
-        """Tasks of which one job may try the place."""
+        """Return tasks with one job that may try the place."""
         return _tasks(self.trying)
 
     def limited(self, request: MatchRequest) -> MatchRequest:
@@ -58,12 +59,12 @@ class Admission:
 
 
 OPEN = Admission()
-"""Nothing rests."""
+"""Nothing is paused."""
 
 
 @dataclass(slots=True)
 class Tries:
-    """Jobs that try places whose rest is over: by place the rest that they try, and when they were given."""
+    """Jobs that try places after their pause: by place, the pause that they try, and when they were given."""
 
     fast: float
     given: dict[TryKey, tuple[float, float]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The pilots that each task queue asks for, before the room is shared."""
+"""The pilots that each task queue requests, before the room is shared."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from .apportionment import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """Columns over task queues, and how many pilots may be made in all; none: as many as are asked for.
+    """Columns over task queues, and the most pilots in all; None means as many as requested.
 
-    ``means`` are what room is shared by (P4). ``targets`` are asked for, but no more than ``bounds`` less the
-    pilots that are there for it already, ``waiting``.
+    ``means`` are the weights for sharing room (P4). ``targets`` are the requests. They are limited by
+    ``bounds`` minus ``waiting``, the pilots that are there for it already.
     """
 
     means: Floats
@@ -23,6 +23,6 @@ class Wants:
 
     @property
     def asked(self) -> Ints:
-        """Pilots asked for."""
+        """Return the requested pilots."""
         asked: Ints = np.maximum(0, np.minimum(self.targets, self.bounds - self.waiting))
         return asked

@@ -1,4 +1,4 @@
-"""Random draws of director and matcher, which the world's seed repeats (P2, P3, P13)."""
+"""Random draws of director and matcher, which the world's seed makes repeatable (P2, P3, P13)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class WaitingShares:
-    """The global shares of task queues, of which one has its turn before any task queue is drawn (P13).
+    """The global shares of task queues. One share has its turn before any task queue is drawn (P13).
 
-    ``numbers`` are places in ``names``, one for each task queue.
+    ``numbers`` are indexes into ``names``, one for each task queue.
     """
 
     numbers: Ints
@@ -29,12 +29,12 @@ class WaitingShares:
 
     @classmethod
     def among(cls, numbers: Ints, names: Sequence[str], turns: ShareTurns) -> "WaitingShares | None":
-        """The shares of some task queues; None where all are of one."""
+        """Return the shares of some task queues; None if all belong to one."""
         several = len(names) > 1 and len(numbers) > 1 and bool((numbers != numbers[0]).any())
         return cls(numbers, names, turns) if several else None
 
     def mask(self, heads: Floats) -> Bools:
-        """The task queues of the share whose turn it is, among those that have a job at their ``heads``."""
+        """Return the task queues of the share whose turn it is, among those with a first job in ``heads``."""
         present = np.flatnonzero(np.bincount(self.numbers[heads > 0], minlength=len(self.names))).tolist()
         first = self.turns.first(self.names[number] for number in present) if present else ""
         whose: Bools = self.numbers == (self.names.index(first) if present else -1)
@@ -42,12 +42,12 @@ class WaitingShares:
 
 
 class WeightedDraw:
-    """The task queues whose turn it is to give a pilot a job, one after the other (P13).
+    """The task queues whose turn it is to give a pilot a job, one after another (P13).
 
-    Each is drawn in proportion to the priority of the job at its head, as a share of its owner: those of one
-    owner are together as likely as the one with the highest priority alone. ``heads`` are these priorities,
-    0 for what has no job; ``owners`` are numbers from 0. ``edges`` are the sums of their :func:`weights`, if
-    they are known. Of several global ``shares`` they are those of the one whose turn it is.
+    Each is drawn in proportion to the priority of its first job, as a share of its owner. Those of one owner
+    together are as likely as the one with the highest priority alone. ``heads`` are these priorities, 0 for a
+    task queue without a job. ``owners`` are numbers from 0. ``edges`` are the running sums of their
+    :func:`weights`, if known. With several global ``shares``, they are those of the share whose turn it is.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class WeightedDraw:
         self._shares = shares
         self._drawn = 0
         self._heads, self._owners = heads, owners
-        # Others go on with the heads that were given: they are copied before one changes.
+        # Others share the given heads: copy them before the first change.
         self._is_own = False
         self._edges = edges
 
     def draw(self) -> int | None:
-        """The next task queue by its place in ``heads``; None where none has a job."""
+        """Return the next task queue by its index in ``heads``; None if none has a job."""
         if self._shares is not None:
             edges = weights(self._heads * self._shares.mask(self._heads), self._owners).cumsum()
         else:
@@ -78,19 +78,19 @@ class WeightedDraw:
         total = float(edges[-1]) if len(edges) else 0.0
         if total <= 0:
             return None
-        # The last edge may be what the rounded product reaches: the first that is as high is the last one.
+        # The rounded product may reach the last edge: the first edge as high as that is the last one.
         mark = min(self._uniform() * total, nextafter(total, 0))
         return int(edges.searchsorted(mark, side="right"))
 
     def _uniform(self) -> float:
-        """The next number in [0, 1). A hash takes a tenth of the time in which a generator is seeded."""
+        """Return the next number in [0, 1). A hash takes a tenth of the time for seeding a generator."""
         self._drawn += 1
         digest = blake2b(b"%d %d %d" % (*self._names, self._drawn), digest_size=8).digest()
-        # 53 bits are what a float holds exactly: so 1 itself never comes up.
+        # A float holds 53 bits exactly, so 1 itself never comes up.
         return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
     def follow(self, place: int, head: float) -> None:
-        """Go on with another priority at the head of a task queue: 0 where nothing is left that fits."""
+        """Set the priority of a task queue's first job: 0 if nothing that fits is left."""
         if head == self._heads[place]:
             return
         if not self._is_own:
@@ -100,15 +100,17 @@ class WeightedDraw:
 
 
 def weights(heads: Floats, owners: Ints) -> Floats:
-    """Weights with which task queues are drawn: their heads' priorities as shares of their owners."""
-    # Shares of one owner alone are in the proportion of the priorities themselves.
+    """Return the weights of task queues in the draw: priorities of their first jobs as shares of their
+    owners."""
+    # With a single owner, shares are proportional to the priorities themselves.
     return owner_shares(heads, owners) if owners.any() else heads
 
 
 def owner_shares(priorities: Floats, owners: Ints) -> Floats:
-    """Priorities as shares of their owners: those of one owner are together the highest of them (P12, P13).
+    """Return priorities as shares of their owners: those of one owner add up to the highest of them (P12,
+    P13).
 
-    So nobody has more for spreading work over many task queues. ``owners`` are numbers from 0.
+    So nobody gains by spreading work over many task queues. ``owners`` are numbers from 0.
     """
     if len(priorities) < 2:
         return priorities
@@ -122,5 +124,6 @@ def owner_shares(priorities: Floats, owners: Ints) -> Floats:
 
 
 def randomness(world: World, *names: str) -> np.random.Generator:
-    """Random numbers that depend on the world's seed and these names alone, not on the order of records."""
+    """Return random numbers that depend only on the world's seed and these names, not on the order of
+    records."""
     return np.random.default_rng([world.seed, *"\0".join(names).encode()])

@@ -1,4 +1,4 @@
-"""Withdraw pilots from batch systems whose work was cancelled."""
+"""Withdraw pilots from batch systems after their work was cancelled."""
 
 from collections import defaultdict
 
@@ -13,11 +13,11 @@ REASON = "its work was cancelled, and no other waits that could use it"
 
 
 def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
-    """Cancel pilots that have not started, of those made for queues and requirements that were ``cancelled``.
+    """Cancel pilots that have not started, if they were made for ``cancelled`` queues and requirements.
 
-    One that a waiting job could use is kept. The world's task queues are all jobs that wait: those that may
-    go to any queue have none. Its tasks are those of which jobs are still to be made: while there are any,
-    all pilots are kept.
+    Keep a pilot that a waiting job could use. The world's task queues contain all waiting jobs. Jobs that may
+    go to any queue are in none. Its tasks are those with jobs still to be made. While there are any, all
+    pilots stay.
     """
     idle: dict[PilotState, list[int]] = defaultdict(list)
     for pilot in world.pilots if not world.tasks else ():
@@ -39,13 +39,14 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
 
 
 def is_void(world: World) -> bool:
-    """Tell whether of the pilots of the director's last iteration none is left, since all were withdrawn."""
+    """Return whether no pilot of the director's last iteration is left because all were withdrawn."""
     made = [pilot for pilot in world.pilots if pilot.created == world.iterated]
     return bool(made) and all(one.state is PilotState.CANCELLED and one.error == REASON for one in made)
 
 
 def _is_useful(world: World, pilot: Pilot) -> bool:
-    """Tell whether a job waits that could use a pilot, at its queue or where its queue may borrow it."""
+    """Return whether a waiting job could use a pilot, at its queue or at one from which its queue may
+    borrow."""
     queue = next((one for one in world.federation.queues if one.name == pilot.queue), None)
     borrows = bool(world.borrowable_lines)
     return queue is not None and any(

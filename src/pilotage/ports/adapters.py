@@ -1,4 +1,4 @@
-"""Discovery of adapters: classes that installed packages offer as entry points, found by group and name."""
+"""Discover adapters: classes in installed packages, found by entry point group and name."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -13,19 +13,22 @@ class AdapterError(LookupError):
 
 @cache
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
-    """All entry points of a group, read once: it means reading a file of every package on the machine."""
+    """Return all entry points of a group.
+
+    They are read once, because that opens a file of every installed package.
+    """
     return tuple(metadata.entry_points(group=group))
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """All adapters of an entry point group by name, also those that cannot be loaded."""
+    """Return all adapters of an entry point group by name, even those that cannot be loaded."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def factory(group: str, name: str) -> Callable[..., Any]:
-    """The class or function that the entry point ``name`` of a group stands for.
+    """Return the class or function behind the entry point ``name`` of a group.
 
-    Raises AdapterError where there is none, where packages offer several, or where it cannot be imported.
+    Raises AdapterError if there is none, if several packages offer it, or if it cannot be imported.
     """
     found = [entry for entry in entry_points(group=group) if entry.name == name]
     offers = sorted({entry.value for entry in found})
@@ -50,7 +53,7 @@ def factory(group: str, name: str) -> Callable[..., Any]:
 
 
 def check_methods(adapter: object, what: str, names: Collection[str]) -> None:
-    """Raise AdapterError where an adapter lacks a method of its port."""
+    """Raise AdapterError if an adapter lacks a method of its port."""
     lacking = [name for name in names if not callable(getattr(adapter, name, None))]
     if lacking:
         raise AdapterError(f"{what}: {type(adapter).__qualname__} has no method {', '.join(lacking)}")

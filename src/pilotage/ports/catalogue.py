@@ -1,4 +1,4 @@
-"""The port to catalogues: files and datasets are looked up by name."""
+"""The port to catalogues, which look up files and datasets by name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.work import InputFile
 
 MOST_FOUND = 100_000
-"""Files of a catalogue that one pattern or one dataset of a task may stand for."""
+"""Most files of a catalogue behind one pattern or one dataset of a task."""
 
 
 class CatalogueError(Exception):
@@ -17,7 +17,7 @@ class CatalogueError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file as a catalogue knows it; ``paths`` are by storage, where it does not lie under its name."""
+    """A file in a catalogue. ``paths`` are by storage, if it does not lie under its name."""
 
     file: InputFile
     paths: Mapping[str, str] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDataset:
-    """The files of one version of a dataset; None is the version where a catalogue numbers none."""
+    """The files of one version of a dataset. The version is None if the catalogue has no numbers."""
 
     version: int | None
     files: Sequence[FoundFile]
@@ -33,7 +33,7 @@ class FoundDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """An output as it is to be registered: ``paths`` are those below its storages' URLs, by storage."""
+    """An output to register. ``paths`` are below its storages' URLs, by storage."""
 
     name: str
     size: int
@@ -42,32 +42,32 @@ class OutputFile:
 
 
 class CataloguePort(Protocol):
-    """A catalogue. Every call may block, and may be repeated after a crash: what is so already stays so.
+    """A catalogue. Every call may block, and may be repeated after a crash: repeating it changes nothing.
 
-    Scopes are the catalogue's own. ``tests/catalogues/contract.py`` tests these promises.
+    Scopes belong to the catalogue. ``tests/catalogues/contract.py`` tests these promises.
     """
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
-        """Find the files of a scope by a pattern, by name; copies that Pilotage made are none of them.
+        """Return the files of a scope that match a pattern, by name, without copies that Pilotage made.
 
         Raises LookupError for more than :data:`MOST_FOUND`, and CatalogueError.
         """
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
-        """Find the files of a dataset, in the version that is current unless told.
+        """Return the files of a dataset in a version; by default the current one.
 
-        The same version is the same files always: raises LookupError where there is none, or where it is not
-        whole any more, and CatalogueError.
+        A version always has the same files. Raises CatalogueError, and LookupError if the version does not
+        exist or is no longer complete.
         """
 
 
 class PublishingPort(CataloguePort, Protocol):
-    """A catalogue that takes outputs, too."""
+    """A catalogue that also accepts outputs."""
 
     def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
-        """Look whether outputs at any of these storages could be registered in a dataset now.
+        """Check whether outputs at any of these storages could be registered in a dataset now.
 
-        Changes nothing. Raises LookupError with what is in the way, and CatalogueError.
+        This changes nothing. Raises CatalogueError, and LookupError with the obstacle.
         """
 
     def publish(
@@ -78,10 +78,11 @@ class PublishingPort(CataloguePort, Protocol):
         rule: ReplicationRule | None,
         closed: bool = False,
     ) -> Mapping[str, str]:
-        """Register files of a scope with their replicas, as members of a dataset, which is made if missing.
+        """Register files of a scope, with their replicas, as members of a dataset. Make the dataset if it is
+        missing.
 
-        With a rule, one is set unless there is one like it; ``closed`` closes the dataset afterwards. Returns
-        by name why single files were refused: one that is known with another size or checksum never becomes a
-        member, and is left as it is. Raises LookupError where the dataset takes no files, and would not take
-        them later either, and CatalogueError; then it may have been done in part.
+        A ``rule`` is set unless an equal one exists. ``closed`` closes the dataset afterwards. Return refused
+        files with their reasons, by name. A file known with another size or checksum never becomes a member,
+        and stays as it is. Raises LookupError if the dataset accepts no files and will not later, and
+        CatalogueError. Part of the work may be done then.
         """

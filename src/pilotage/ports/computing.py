@@ -1,4 +1,4 @@
-"""The port to batch systems: pilots are submitted, polled and cancelled, many in one call."""
+"""The port to batch systems: submit, poll and cancel many pilots in one call."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from typing import Literal, Protocol, runtime_checkable
 class PilotOrder:
     """One pilot to submit.
 
-    ``name`` is the pilot's in the batch system: no other pilot of any server has it. ``cores`` and ``memory``
-    (MB, 0 for no limit) are for the whole pilot, ``walltime`` is in s, ``slots`` counts the payloads that it
-    runs side by side, each in a control group of its own unless ``control_groups`` is False. ``token`` is
-    secret: it reaches the agent by a way that no other user can read, and neither command lines nor
-    environments are such a way. The agent exchanges it at its first call, and it is worth nothing from then
-    on. An order is given again, with another token, where its answer was lost: a pilot of this name that is
-    there already is not submitted twice, and its reference is the answer.
+    ``name`` is the pilot's name in the batch system. No other pilot of any server has it. ``cores`` and
+    ``memory`` (MB, 0 for no limit) are for the whole pilot; ``walltime`` is in s. ``slots`` is the number of
+    payloads at a time. Each runs in its own control group unless ``control_groups`` is False. ``token`` is
+    secret. It must reach the agent on a way that no other user can read, so neither on command lines nor in
+    environments. The agent exchanges it at its first call, and then it is worthless. After a lost answer the
+    order comes again with another token. If a pilot with this name exists, do not submit another; return its
+    reference.
     """
 
     pilot: int
@@ -47,20 +47,17 @@ class Submitted:
 
 
 ElementState = Literal["waiting", "running", "stuck", "ended", "unknown"]
-"""The state of a pilot as its computing element tells it.
-
-``stuck``: it is held, or in an error that its batch system does not get over: it does not start unless
-somebody intervenes there.
-"""
+"""The state of a pilot according to its computing element. A ``stuck`` pilot is held, or has an error that
+its batch system cannot resolve: somebody must intervene there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotStatus:
     """The status of a pilot in its batch system.
 
-    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says why it
-    waits, is stuck or ended, as the batch system puts it; ``exit_code`` is that of the agent, negative for a
-    signal, or None where nobody knows it.
+    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says in the
+    batch system's words why it waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal,
+    or None if nobody knows it.
     """
 
     state: ElementState
@@ -70,7 +67,7 @@ class PilotStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Slots of a batch system in all, and our pilots running and waiting there; None where unknown."""
+    """All slots of a batch system, and our running and waiting pilots there; None if unknown."""
 
     slots: int | None = None
     running: int | None = None
@@ -78,38 +75,38 @@ class Capacity:
 
 
 class ComputingElementPort(Protocol):
-    """A batch system. An adapter is made with its computing element's options, and raises ValueError where it
-    does not know one.
+    """A batch system. An adapter is made with its computing element's options. It raises ValueError for an
+    unknown one.
 
-    Every call may block, and calls may come from several threads. Each raises OSError where the batch system
-    cannot be reached and nothing was done, TimeoutError where nobody knows whether it was: the same orders
-    come again then. ``computing/contract.py`` tests these promises.
+    Every call may block, and calls may come from several threads. Each raises OSError if the batch system
+    cannot be reached and nothing was done. Each raises TimeoutError if nobody knows: then the same orders
+    come again. ``computing/contract.py`` tests these promises.
     """
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Submit pilots; the answers are in the order of ``orders``, one for each."""
+        """Submit pilots. The answers are in the order of ``orders``, one for each."""
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
-        """Tell the status of each pilot, unknown for a reference that this batch system never gave."""
+        """Return the status of each pilot; unknown for a reference that this batch system never gave."""
 
     def cancel(self, references: Collection[str]) -> None:
-        """End pilots and all that they started; those that have ended, or are unknown, are left alone."""
+        """End pilots and everything that they started. Ended or unknown ones are left alone."""
 
     def capacity(self) -> Capacity:
-        """Tell how much the batch system takes, as far as it says so."""
+        """Return how much the batch system can take, as far as it says so."""
 
 
 @runtime_checkable
 class Forwarding(Protocol):
-    """An ability of adapters that hand whole jobs to another broker, which chooses for itself (M1)."""
+    """The ability of an adapter to hand whole jobs to another broker, which chooses for itself (M1)."""
 
     def explained(self, attempt: str) -> Sequence[str]:
-        """Tell in lines what that broker decided of an attempt, by its name there. Raises OSError."""
+        """Return that broker's decisions about an attempt, by its name there, as lines. Raises OSError."""
 
 
 @runtime_checkable
 class ListMatching(Protocol):
-    """An ability of adapters whose batch system can tell whether it has a resource for a pilot (P8)."""
+    """The ability of an adapter whose batch system can tell whether it has resources for a pilot (P8)."""
 
     def resources(self, size: PilotSize) -> int | None:
-        """Count what would take such a pilot, now or later; None where that is not known."""
+        """Return how many such pilots would fit, now or later; None if unknown."""

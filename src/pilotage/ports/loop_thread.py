@@ -1,4 +1,4 @@
-"""An event loop for adapters whose client library is asynchronous, while their ports are not."""
+"""An event loop for adapters whose client library is asynchronous but whose port is not."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class LoopThread:
-    """An event loop on a daemon thread of its own, started with the first call."""
+    """An event loop on its own daemon thread, started at the first call."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,13 +24,13 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                # Libraries leave tasks behind when a connection breaks: their callers have had the fault.
+                # Libraries leave tasks behind when a connection breaks. Their callers already have the error.
                 self._loop.set_exception_handler(_unheard)
                 threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def call(self, coroutine: Coroutine[Any, Any, T], time_limit: float) -> T:
-        """Run a coroutine there. Raises TimeoutError, and what the coroutine raises."""
+        """Run a coroutine there. Raises TimeoutError, and the coroutine's exceptions."""
         future = self.submit(coroutine)
         try:
             return future.result(time_limit)

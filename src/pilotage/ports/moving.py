@@ -1,4 +1,4 @@
-"""The port to storages: deliveries are started, polled and cancelled; storages are scanned and cleared."""
+"""The port to storages: start, poll and cancel deliveries; scan and clear storages."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,41 +14,42 @@ from pilotage.model.values.scopes import is_of_vo, split_identifier
 from pilotage.model.values.slot_parts import BUNDLE
 
 PER_VO = "vos"
-"""The option of a storage with further options, credentials above all, by VO."""
+"""The storage option with further options per VO, above all credentials."""
 
 Progress = Callable[[int], None]
-"""Told how many bytes of a file were read so far. What it raises gives the delivery up."""
+"""Called with the number of bytes read of a file so far. An exception in it gives up the delivery."""
 
 
 class StorageError(Exception):
-    """A storage could not be read or written: where, and what was wrong; ``fault`` is who is to blame."""
+    """A storage could not be read or written: where, and why. ``fault`` says who is to blame."""
 
     fault: Fault = ""
 
 
 class DeliveryFailed(StorageError):
-    """The file is not at its destination: where, and what was wrong."""
+    """The file is not at its destination: where, and why."""
 
 
 class WrongPatternError(StorageError):
-    """A pattern is none below its storage, or stands for more than may be listed, or for what is no input."""
+    """A pattern leads out of its storage, matches more than may be listed, or matches something that is no
+    input."""
 
 
 class WrongFileError(DeliveryFailed):
-    """A file is not as it must be, or refused. Its storage answers and is not to blame."""
+    """A file is not as it should be, or is refused. Its storage works and is not to blame."""
 
     fault: Fault = "file"
 
 
 class AlteredFileError(WrongFileError):
-    """A file that was read at its source has another size or checksum than it must have."""
+    """A file at its source has another size or checksum than expected."""
 
     fault: Fault = "altered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A path below the URL of a storage; ``options`` are the storage's own, for its kind of filesystem."""
+    """A path below the URL of a storage. ``options`` are the storage's own, for its kind of file system."""
 
     url: str
     path: str
@@ -60,13 +61,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The order to bring one file to its destination, for one attempt of a transfer.
+    """The order to deliver one file, for one attempt of a transfer.
 
-    ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``md5:...``, ``sha256:...`` or empty: unknown.
-    ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
-    ``instance`` is the name of the Pilotage that orders it: several may share a storage. ``service`` is to
-    bring the file, if it can between these two. ``retried`` says that another attempt follows if it fails.
-    Small files of one ``share`` are delivered one after another, a ``bundle`` of them in a slot (D8).
+    ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``md5:...``, ``sha256:...``, or empty if unknown.
+    If ``scratch``, the source is a job's scratch area, and the mover removes a delivered file from it.
+    ``instance`` is the name of the ordering Pilotage, because several may share a storage. ``service`` should
+    deliver the file, if it can between these two storages. ``retried`` is true if another attempt follows a
+    failure. Small files of one ``share`` are delivered one after another, ``bundle`` of them in a slot (D8).
     """
 
     transfer: int
@@ -85,12 +86,12 @@ class Delivery:
 
     @property
     def part(self) -> str:
-        """Name of the file until it is whole, in the folder of its destination, where a mover needs one."""
+        """Return the file's temporary name in the destination folder, for movers that need one."""
         return self._part(self.attempt)
 
     @property
     def former_parts(self) -> tuple[str, ...]:
-        """Paths at the destination where former attempts may have left a part."""
+        """Return destination paths where earlier attempts may have left a part."""
         folder = self.destination.path.rpartition("/")[0]
         parts = (self._part(attempt) for attempt in range(1, self.attempt))
         return tuple(f"{folder}/{part}".lstrip("/") for part in parts)
@@ -102,7 +103,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """The file at the destination: bytes, checksum, and in words the ``way`` that it came by."""
+    """The file at the destination: bytes, checksum, and in words the ``way`` that it came."""
 
     size: int
     checksum: str
@@ -119,11 +120,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStatus:
-    """The status of a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
+    """The status of a delivery: ``bytes`` read so far, and the ``checksum`` of the delivered file if known.
 
-    ``signs`` counts other signs of life, such as answers of a service in whose queue the file waits.
-    ``unknown`` is a reference that the mover does not have, such as one of a former process. ``fault`` is who
-    is to blame for a failure, ``way`` tells how a file that was delivered came.
+    ``signs`` counts other signs of life, such as answers of a service where the file is queued. ``unknown``
+    means that the mover does not have the reference, for example one of an earlier process. ``fault`` says
+    who is to blame for a failure, ``way`` how a delivered file came.
     """
 
     state: Literal["moving", "delivered", "failed", "unknown"]
@@ -139,10 +140,10 @@ class DeliveryStatus:
 class Abilities:
     """The abilities of a mover, by URL schemes such as ``file`` or ``https``.
 
-    It delivers from any scheme of ``reads`` to any of ``writes``. With ``scan`` it lists storages that it
-    reads, with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass between the
-    storages and not through this machine, which is preferred. With ``open`` single files come from and go to
-    storages that it reads and writes (:class:`Reader`).
+    It delivers from any scheme in ``reads`` to any in ``writes``. With ``scan`` it lists storages that it
+    reads; with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass directly
+    between the storages, which is preferred. With ``open`` it reads and writes single files at these storages
+    (:class:`Reader`).
     """
 
     name: str
@@ -156,7 +157,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """Bytes that are free at a storage, and how many it has in all, where it tells that (B18)."""
+    """A storage's free bytes, and its total bytes if it reports them (B18)."""
 
     free: int
     total: int | None = None
@@ -164,11 +165,11 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
-    """Limits of a scan: ``files`` that match, ``seconds`` for all of it.
+    """Limits of a scan: the matching ``files``, and ``seconds`` for all of it.
 
-    Checksums are read of files up to ``checksum_size`` bytes, while there is time; others stay empty. With
-    ``any_name`` files are found whose names no input may have; otherwise such a one is refused. Links are
-    left out, or with ``refuse_links`` refused where a pattern meets one.
+    Checksums are read for files up to ``checksum_size`` bytes while there is time; others stay empty. With
+    ``any_name`` the scan returns files whose names no input may have. Otherwise it refuses them. Links are
+    skipped, or, with ``refuse_links``, refused if a pattern matches one.
     """
 
     files: int = 100_000
@@ -198,20 +199,20 @@ class Mover(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """Abilities of this mover on this machine."""
+        """The abilities of this mover on this machine."""
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
-        """Begin deliveries without waiting for them; the answers are in the order of ``deliveries``.
+        """Begin deliveries without waiting for them. The answers are in the order of ``deliveries``.
 
-        A file arrives under its name whole or not at all, size and checksum right; one that is there and
-        right counts as delivered. A delivered file is taken away from its scratch area.
+        A file appears under its name complete and correct, or not at all. An existing correct file counts as
+        delivered. A delivered file is removed from its scratch area.
         """
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
-        """Tell the status of each delivery; asking again gives the same answer for one that has ended."""
+        """Return the status of each delivery. For an ended one, every call gives the same answer."""
 
     def cancel(self, references: Collection[str]) -> None:
-        """Give deliveries up; those that have ended, or are unknown, are left alone."""
+        """Give up deliveries. Ended or unknown ones are left alone."""
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
@@ -223,27 +224,27 @@ class Mover(Protocol):
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder of the scratch area, or one copy that Pilotage made; what is gone is no error.
+        """Delete a folder of the scratch area, or one copy that Pilotage made. A missing one is no error.
 
         Blocks. Raises StorageError, also for any other path.
         """
 
     def close(self) -> None:
-        """Give up every delivery, and wait a few seconds for those that can be."""
+        """Give up every delivery, and wait a few seconds for those that can end."""
 
 
 class Readable(Protocol):
     """A stream to read bytes from."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
+        """Return up to ``size`` bytes; empty at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """An address at which whoever has it reads or writes one file, for a short time.
+    """An address that lets anybody who has it read or write one file for a short time.
 
-    ``headers`` go along with the request; ``authorities`` (PEM) are trusted in place of the system's.
+    The request needs ``headers``. ``authorities`` (PEM) replace the system's.
     """
 
     url: str = field(repr=False)
@@ -252,7 +253,7 @@ class Grant:
 
 
 class Reader(Protocol):
-    """A mover with the ability ``open``: single files come from it, and go to it. Every call blocks."""
+    """A mover with the ability ``open``: it reads and writes single files. Every call blocks."""
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """Open a file to read it from its beginning. Raises StorageError."""
@@ -261,7 +262,7 @@ class Reader(Protocol):
         """Write a file of ``size`` bytes, or nothing. Raises StorageError, and what ``stream`` raises."""
 
     def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
-        """Give an address to read a file, or to write it with ``size`` bytes; None where that cannot be.
+        """Return an address to read a file, or to write it with ``size`` bytes; None if that is impossible.
 
         Raises StorageError.
         """
@@ -272,20 +273,23 @@ class SpaceTeller(Protocol):
     """A mover that asks storages for their free space."""
 
     def space(self, storage: Storage) -> Space | None:
-        """Ask a storage for its free space; None where it does not tell any. Blocks. Raises StorageError."""
+        """Return a storage's free space; None if it does not report any. Blocks. Raises StorageError."""
 
 
 class Movers(Protocol):
     """The movers of this machine."""
 
     def for_delivery(self, source: str, destination: str) -> Mover:
-        """The mover for a delivery between two URLs. Raises LookupError where there is none."""
+        """Return the mover for a delivery between two URLs. Raises LookupError if there is none."""
 
     def for_storage(self, storage: Storage) -> Mover:
-        """The mover that scans and clears a storage. Raises LookupError where there is none."""
+        """Return the mover that scans and clears a storage. Raises LookupError if there is none."""
 
     def for_reading(self, storage: Storage) -> Reader:
-        """The mover that hands out the bytes of a storage's files. Raises LookupError where there is none."""
+        """Return the mover that reads and writes a storage's single files.
+
+        Raises LookupError if there is none.
+        """
 
     def close(self) -> None:
         """Close every mover."""
@@ -301,13 +305,13 @@ def order(
     catalogues: Iterable[ExternalCatalogue] = (),
     bundle: int = BUNDLE,
 ) -> Delivery:
-    """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
+    """Return the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
-    ``path`` is that of the replica at the source; empty: the file's own name. A transfer has up to
-    ``most_attempts``. A download arrives below the folder of copies, so that it is never taken for an
-    original. ``catalogues`` are those that others keep, and a ``bundle`` of small files has a slot.
+    ``path`` is the replica's path at the source; empty means the file's own name. A transfer has up to
+    ``most_attempts``. A download goes below the folder of copies, so that nobody mistakes it for an original.
+    ``catalogues`` are external ones. A slot carries a ``bundle`` of small files.
 
-    Raises DeliveryFailed where a storage is not there any more or a path leaves it.
+    Raises DeliveryFailed if a storage no longer exists or a path leads out of it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:
@@ -333,9 +337,9 @@ def order(
 
 
 def options_for(storage: Storage, scope: str = "") -> dict[str, Any]:
-    """The options with which files of a scope are moved: those under ``vos`` for its VO come over the others.
+    """Return the options for moving files of a scope: those under ``vos`` for its VO override the others.
 
-    Without a scope it is Pilotage itself that lists, clears and reads.
+    Without a scope, Pilotage itself lists, clears and reads.
     """
     return _of_scope(storage.options, scope)
 
@@ -360,5 +364,5 @@ def _place(storage: Storage, path: str, scope: str) -> Place:
 
 
 def is_below(path: str) -> bool:
-    """Check that a path stays below what it is relative to."""
+    """Return whether a relative path stays below its base."""
     return not any(part in ("", ".", "..") for part in path.split("/"))

@@ -4,17 +4,17 @@ from typing import Protocol
 
 
 class Inbox(Protocol):
-    """A place where one text at a time is left."""
+    """A place for one text at a time."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
 
     def read(self) -> str | None:
-        """Read the text that was left, again and again until it is :meth:`done`; None where there is none.
+        """Return the text that was left, the same until it is :meth:`done`; None if there is none.
 
-        Raises OSError where it cannot be read, ValueError where it is no text or too large.
+        Raises OSError if it cannot be read, ValueError if it is no text or too large.
         """
 
     def done(self) -> None:
-        """Mark the text that was read last as read. Raises OSError."""
+        """Mark the text that was read last as done. Raises OSError."""

@@ -1,4 +1,4 @@
-"""Logs of submit pools, which are named after them: also what adapters say while they submit (P11)."""
+"""Logs of submit pools, named after them. They include messages of adapters during submission (P11)."""
 
 import logging
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ _submitting: ContextVar[str | None] = ContextVar("submit_pool", default=None)
 
 
 def pool_log(pool: str) -> logging.Logger:
-    """The log of a submit pool."""
+    """Return the log of a submit pool."""
     return logging.getLogger(f"pilotage.submit_pools.{pool or 'none'}")
 
 
 @contextmanager
 def submitting(pool: str) -> Iterator[None]:
-    """Have :func:`submission_log` lead to a pool, in this thread, until the end of the block."""
+    """Let :func:`submission_log` return a pool's log, in this thread, until the end of the block."""
     token = _submitting.set(pool)
     try:
         yield
@@ -24,6 +24,6 @@ def submitting(pool: str) -> Iterator[None]:
 
 
 def submission_log(otherwise: logging.Logger) -> logging.Logger:
-    """The log of the pool for which this thread submits pilots; ``otherwise`` where it does not."""
+    """Return the log of the pool for which this thread submits pilots; ``otherwise`` if it does not."""
     pool = _submitting.get()
     return otherwise if pool is None else pool_log(pool)

@@ -5,14 +5,14 @@ from typing import Protocol
 
 
 class Presence(Protocol):
-    """This process by a name that no other ever has, and what is known of others by theirs."""
+    """This process under a unique name, and what is known of others by theirs."""
 
     @property
     def name(self) -> str:
-        """The name of this process; empty where it has none, and nobody can tell that it is gone."""
+        """The name of this process; empty if it has none, and then nobody can tell that it is gone."""
 
     def gone(self, names: Iterable[str], /) -> frozenset[str]:
-        """Return the processes that have certainly ended; nothing is known of those of another machine."""
+        """Return the processes that have certainly ended. Processes of another machine are unknown."""
 
 
 class Unnamed:
@@ -21,5 +21,5 @@ class Unnamed:
     name = ""
 
     def gone(self, _: Iterable[str]) -> frozenset[str]:
-        """Tell of none."""
+        """Return none."""
         return frozenset()

@@ -15,10 +15,8 @@ class Journal:
     first_starts: dict[int, float] = field(default_factory=dict)
     """The first start of each job."""
     ended: dict[int, tuple[float, int, float]] = field(default_factory=dict)
-    """By job: end, task and work of its successful payload.
-
-    If a report was lost with its pilot and the job ran again, the last payload counts.
-    """
+    """By job: end, task and work of its successful payload. If a report was lost with its pilot and the
+    job ran again, the last payload counts."""
     granted: float = 0.0
     """Work that the cores could have done while pilots held them."""
     pilots: int = 0

@@ -39,20 +39,15 @@ class Metrics:
     """A lower bound of done_99 for any policy: the work runs on all cores once it has arrived, each job on
     the strongest."""
     wait: float
-    """Mean s from a task's arrival to the first start of a job, without merge jobs.
-
-    For a job that never starts or is lost: to the end of the simulation, or to the limit if done_99 is the
-    limit.
-    """
+    """Mean s from a task's arrival to the first start of a job, without merge jobs. For a job that never
+    starts or is lost: to the end of the simulation, or to the limit if done_99 is the limit."""
     wait_95: float
     """The 95th percentile of these waits."""
     short_wait: float | None
     """Mean wait of short jobs; none if no job is short."""
     task_time: float
-    """Mean s from a task's arrival to its end.
-
-    If it did not finish: to the end of the simulation, or to the limit if done_99 is the limit.
-    """
+    """Mean s from a task's arrival to its end. If it did not finish: to the end of the simulation, or to
+    the limit if done_99 is the limit."""
     task_time_bound: float
     """Mean s of the tasks if each had all cores for itself, without waits."""
     task_time_95: float

@@ -37,11 +37,9 @@ class Policy:
     queues: Mapping[str, Any] = field(default_factory=dict)
     """Attributes for every queue, such as ``num_slots: 0``."""
     placement: Literal["brokered", "random", "race", "delayed"] = "brokered"
-    """``random``: each job goes to a random fitting queue.
-
-    ``race``: of three such queues, the first pilot that asks takes it. ``delayed``: a pilot whose storage
-    holds its input takes it, any other after a delay.
-    """
+    """``random``: each job goes to a random fitting queue. ``race``: of three such queues, the first pilot
+    that asks takes it. ``delayed``: a pilot whose storage holds its input takes it, any other after a
+    delay."""
 
     @property
     def is_of_the_brokerage(self) -> bool:

@@ -92,10 +92,8 @@ class LinkBehaviour:
     factor: Annotated[float, Field(gt=0, le=1000), FINITE] = 1
     """Factor on every link's throughput."""
     transfer_fails: Fraction = 0
-    """Part of the deliveries that fail at their end.
-
-    Several failures in a row pause deliveries there (F4).
-    """
+    """Part of the deliveries that fail at their end. Several failures in a row pause deliveries there
+    (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +103,8 @@ class StorageBehaviour:
     __pydantic_config__ = CLOSED
 
     outages: tuple[Spell, ...] = ()
-    """Periods in which it does not answer: deliveries from and to it fail.
-
-    Pilots' own reads and writes go on.
-    """
+    """Periods in which it does not answer: deliveries from and to it fail. Pilots' own reads and writes go
+    on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,9 +235,7 @@ class Scenario:
     """Work given task by task."""
     estimate_spread: Spread = 0
     """Spread of tasks' estimates of their work around the truth: the standard deviation of the logarithm.
-
-    Tasks given one by one keep their own estimates.
-    """
+    Tasks given one by one keep their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8), FINITE] = 7 * 86_400
     """s after which a simulation ends, even with work left. No work may arrive later."""
     tick: Interval = TICK

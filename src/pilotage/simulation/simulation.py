@@ -46,18 +46,13 @@ BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
 
 AT_ONCE = {STAGE: 4}
-"""Steps that move a record on in several passes, with their most passes per tick.
-
-A server takes these within a second. With one pass per tick, files would take minutes for nothing.
-"""
+"""Steps that move a record on in several passes, with their most passes per tick. A server takes these
+within a second. With one pass per tick, files would take minutes for nothing."""
 
 IN_PARTS = (SPLIT, BROKER)
 """Steps that process waiting records in parts. A tick has one pass of them per :data:`PART_AFTER` s of its
-length.
-
-A server processes part after part. With one part in a tick of many minutes, slots would stay empty for lack
-of jobs.
-"""
+length. A server processes part after part. With one part in a tick of many minutes, slots would stay empty
+for lack of jobs."""
 
 PART_AFTER = 60.0
 

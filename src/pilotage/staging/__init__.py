@@ -1,5 +1,6 @@
-"""Data staging: which transfers run now, and what their end means.
+"""Data staging: which transfers run now, and what follows from their end.
 
-Policies, all pure: ``slots`` gives the slots of a queue to shares and their transfers, ``preparing`` settles
-sources, ``retries`` says what a delivery's end means for the transfer, ``settle`` what it means for the jobs.
+All policies are pure. ``slots`` gives a queue's slots to shares and their transfers, and ``preparing``
+settles sources. ``retries`` decides what follows from a delivery's end for the transfer, ``settle`` for the
+jobs.
 """

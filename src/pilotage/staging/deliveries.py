@@ -1,4 +1,4 @@
-"""Follow what movers report of deliveries: arrived, failed, or still moving."""
+"""Process movers' reports on deliveries: arrived, failed, or still moving."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ from .sources_now import SourcesNow
 
 
 def observed(world: World) -> Decision:
-    """Finish what was delivered, try again what failed, and keep alive what moves.
+    """Finish delivered transfers, retry failed ones, and keep moving ones alive.
 
-    What is told of a transfer that is not DELIVERING, or of a former attempt, changes nothing. The commit
-    hands back those of which that became true since: their deliveries are given up by whoever runs them.
+    A report on a transfer that is not DELIVERING, or on an earlier attempt, changes nothing. The commit hands
+    back transfers that changed since. Whoever runs their deliveries gives them up.
     """
     known = {(transfer.id, transfer.attempt): transfer for transfer in world.transfers}
     told: dict[str, list[tuple[Transfer, DeliverySighting]]] = defaultdict(list)
@@ -51,7 +51,7 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
 
 
 def _heartbeats(world: World, moving: Iterable[Transfer]) -> list[Change]:
-    """Write heartbeats at a fifth of the time-out: any pass may tell of bytes that moved."""
+    """Write heartbeats at most every fifth of the time-out, though every pass may report moved bytes."""
     oldest = world.time - world.federation.staging.delivery_timeout / 5
     ordered = sorted(
         (t for t in moving if (t.since if t.heartbeat is None else t.heartbeat) <= oldest),

@@ -1,4 +1,5 @@
-"""When a waiting transfer is likely to be delivered, if all that waits takes as long as the last did (D3)."""
+"""Forecast when a waiting transfer will be delivered, if all waiting transfers take as long as the last
+ones did (D3)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,12 +19,12 @@ from .shares import apportion
 WAITING = (TransferState.QUEUED, TransferState.PREPARING, TransferState.PREPARED)
 
 HALF = 0.5
-"""What is left of a delivery that is under way, on average."""
+"""Average remaining part of a running delivery."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareLoad:
-    """The work of a share: deliveries that are left, each of one slot and one length of time."""
+    """The work of a share: its remaining deliveries, each of one slot and one length of time."""
 
     priority: int
     left: float
@@ -34,8 +35,8 @@ def deliveries_before(
 ) -> float:
     """Return the time until a transfer's delivery starts, in lengths of one delivery.
 
-    ``ahead`` are the slots that those of its share take which go before it. Storages and links with limits
-    are slots of their own, for which what touches them waits: the longest of these waits counts.
+    ``ahead`` are the slots that earlier transfers of its share take. Storages and links with limits act as
+    slots of their own, with their own waiting transfers. The longest of these waits counts.
     """
     counts = [one for one in counts if one.state in WAITING or one.state is TransferState.DELIVERING]
     mine = max(ahead, 0.0) + 1
@@ -43,7 +44,7 @@ def deliveries_before(
     for place, limit in room.limits(transfer).items():
         there = [one for one in counts if room.touches(place, one.source, one.destination)]
         slots = min(limit, constants.delivery_slots)
-        # Of its own share those count that touch the place as well; they are as likely before it as behind.
+        # Of its own share, count those that use the same place; half of them are ahead of it on average.
         bundle = constants.files_per_slot
         part = _waiting(there, transfer.share, bundle) / max(1.0, _waiting(counts, transfer.share, bundle))
         before = ahead * min(1.0, part) + 1
@@ -61,10 +62,10 @@ def loads(counts: Iterable[TransferCount], constants: StagingConstants) -> dict[
 
 
 def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float) -> float:
-    """Return the time until a share has started so many more deliveries, in lengths of one delivery.
+    """Return the time until a share has started that many more deliveries, in lengths of one delivery.
 
-    Every share works through what it has in the slots it is entitled to (D4); when one is through, the others
-    have its slots. With fewer slots than shares these take turns in proportion to priority.
+    Every share works in the slots that it is entitled to (D4). When one is done, the others get its slots.
+    With fewer slots than shares, they take turns in proportion to priority.
     """
     left = {name: load.left for name, load in shares.items() if load.left > 0}
     left[share] = max(left.get(share, 0.0), starts)
@@ -72,7 +73,7 @@ def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float)
     passed = 0.0
     while True:
         rates = _rates(slots, left, priorities)
-        # The next share that is through, unless the wait is over before.
+        # Go to the next share that is done, unless the wait ends before.
         length = min(left[name] / rates[name] for name in left)
         if starts / rates[share] <= length:
             return passed + starts / rates[share]
@@ -83,13 +84,13 @@ def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float)
 
 
 def _rates(slots: int, left: Mapping[str, float], priorities: Mapping[str, int]) -> dict[str, float]:
-    """Slots in which each share delivers: those it is entitled to, or its part of the time in one."""
+    """Return the slots in which each share delivers: its entitlement, or its part of the time in one slot."""
     if slots < len(left):
         total = sum(priorities[name] for name in left)
         return {name: slots * priorities[name] / total for name in left}
     wants = {name: ceil(left[name]) for name in left}
     entitled = apportion(slots, wants, priorities)
-    # What is left over goes round among equals: each has the mean of it.
+    # Equals take turns with the remainder, so each has the mean of it.
     equals: dict[tuple[int, int], list[int]] = defaultdict(list)
     for name in left:
         equals[priorities[name], wants[name]].append(entitled[name])

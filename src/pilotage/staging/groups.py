@@ -1,4 +1,4 @@
-"""Transfers that make the same transition with the same values go as one move."""
+"""Combine transfers with the same transition and the same values into one move."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +16,7 @@ def move(
     creates: Mapping[int, tuple[Creation, ...]] | None = None,
     next_attempt: bool = False,
 ) -> tuple[Move, ...]:
-    """One move by ascending id, fenced by attempt, of transfers that are in one state; none for none."""
+    """Return one move, by ascending id and fenced by attempt, for transfers in one state; none for none."""
     ordered = sorted(transfers, key=lambda transfer: transfer.id)
     if not ordered:
         return ()

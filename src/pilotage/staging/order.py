@@ -1,4 +1,4 @@
-"""The shares that are active in a queue of transfers, and the order of what waits in each (D3, D7)."""
+"""The active shares in a queue of transfers, and the order of each share's waiting transfers (D3, D7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -18,12 +18,12 @@ from .sources_now import SourcesNow
 
 @dataclass(slots=True)
 class ActiveShare:
-    """A share with transfers in a queue: those that have slots are counted, those that wait are in order.
+    """A share with transfers in a queue. Transfers with slots are counted, waiting ones are in order.
 
-    Counted are the parts of slots that they take, of which a slot has a ``bundle`` (D8). ``prepared`` are
-    those of what is prepared and waits for its delivery, which the queue of preparing looks at. ``lot`` is
-    drawn anew at every pass, so that of two shares each comes first in proportion to priority. ``given`` are
-    those that get a slot in this pass, ``seen`` counts those that were looked at.
+    The count is in parts of slots; a slot has ``bundle`` parts (D8). ``prepared`` counts prepared transfers
+    that wait for delivery; the queue of preparing needs it. ``lot`` is drawn at every pass, so that of two
+    shares each comes first in proportion to priority. ``given`` are the transfers that get a slot in this
+    pass. ``seen`` counts those examined.
     """
 
     share: str
@@ -43,21 +43,21 @@ class ActiveShare:
 
     @property
     def held(self) -> int:
-        """Parts of slots that it has."""
+        """Return the parts of slots that the share has."""
         return self.holding + sum(map(self.parts_of, self.given))
 
     @property
     def wanted(self) -> int:
-        """Slots that would do for all that it has and all that waits."""
+        """Return the slots that would suffice for all its transfers, with slots or waiting."""
         return whole(self.holding + sum(map(self.parts_of, self.queue)), self.bundle)
 
     @property
     def turn(self) -> tuple[float, float, str]:
-        """Key that sorts shares that may take a slot: the one furthest behind its priority is first."""
+        """Return a key that sorts shares for the next slot: the one furthest behind its priority is first."""
         return ((self.held + self.prepared) / self.priority, self.lot, self.share)
 
     def needs(self, room: Room) -> int:
-        """Return the parts of a slot that the next transfer for which there is room takes; 0 without one."""
+        """Return the parts of a slot that the next transfer with room takes; 0 if there is none."""
         while self.seen < len(self.queue):
             if not room.full(self.queue[self.seen]):
                 return self.parts_of(self.queue[self.seen])
@@ -77,8 +77,9 @@ def active_shares(
 ) -> list[ActiveShare]:
     """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
 
-    What waits for a storage or link that is full needs no slot now, and what nobody waits for never, nor what
-    this server cannot move. ``leaving`` are those which give their slot back in the same decision.
+    Three kinds of transfers need no slot now: those that wait for a full storage or link, those that nobody
+    waits for, and those that this server cannot move. ``leaving`` are transfers that give their slot back in
+    the same decision.
     """
     holding: Counter[str] = Counter()
     prepared: Counter[str] = Counter()
@@ -114,7 +115,7 @@ def active_shares(
 
 
 def _unable(world: World, queue: TransferQueue) -> frozenset[int]:
-    """Transfers that wait in a queue and that this server cannot move: others may."""
+    """Return waiting transfers of a queue that this server cannot move. Other servers may."""
     if not world.unable or queue is FINISHING:
         return frozenset()
     now = SourcesNow(world)
@@ -124,24 +125,24 @@ def _unable(world: World, queue: TransferQueue) -> frozenset[int]:
 def _lots(seed: int, count: int) -> list[float]:
     if count < 2:
         return [0.0] * count
-    # Here, and not above: a server without work does without numpy.
+    # Import it here: a server without work never loads numpy.
     from numpy.random import default_rng
 
-    # Exponential, and divided by the priority: the smallest is then a share's in proportion to priority.
+    # Divide exponential draws by the priority: then each share is the smallest in proportion to its priority.
     return list(default_rng(seed).exponential(size=count).tolist())
 
 
 def is_due(transfer: Transfer, queue: TransferQueue, time: float) -> bool:
-    """Tell whether a transfer waits in a queue and may have a slot at this time, in s since 1970."""
+    """Return whether a transfer waits in a queue and may have a slot at this time, in s since 1970."""
     return transfer.state is queue.waiting and (transfer.wake_at or 0) <= time
 
 
 def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
-    """Waiting transfers of one share, first come those that go first: by DTR priority, then age (D3, D7).
+    """Return waiting transfers of one share in their order: by DTR priority, then age (D3, D7).
 
-    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` that it has waited, up to
-    the highest DTR priority queued here: there it is the older one and goes first. Only the order knows
-    of it, so a transfer that leaves the queue has its own priority.
+    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` of waiting, up to the highest
+    DTR priority queued here. Among equals there, it goes first because it is older. Only the order uses the
+    gain, so a transfer that leaves the queue has its own priority.
     """
     waiting = list(transfers)
     highest = max((transfer.priority for transfer in waiting), default=0)

@@ -1,4 +1,4 @@
-"""Transfers are prepared: their source is settled, and as many wait for their delivery as may (D8, D11)."""
+"""Prepare transfers: settle their source, and let a limited number wait for delivery (D8, D11)."""
 
 from collections import defaultdict
 
@@ -14,15 +14,16 @@ from .slots import Slots
 from .sources_now import SourcesNow
 
 TAKEN_WITHIN = 60.0
-"""Seconds within which a server that can move what is prepared takes it, if it has a slot."""
+"""Seconds within which a server that can move a prepared transfer takes it, if it has a slot."""
 
 
 def prepare(world: World) -> Decision:
-    """Settle the sources of those that have a slot of preparing, and give the slots to others (D8).
+    """Settle the sources of transfers with a slot of preparing, and give the slots to others (D8).
 
-    No more than ``max_prepared`` are prepared ahead of their delivery. Past that go the ``highest_pass`` of
-    the highest DTR priority of all shares that wait (D11) and, as in an emergency, one of a share that has
-    nothing prepared (D5): else what is delivered slowly would keep others from their slots.
+    At most ``max_prepared`` are prepared ahead of their delivery. Two kinds may exceed that bound: the
+    ``highest_pass`` transfers with the highest DTR priority of all waiting shares (D11), and as an emergency
+    one of a share that has nothing prepared (D5). Otherwise slow deliveries would keep others from their
+    slots.
     """
     settled = (*_settled(world), *_put_back(world), *_left_to_others(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
@@ -38,7 +39,7 @@ def prepare(world: World) -> Decision:
 
 
 def _settled(world: World) -> list[Move]:
-    """PREPARING->PREPARED, or ->FAILED where no storage that may be read holds the file."""
+    """Return moves PREPARING->PREPARED, or ->FAILED if no readable storage holds the file."""
     now = SourcesNow(world)
     chosen: dict[str, list[Transfer]] = defaultdict(list)
     for transfer in world.transfers:
@@ -57,9 +58,9 @@ def _settled(world: World) -> list[Move]:
 
 
 def _put_back(world: World) -> tuple[Move, ...]:
-    """PREPARED->QUEUED of what waits for a storage that rests (F4).
+    """Return moves PREPARED->QUEUED of transfers that wait for a paused storage (F4).
 
-    There another source may be found for it, and it takes no room from what can be delivered.
+    In the queue they may find another source, and they take no room from deliverable transfers.
     """
     rests = resting_at(world.storage_rests, world.time)
     waiting = [
@@ -72,9 +73,10 @@ def _put_back(world: World) -> tuple[Move, ...]:
 
 
 def _left_to_others(world: World) -> tuple[Move, ...]:
-    """PREPARED->QUEUED of what this server cannot move and no other has taken, where it fills the bound.
+    """Return moves PREPARED->QUEUED of transfers that this server cannot move and no other has taken, if they
+    fill the bound.
 
-    What can be moved here would wait behind it for a server that may not come back.
+    Otherwise transfers that can move here would wait behind them for a server that may never return.
     """
     ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers)
     if not world.unable or ahead < world.federation.staging.max_prepared:
@@ -91,7 +93,7 @@ def _left_to_others(world: World) -> tuple[Move, ...]:
 
 
 def _highest(slots: Slots, beyond: int) -> list[Transfer]:
-    """Return those that may pass the bound, of which ``beyond`` are past it already (D11)."""
+    """Return the transfers that may exceed the bound. ``beyond`` of them already do (D11)."""
     constants = slots.world.federation.staging
     if beyond < 0:
         return []

@@ -1,4 +1,4 @@
-"""Register outputs in the datasets that their tasks name: what goes when, and what became of it."""
+"""Register outputs in the datasets that their tasks name: when each goes, and the result."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,30 +12,30 @@ from pilotage.model.records.states import PublicationState
 from pilotage.model.values.paths import is_copy
 
 AT_ONCE = 2
-"""Datasets of one catalogue that are worked on at the same time, each by one call."""
+"""Datasets of one catalogue in progress at the same time, one call each."""
 
 MOST_FILES = 500
-"""Files that one call registers."""
+"""Most files registered by one call."""
 
 LEASE = 300.0
-"""Seconds after which a server that asked is taken to have ended, where that cannot be seen."""
+"""Seconds after which the asking server counts as ended, if nobody can tell."""
 
 LONGEST_DELAY = 3600.0
-"""Seconds between two attempts at most."""
+"""Longest delay between two attempts in s."""
 
 OWN_TERMS = OutputTerms(scopes=("user.{name}",))
-"""Those of datasets of this catalogue."""
+"""The terms of datasets in this catalogue."""
 
 MOST_ATTEMPTS_COUNTED = 20
-"""Attempts after which the delay grows no more: the powers of two would leave all bounds."""
+"""Attempts after which the delay stays constant, because powers of two would overflow."""
 
 
 def observed(world: World) -> Decision:
-    """Record what catalogues answered: published, tried again later, or failed.
+    """Record catalogues' answers: published, to be retried, or failed.
 
-    The wait before attempt n + 1 is the catalogue's ``retry_delay`` x 2 to the power n - 1, in s, an hour at
-    most; ``give_up_after`` s after it was asked for, a publication fails. One whose server has ended is tried
-    again at once, which is safe: whatever was registered before stays so.
+    The wait before attempt n + 1 is the catalogue's ``retry_delay`` x 2 to the power n - 1, in s, at most an
+    hour. A publication fails ``give_up_after`` s after its request. If its server has ended, it is retried at
+    once. That is safe, because everything registered before stays.
     """
     told = {(one.publication, one.attempt): one for one in world.published}
     terms = _terms(world)
@@ -57,10 +57,11 @@ def observed(world: World) -> Decision:
 
 
 def begin(world: World) -> Decision:
-    """Choose what is registered now: by catalogue, then dataset, those first that are due the longest.
+    """Choose what to register now: by catalogue, then dataset, longest due first.
 
-    At most :data:`AT_ONCE` datasets of a catalogue at a time, :data:`MOST_FILES` files each, so that one
-    which does not answer holds up its own outputs alone. What can never be registered fails by name.
+    Take at most :data:`AT_ONCE` datasets of a catalogue at a time, and :data:`MOST_FILES` files of each, so
+    that a dataset without an answer delays only its own outputs. A publication that can never succeed fails
+    with its name.
     """
     moves = _Moves(world)
     busy: dict[str, set[str]] = defaultdict(set)
@@ -83,7 +84,7 @@ def begin(world: World) -> Decision:
 
 
 def again(world: World) -> Decision:
-    """Ask for what failed again, at once."""
+    """Request failed publications again, at once."""
     moves = _Moves(world)
     for one in world.publications:
         if one.state is PublicationState.FAILED:
@@ -94,7 +95,7 @@ def again(world: World) -> Decision:
 def paths_of(world: World, declared: ExternalCatalogue) -> Mapping[str, Mapping[str, str]]:
     """Return where files lie at storages that a catalogue knows: paths by file, then storage.
 
-    Copies that Pilotage made are left out, since it removes them again.
+    Leave out copies that Pilotage made, because it removes them later.
     """
     known = {one.storage for one in declared.storages}
     found: dict[str, dict[str, str]] = defaultdict(dict)
@@ -105,7 +106,7 @@ def paths_of(world: World, declared: ExternalCatalogue) -> Mapping[str, Mapping[
 
 
 def _unheard(one: Publication, world: World) -> PublicationSighting | None:
-    """Tell of a publication that nobody will tell of any more."""
+    """Return a report on a publication that nobody else will report on."""
     if one.server not in world.servers_gone and world.time - one.since <= LEASE:
         return None
     error = "the server that asked its catalogue has ended"
@@ -113,7 +114,7 @@ def _unheard(one: Publication, world: World) -> PublicationSighting | None:
 
 
 def _due(world: World) -> Mapping[str, list[Publication]]:
-    """The waiting publications whose time has come, by dataset; those that wait the longest first."""
+    """Return the due publications by dataset, longest waiting first."""
     found: dict[str, list[Publication]] = defaultdict(list)
     for one in sorted(world.publications, key=lambda one: (one.wake_at, one.id)):
         if one.state is PublicationState.WAITING and one.wake_at <= world.time:
@@ -137,7 +138,7 @@ def _delay(one: Publication, terms: Mapping[str, OutputTerms]) -> float:
 
 
 class _Obstacles:
-    """Reasons why publications can never be registered, as this world has it."""
+    """Reasons why publications can never succeed, in this world."""
 
     def __init__(self, world: World) -> None:
         self._files = {file.name: file for file in world.files}
@@ -152,7 +153,7 @@ class _Obstacles:
                 self._failed[one.task] += 1
 
     def of(self, one: Publication) -> str:
-        """The reason, empty where there is none."""
+        """Return the reason, empty if there is none."""
         if is_own(one.dataset):
             return ""
         catalogue = split_dataset(one.dataset)[0]
@@ -172,7 +173,7 @@ class _Obstacles:
 
 
 class _Moves:
-    """Moves of publications, those alike together, each fenced by its attempt."""
+    """Moves of publications. Equal ones are combined, and each is fenced by its attempt."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -183,29 +184,29 @@ class _Moves:
         self._add(one, PublicationState.PUBLISHED, "registered", {"error": ""})
 
     def begun(self, ones: Iterable[Publication]) -> None:
-        """Begin publications: their catalogue is asked."""
+        """Begin publications: their catalogue gets the request."""
         for one in ones:
             self._add(
                 one, PublicationState.PUBLISHING, "its catalogue is asked", {"server": self._world.server}
             )
 
     def again(self, one: Publication, wake_at: float, error: str) -> None:
-        """Put a publication off: it is tried again at ``wake_at`` (s since 1970 UTC)."""
+        """Postpone a publication until ``wake_at`` (s since 1970 UTC)."""
         changes: dict[str, Value] = {"wake_at": wake_at, "error": error}
         self._add(one, PublicationState.WAITING, "could not be registered", changes, True)
 
     def asked_again(self, one: Publication) -> None:
-        """A person wants it tried again."""
+        """Retry a publication at a person's request."""
         now = self._world.time
         changes: dict[str, Value] = {"wake_at": now, "asked": now}
         self._add(one, PublicationState.WAITING, "asked for again", changes, True)
 
     def failed(self, one: Publication, error: str) -> None:
-        """Give a publication up."""
+        """Give up a publication."""
         self._add(one, PublicationState.FAILED, "not published", {"error": error})
 
     def decision(self, step: str) -> Decision:
-        """All of them, in the order of their coming."""
+        """Return all moves, in the order of their creation."""
         return Decision(
             step=step, time=self._world.time, seed=self._world.seed, changes=tuple(self._gathered())
         )

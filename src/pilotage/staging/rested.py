@@ -1,4 +1,4 @@
-"""The news of storages in the end of a delivery: they failed once more, or they are well again (F4)."""
+"""What the end of a delivery says about its storages: they failed once more, or they work again (F4)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,8 @@ from pilotage.model.records.work import Transfer
 
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
-    """Return what a failed delivery says of its storages; None where its file is to blame, or none known."""
+    """Return a failed delivery's verdict on its storages; None if the file is to blame, or no storage is
+    known."""
     if fault in ("", "file", "altered"):
         return None
     return _failed(
@@ -24,12 +25,15 @@ def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedD
 
 
 def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery | None:
-    """Return what a delivery without a sign of life says: either storage may be to blame, the pair is."""
+    """Return the verdict of a delivery without a sign of life.
+
+    Either storage may be to blame, so the pair is.
+    """
     return failure(transfer, "either", error, now)
 
 
 def noted(move: Move, failed: FailedDelivery | None, rests: Sequence[StorageRest]) -> Move:
-    """Record a failure with the move that it brings about; of what rests nothing is counted."""
+    """Attach a failure to the move that it causes. Failures of paused storages do not count."""
     if failed is None:
         return move
     if any(rest.end == failed.end and failed.time < rest.until for rest in rests):
@@ -38,7 +42,7 @@ def noted(move: Move, failed: FailedDelivery | None, rests: Sequence[StorageRest
 
 
 def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...]:
-    """Forget the failures of storages between which something was delivered."""
+    """Forget the failures of storages between which a delivery succeeded."""
     failing = {one.end for one in world.failed_deliveries}
     if not failing:
         return ()

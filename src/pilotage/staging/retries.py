@@ -1,4 +1,4 @@
-"""Finish, retry or fail transfers whose delivery ended. Every move is fenced by the attempt that ended."""
+"""Finish, retry or fail transfers whose delivery ended. The ended attempt fences every move."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,11 +16,14 @@ from .rested import noted, silence
 from .sources_now import SourcesNow
 
 LONGEST_WAY = 300
-"""Characters that are kept of the way that a file came by."""
+"""Most characters kept of a file's way."""
 
 
 def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now: float) -> tuple[Move, ...]:
-    """DELIVERING->DELIVERED: the bytes are there, size and checksum right. ``now`` in s since 1970."""
+    """Return moves DELIVERING->DELIVERED: the bytes are there, with the right size and checksum.
+
+    ``now`` in s since 1970.
+    """
     by_way: dict[str, list[Transfer]] = defaultdict(list)
     for transfer, sighting in delivered:
         by_way[sighting.way[:LONGEST_WAY]].append(transfer)
@@ -35,11 +38,12 @@ def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now
 def after_failure(
     transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
 ) -> Move:
-    """DELIVERING->QUEUED as the next attempt, from the next source in turn, or ->FAILED when out of tries.
+    """Return a move DELIVERING->QUEUED as the next attempt from the next source, or ->FAILED without attempts
+    left.
 
-    ``sources`` are the storages that hold the file, best first (``Sources.ranked``); a transfer out of a
-    job's scratch area has that source only, and they are not looked at. The wait before attempt n + 1 is
-    ``retry_delay`` x 2 to the power n - 1, in s; another source that has not been tried is tried at once.
+    ``sources`` are the storages that hold the file, best first (``Sources.ranked``). A transfer from a job's
+    scratch area has only that source, and ignores them. The wait before attempt n + 1 is ``retry_delay`` x 2
+    to the power n - 1, in s. An untried source is tried at once.
     """
     if transfer.source_path:
         sources = (transfer.source,)
@@ -47,7 +51,7 @@ def after_failure(
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "ended": now, "heartbeat": None}
         return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
-    # The source that failed may be gone from the list: then the best one is next.
+    # If the failed source is gone from the list, the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
     delay = 0.0 if transfer.attempt < len(sources) else constants.retry_delay * 2 ** (transfer.attempt - 1)
     return move(
@@ -66,14 +70,20 @@ def after_failure(
 
 
 def is_altered(transfer: Transfer, sighting: DeliverySighting) -> bool:
-    """Tell whether a file is altered at its source: the same wrong ones twice were not damaged on the way."""
+    """Return whether a file is altered at its source.
+
+    Getting the same wrong values twice rules out damage on the way.
+    """
     return sighting.fault == "altered" and sighting.error == transfer.error
 
 
 def after_altered(
     transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
 ) -> tuple[Change, ...]:
-    """Forget the replica at the source of a transfer, which tries another one, or has FAILED without any."""
+    """Forget the replica at a transfer's source.
+
+    The transfer tries another source, or is FAILED if there is none.
+    """
     told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
     if transfer.source_path:
         over: dict[str, Value] = {"error": told, "ended": now, "heartbeat": None}
@@ -84,9 +94,10 @@ def after_altered(
 
 
 def abandoned(world: World) -> Decision:
-    """DELIVERING whose server ended, at once; without a heartbeat for ``delivery_timeout`` s, as a failure.
+    """Retry DELIVERING transfers whose server ended, at once. Without a heartbeat for ``delivery_timeout`` s,
+    count a failure.
 
-    A delivery that gets stuck every time, or ends its server, ends FAILED when it is out of tries.
+    A delivery that hangs every time, or kills its server, ends FAILED after its last attempt.
     """
     lost = [one for one in world.transfers if _is_lost(one, world)]
     changes = _taken_back(world, lost) if lost else []
@@ -108,7 +119,7 @@ def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
 
 
 def _is_lost(transfer: Transfer, world: World) -> bool:
-    """Tell whether a delivery's server is gone, or nothing was heard of it for too long."""
+    """Return whether a delivery's server is gone, or silent for too long."""
     if transfer.state is not TransferState.DELIVERING:
         return False
     last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
@@ -117,7 +128,7 @@ def _is_lost(transfer: Transfer, world: World) -> bool:
 
 
 def _put_back(transfer: Transfer, now: float, constants: StagingConstants, sources: tuple[str, ...]) -> Move:
-    """Try again at once from the same source, which is not to blame, while tries are left."""
+    """Retry at once from the same source, which is not to blame, while attempts are left."""
     tried = after_failure(transfer, "the server that delivered it has ended", now, constants, sources)
     if tried.target is TransferState.FAILED:
         return tried

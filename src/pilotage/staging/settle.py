@@ -21,17 +21,17 @@ from .slots import Slots
 
 
 def settle(world: World) -> Decision:
-    """Moves on the jobs whose transfers have ended, and asks for the uploads of those whose payload has.
+    """Move on the jobs whose transfers have ended, and request the uploads of jobs whose payload has ended.
 
-    - FINISHING transfers are DONE and their replicas recorded; their slots go to what was delivered (D8).
-    - ASSIGNED jobs whose inputs are all at their queue's storage become ACTIVATED. Where a transfer of an
-      input failed, the job is brokered again as its next attempt, so that one whose inputs cannot be
-      brought anywhere ends after ``max_attempts``.
-    - HOLDING jobs become TRANSFERRING, each output an upload out of the scratch area to the nucleus. Uploads
-      that a former attempt left behind are cancelled first. Jobs without outputs are ready at once.
-    - TRANSFERRING jobs whose outputs are all under their final names are FINISHED, or MERGING where the
-      task merges. Where an upload failed, the job fails, its other uploads are cancelled, and it is tried
-      again while attempts remain.
+    - FINISHING transfers are DONE and their replicas recorded. Delivered transfers get their slots (D8).
+    - ASSIGNED jobs with all inputs at their queue's storage become ACTIVATED. If a transfer of an input
+      failed, the job returns to the brokerage as its next attempt. So a job whose inputs cannot be delivered
+      anywhere ends after ``max_attempts``.
+    - HOLDING jobs become TRANSFERRING. Each output becomes an upload from the scratch area to the nucleus.
+      Uploads that an earlier attempt left behind are cancelled first. Jobs without outputs are ready at once.
+    - TRANSFERRING jobs with all outputs under their final names are FINISHED, or MERGING if the task merges.
+      If an upload failed, the job fails and its other uploads are cancelled. It is tried again while attempts
+      remain.
     """
     facts = _Facts(world)
     jobs = JobMoves()
@@ -40,7 +40,7 @@ def settle(world: World) -> Decision:
     done = _done(facts)
     slots = Slots(world, FINISHING, leaving=frozenset(id_ for one in done for id_ in one.ids))
     slots.give(slots.parts)
-    # In this order: old uploads of a file must have ended before a new one of it is created.
+    # This order matters: old uploads of a file must end before a new one is created.
     changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
     return Decision(
         step="staging.settle", time=world.time, seed=world.seed, changes=changes, notes=slots.notes()
@@ -49,7 +49,10 @@ def settle(world: World) -> Decision:
 
 @dataclass(slots=True)
 class _Facts:
-    """The world by name. ``holders`` counts FINISHING transfers as replicas; ``live`` are not there yet."""
+    """The world by name.
+
+    ``holders`` counts FINISHING transfers as replicas. ``live`` are transfers that have not arrived.
+    """
 
     world: World
     tasks: dict[int, Task] = field(init=False)
@@ -81,14 +84,14 @@ class _Facts:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
     def most(self, job: Job) -> int:
-        """Attempts that a job may have."""
+        """Return the most attempts of a job."""
         guard, most = self.world.federation.guard, self.tasks[job.task].spec.max_attempts
         return allowed_attempts(self.world.failures, job.id, guard, most)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
-        """The reason why one of these files cannot be brought to the destination, or empty.
+        """Return why one of these files cannot reach the destination; empty if all can.
 
-        A transfer that failed before the job came into its state is not what the job waits for.
+        A transfer that failed before the job entered its state does not count: the job does not wait for it.
         """
         for name in names:
             if any(destination in (None, transfer.destination) for transfer in self.live[name]):
@@ -101,14 +104,14 @@ class _Facts:
         return ""
 
     def uploads(self, job: Job) -> list[Transfer]:
-        """Live transfers of a job's outputs."""
+        """Return live transfers of a job's outputs."""
         return [transfer for file in self.outputs[job.id] for transfer in self.live[file.name]]
 
 
 def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
     instance = facts.world.federation.name
-    # The outputs of a job that holds are on no way yet: such an upload brought a former attempt's bytes.
+    # The outputs of a HOLDING job are not on their way yet: an upload of them belongs to an earlier attempt.
     held = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
     former = [t for t in finishing if t.direction == "upload" and t.file in held]
     over = {t.id for t in former}
@@ -121,13 +124,13 @@ def _done(facts: _Facts) -> tuple[Move, ...]:
 
 
 def _replica(transfer: Transfer, instance: str) -> Replica:
-    """An output arrives under its own name, an input as a copy in the reserved folder."""
+    """Return the new replica: an output under its own name, an input as a copy in the reserved folder."""
     path = copy_path(instance, transfer.file) if transfer.direction == "download" else ""
     return Replica(file=transfer.file, storage=transfer.destination, path=path)
 
 
 def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
-    """Uploads whose attempt is over are nobody's any more."""
+    """Cancel uploads whose attempt is over: nobody needs them."""
     changes: dict[str, Value] = {"ended": world.time}
     return [
         one
@@ -155,7 +158,10 @@ def _stage_in(facts: _Facts, moves: JobMoves) -> None:
 
 
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
-    """Broker a job again as its next attempt, though it has not started: attempts bound how often."""
+    """Return a job to the brokerage as its next attempt, though it has not started.
+
+    Attempts limit the repetitions.
+    """
     moves.retake(job, job.state, facts.most(job), "inputs cannot be brought", {"error": error})
 
 
@@ -164,7 +170,7 @@ def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
 
 
 def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
-    """Returns uploads that a former attempt left: they would stand in the way of this one's."""
+    """Return uploads left by an earlier attempt, which would block those of this attempt."""
     stale: list[Transfer] = []
     for job in facts.jobs(JobState.HOLDING):
         outputs = facts.outputs[job.id]
@@ -197,10 +203,10 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
 
 
 def destination_of(world: World, task: Task, queue: str) -> str:
-    """The storage that a task's outputs go to: the first of its nucleus' own that takes wide area writes.
+    """Return the storage for a task's outputs: its nucleus' first own storage that accepts remote writes.
 
-    One that rests is the last choice (F4).
-    The queue's own storage where that is at the nucleus, or there is no nucleus or none that does.
+    A paused storage is the last choice (F4). Return the queue's own storage if that is at the nucleus, if
+    there is no nucleus, or if no storage there qualifies.
     """
     home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
     sites = {storage.name: storage.site for storage in world.federation.storages}
@@ -213,10 +219,10 @@ def destination_of(world: World, task: Task, queue: str) -> str:
 
 
 def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
-    """Returns the other uploads of those that failed.
+    """Return the other uploads of jobs with a failed upload.
 
-    Outputs count wherever they are: each has one upload, and the federation may have changed since. What a
-    former attempt brought counts for nothing while this one's upload is under way, or if it failed.
+    Outputs count wherever they are: each has one upload, and the federation may have changed since. Results
+    of an earlier attempt do not count while this attempt's upload is active, or if it failed.
     """
     stale: list[Transfer] = []
     for job in facts.jobs(JobState.TRANSFERRING):
@@ -232,9 +238,9 @@ def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 
 
 def _publications(facts: _Facts, job: Job) -> tuple[NewPublication, ...]:
-    """Ask for each output of a job that has ended well to be registered where its task wants it.
+    """Return requests to register each output of a successful job where its task wants it.
 
-    With the move that ends the job: no later attempt can make other bytes of them. A dataset of this
+    They go with the move that ends the job, so no later attempt can change the outputs. A dataset of this
     catalogue is made as a whole, at the end of the task.
     """
     dataset = facts.tasks[job.task].spec.output_dataset

@@ -10,14 +10,14 @@ def apportion(
     priorities: Mapping[str, int],
     lots: Mapping[str, float] | None = None,
 ) -> dict[str, int]:
-    """Slots of each share that wants any, in proportion to priority (D3, D4).
+    """Return the slots of each share that wants any, in proportion to priority (D3, D4).
 
-    Exactly min(slots, all wants) are given, none gets more than it wants, and each gets at least one
-    where there are enough. In between, quotas are in exact proportion to priority, rounded by largest
-    remainder, ties by higher priority, then by the lowest of the ``lots``: drawn anew at every pass, they
-    make what is left over go round among equals. Without lots the name decides. Where there are fewer slots
-    than shares, those of highest priority get one each, ties by lot too. Wants and slots are counts,
-    priorities positive numbers.
+    The sum is exactly min(slots, all wants). No share gets more than it wants. If there are enough slots,
+    each gets at least one. Within these bounds, quotas are in exact proportion to priority and rounded by
+    largest remainder. Ties go to the higher priority, then to the lowest of the ``lots``. A new draw per pass
+    lets equals take turns with the remainder. Without lots the name decides. With fewer slots than shares,
+    those of highest priority get one each, ties by lot too. Wants and slots are counts, priorities positive
+    numbers.
     """
     drawn = lots or {}
     active = (share for share in wants if wants[share] > 0)
@@ -29,7 +29,7 @@ def apportion(
     level = _level(slots, {share: wants[share] for share in ranked}, priorities)
     quotas = {s: min(max(level * priorities[s], Fraction(1)), Fraction(wants[s])) for s in ranked}
     given = {share: int(quota) for share, quota in quotas.items()}
-    # The largest remainder first; sorting is stable, so that ties go by priority, then lot.
+    # Largest remainder first. Sorting is stable, so ties go by priority, then lot.
     by_remainder = sorted(ranked, key=lambda share: given[share] - quotas[share])
     for share in by_remainder[: slots - sum(given.values())]:
         given[share] += 1
@@ -37,10 +37,10 @@ def apportion(
 
 
 def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> Fraction:
-    """Slots per unit of priority at which quotas within 1..wants add up to the slots.
+    """Return the slots per unit of priority at which quotas within 1..wants add up to the slots.
 
-    The sum of quotas grows piecewise linearly with the level: a share joins where its quota passes one
-    and leaves where it has what it wants.
+    The sum of quotas grows piecewise linearly with the level: a share joins when its quota exceeds one, and
+    leaves when it has all it wants.
     """
     bends = sorted(
         [(Fraction(1, priorities[share]), priorities[share]) for share in wants]

@@ -1,4 +1,4 @@
-"""Slots of a queue of transfers are given to those that wait in it (D3 to D8, D10)."""
+"""Give a queue's slots to its waiting transfers (D3 to D8, D10)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ from .sources_now import room_of
 REGULAR = "given a slot (D3)"
 EMERGENCY = "given an emergency slot (D5)"
 PASSING = "passes the bound on what is prepared (D11)"
-"""The ways to a slot, as the history of a transfer tells them."""
+"""The ways to a slot, in the words of a transfer's history."""
 
 
 def start(world: World) -> Decision:
-    """Give the slots of delivering to what is prepared (D3 to D8).
+    """Give the slots of delivering to prepared transfers (D3 to D8).
 
-    What is delivered and waits to be finished holds back new deliveries once it is as much as there are
-    slots, so that it never grows without bound. Limits of storages and links are claimed like slots.
+    When as many delivered transfers wait to be finished as there are slots, no new delivery starts, so that
+    their number stays bounded. Limits of storages and links are claimed like slots.
     """
     slots = Slots(world, DELIVERING)
     waiting = (one for one in world.transfers if one.state is TransferState.DELIVERED)
@@ -50,14 +50,14 @@ def start(world: World) -> Decision:
 
 @dataclass(slots=True)
 class Slots:
-    """The slots of one queue in one pass, counted by their parts (D8).
+    """The slots of one queue in one pass, counted in parts (D8).
 
-    A slot is in use while its transfer is in the state of ``queue.holding``, so all of D5 follows from one
-    count: transfers beyond the slots hold emergency slots, and while there are any, nothing regular starts;
-    each that gives its slot back turns one of them regular, and in such a pass no other begins. Two claims
-    hold this at commit, whoever else decides at the same time: regular slots never take the total past the
-    number of slots nor emergencies past ``max_emergency`` more, and no share passes what it is entitled to.
-    ``leaving`` are transfers that give their slot back in the same decision, before others take one.
+    A slot is in use while its transfer is in the state ``queue.holding``, so all of D5 follows from one
+    count. Transfers beyond the slots hold emergency slots. While there are any, nothing regular starts: each
+    returned slot turns one of them regular, and in such a pass no other begins. Two claims enforce this at
+    commit, whoever else decides at the same time. Regular slots never exceed the number of slots, nor
+    emergencies ``max_emergency`` more. And no share exceeds its entitlement. ``leaving`` are transfers that
+    give their slot back in the same decision, before others take one.
     """
 
     world: World
@@ -83,33 +83,33 @@ class Slots:
 
     @property
     def total(self) -> int:
-        """Slots that there are, besides emergencies."""
+        """Return the number of slots, without emergencies."""
         return self.queue.slots(self.world.federation.staging)
 
     @property
     def bundle(self) -> int:
-        """Parts of a slot."""
+        """Return the parts of a slot."""
         return self.world.federation.staging.files_per_slot
 
     @property
     def parts(self) -> int:
-        """Parts of the slots that there are."""
+        """Return the parts of all slots."""
         return self.total * self.bundle
 
     @property
     def taken(self) -> int:
-        """Parts of slots that are in use once those that get one in this pass have it."""
+        """Return the parts in use after this pass."""
         return sum(line.held for line in self.shares)
 
     @property
     def given(self) -> int:
-        """Transfers that get a slot in this pass."""
+        """Return the number of transfers that get a slot in this pass."""
         return sum(len(line.given) for line in self.shares)
 
     def give(self, parts: int, most: int | None = None, *, is_bound: bool = False) -> None:
-        """Give free slots to shares, so many ``parts`` and ``most`` transfers, then those of emergencies.
+        """Give free slots to shares (``parts`` parts and ``most`` transfers), then emergency slots.
 
-        With ``is_bound`` a share that has nothing in the queue may pass ``most`` as in an emergency.
+        With ``is_bound``, a share that has nothing in the queue may exceed ``most`` as in an emergency.
         """
         free = min(self.parts - self.busy, parts)
         self._give_free(free, len(self.world.transfers) if most is None else most)
@@ -120,12 +120,12 @@ class Slots:
     def _give_free(self, free: int, most: int) -> None:
         """Let shares take the free slots (D4).
 
-        Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
-        do for all others: the one furthest behind its priority takes first, among equals by lot. A share is
-        always entitled to one: where there are fewer slots than shares, a free one goes to a share that has
-        none, each in proportion to its priority, so that none of them starves (D10). Who is first and needs a
-        whole slot waits until enough small files have left theirs, and all others with it: else these would
-        always take the parts that fall free.
+        A share that holds more than its entitlement keeps it until its transfers finish, so the free slots
+        may not suffice for all others. The share furthest behind its priority takes first, equals by lot. A
+        share is always entitled to one slot. With fewer slots than shares, a free slot goes to a share
+        without any, each in proportion to its priority, so that none starves (D10). If the first share needs
+        a whole slot, it waits until enough small files have left theirs, and all others wait with it.
+        Otherwise small files would always take the parts that become free.
         """
         heap = [(line.turn, line) for line in self.shares if self._may_take(line)]
         heapify(heap)
@@ -139,7 +139,7 @@ class Slots:
             while True:
                 free, most = free - line.needs(self.room), most - 1
                 line.take(self.room)
-                # A slot that holds small files is filled while there are any.
+                # Fill up a slot with small files while there are any.
                 fills = line.held % self.bundle and line.needs(self.room) == 1 <= min(free, most)
                 if not (fills and self._may_take(line)):
                     break
@@ -149,21 +149,21 @@ class Slots:
                 heappop(heap)
 
     def _may_take(self, line: ActiveShare) -> bool:
-        """Tell whether the next of a share has room, and is within what the share is entitled to."""
+        """Return whether a share's next transfer has room, and stays within the share's entitlement."""
         needs = line.needs(self.room)
         return 0 < needs <= self.bundle * max(1, self.entitled.get(line.share, 0)) - line.held
 
     def _give_emergencies(self) -> None:
-        """Let shares take an emergency slot: transfers wait, none has a slot, all are taken by others (D5).
+        """Let a share take an emergency slot: its transfers wait, it has no slot, and others have all slots
+        (D5).
 
-        While slots change hands, shares that are more than the slots take turns: then an emergency is only
-        that of a share whose first transfer came after the last slot was given. Once none was given for
-        ``emergency_after`` s, it is that of any share. Otherwise emergencies would be the rule wherever
-        shares outnumber slots. Where not all can have one, those that do are drawn, each in proportion to
-        its priority.
+        While slots change hands, more shares than slots take turns. Then only a share whose first transfer
+        came after the last slot was given has an emergency. If no slot was given for ``emergency_after`` s,
+        any share has one. Otherwise emergencies would be the rule wherever shares outnumber slots. If not all
+        can have one, draw those that do, each in proportion to its priority.
         """
         constants, now = self.world.federation.staging, self.world.time
-        # What is prepared ahead was given its slot when the last of it came; the slot itself is free again.
+        # Transfers prepared ahead got their slot when the last of them came; the slot itself is free again.
         states = TRANSFERS_AHEAD if self.queue is PREPARING else (self.queue.holding,)
         held = (one.since for one in self.world.transfers if one.state in states)
         last_given = now if self.given else max(held, default=now)
@@ -180,7 +180,8 @@ class Slots:
             self.emergencies.add(line.share)
 
     def _turned_regular(self) -> list[Touch]:
-        """Emergency slots that have turned regular: the oldest, down to what is beyond the slots (D5)."""
+        """Return emergency slots that have turned regular: the oldest, down to the number beyond the slots
+        (D5)."""
         held = [one for one in self.world.transfers if self._holds(one) and one.emergency]
         within = sum(parts_of(one.size_class, self.bundle) for one in held) - max(0, self.busy - self.parts)
         turned = []
@@ -198,7 +199,7 @@ class Slots:
         return transfer.state is self.queue.holding and transfer.id not in self.leaving
 
     def changes(self, values: Mapping[str, Value]) -> tuple[Change, ...]:
-        """Return the moves of those that were given a slot, with these columns set."""
+        """Return the moves of transfers that got a slot, with these columns set."""
         changes: list[Change] = [*self._turned]
         for cause in (REGULAR, EMERGENCY):
             for line in self.shares:
@@ -207,7 +208,8 @@ class Slots:
         return tuple(changes)
 
     def pass_bound(self, transfers: Sequence[Transfer], values: Mapping[str, Value]) -> tuple[Move, ...]:
-        """Give slots to these too, and return their moves: they pass the bound on what is prepared (D11)."""
+        """Give slots to these transfers too, and return their moves: they exceed the bound on prepared
+        ones (D11)."""
         moves: list[Move] = []
         for line in self.shares:
             if mine := [one for one in transfers if one.share == line.share]:
@@ -218,7 +220,7 @@ class Slots:
     def _moves(
         self, line: ActiveShare, given: Iterable[Transfer], cause: str, values: Mapping[str, Value]
     ) -> list[Move]:
-        """Move what a share was given: one move for all that touch the same places, and take as much."""
+        """Return a share's moves: one for all transfers that use the same places and the same parts."""
         alike: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
         for transfer in given:
             alike[self.room.bounded(transfer), parts_of(transfer.size_class, self.bundle)].append(transfer)
@@ -237,7 +239,7 @@ class Slots:
         ]
 
     def _claims(self, line: ActiveShare, cause: str, parts: int) -> tuple[Claim, ...]:
-        """Claim the slots of all, what the share holds then, and in preparing what is prepared ahead."""
+        """Return claims on all slots, on the share's part, and in preparing on those prepared ahead."""
         constants = self.world.federation.staging
         more = constants.max_emergency if cause is EMERGENCY else 0
         passing = 0 if cause is REGULAR else constants.highest_pass
@@ -261,7 +263,7 @@ class Slots:
         )
 
     def notes(self, **more: Any) -> dict[str, Any]:
-        """Return the account of the queue, by its name: its slots, and the numbers of each share."""
+        """Return the account of the queue under its name: its slots, and the numbers of each share."""
         account: dict[str, Any] = {
             "slots": self.total,
             "held": whole(self.busy, self.bundle),

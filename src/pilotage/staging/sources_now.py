@@ -1,4 +1,4 @@
-"""The sources of transfers at this moment: what holds the file, and what rests (F4)."""
+"""The current sources of transfers: which storages hold the file, and which are paused (F4)."""
 
 from collections import defaultdict
 
@@ -12,7 +12,7 @@ from pilotage.model.rules.transfer_limits import Room
 
 
 class SourcesNow:
-    """The sources of the transfers of a world."""
+    """The sources of a world's transfers."""
 
     def __init__(self, world: World) -> None:
         self.rests = world.storage_rests
@@ -23,16 +23,16 @@ class SourcesNow:
         self._unable = UnableWays.of(world.federation.storages, world.unable)
 
     def ranked(self, transfer: Transfer) -> tuple[str, ...]:
-        """Return the storages from which a transfer may be brought, best first.
+        """Return the storages from which a transfer may be delivered, best first.
 
-        Where this server can bring it from some of them only, these are all.
+        If this server can use only some of them, return only these.
         """
         ranked = self._sources.ranked(self._holders[transfer.file], transfer.destination)
         able = tuple(one for one in ranked if not self._unable.reason(one, transfer.destination))
         return able or ranked
 
     def is_unable(self, transfer: Transfer) -> bool:
-        """Tell whether this server could not bring a waiting transfer from its source."""
+        """Return whether this server could not deliver a waiting transfer from its source."""
         if not self._unable.ways:
             return False
         is_settled = transfer.state is not TransferState.QUEUED
@@ -40,10 +40,10 @@ class SourcesNow:
         return bool(self._unable.reason(source, transfer.destination))
 
     def settled(self, transfer: Transfer) -> str:
-        """Return the source of a transfer that is prepared now; empty where none may be read.
+        """Return the source of a transfer that is being prepared; empty if none is readable.
 
-        A first attempt takes the one that is best now: links were measured and replicas came and went since
-        it was asked for. Later ones keep theirs, which ``retries`` took in turn, while it serves and is well.
+        A first attempt takes the currently best source, because rates and replicas have changed since the
+        request. Later attempts keep the source that ``retries`` chose, while it serves and works.
         """
         if transfer.source_path:
             return transfer.source
@@ -55,7 +55,7 @@ class SourcesNow:
 
 
 def room_of(world: World, queue: TransferQueue) -> Room:
-    """Return what storages and links still take of a queue, by the sources of this moment."""
+    """Return the remaining room of storages and links for a queue, by the current sources."""
     rests, sources = world.storage_rests, {}
     if rests and queue is PREPARING:
         now = SourcesNow(world)

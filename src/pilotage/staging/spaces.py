@@ -1,4 +1,4 @@
-"""Free space of storages: which are to be asked, and what is recorded of their answers (B18)."""
+"""Free space of storages: which to ask, and what to record of their answers (B18)."""
 
 from dataclasses import replace
 
@@ -11,7 +11,8 @@ from pilotage.model.values.step_names import SURVEY
 
 
 def due(world: World) -> list[Storage]:
-    """Storages that were not asked for a period, or at another URL; the longest without an answer first."""
+    """Return storages without a question for one period, or with a new URL; longest without an answer
+    first."""
     asked = {(one.storage, one.url): one.asked for one in world.storage_spaces}
     period = world.federation.brokerage.storage_space_period
     waiting = [
@@ -23,7 +24,7 @@ def due(world: World) -> list[Storage]:
 
 
 def record(world: World) -> Decision:
-    """Record the answers of storages. One that does not tell keeps what it told before, with its time."""
+    """Record the answers of storages. A storage without an answer keeps its last answer, with its time."""
     before = {(one.storage, one.url): one for one in world.storage_spaces}
     told = tuple(_recorded(one, before.get((one.storage, one.url))) for one in world.space_sightings)
     changes = (Create(records=told, cause="storages were asked for their free space (B18)"),) if told else ()

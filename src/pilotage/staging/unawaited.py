@@ -1,4 +1,4 @@
-"""Downloads in a queue that nobody waits for any more (D2)."""
+"""Queued downloads that nobody waits for any more (D2)."""
 
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
@@ -8,9 +8,9 @@ from .groups import move
 
 
 def cancel(world: World) -> Decision:
-    """Cancel downloads in a queue that no job waits for any more: each would hold a slot for nobody.
+    """Cancel queued downloads that no job waits for: each would hold a slot for nobody.
 
-    One that is being delivered goes on: its bytes are on their way, and the copy may serve others.
+    A download that is being delivered goes on: its bytes are moving, and the copy may serve others.
     """
     unawaited = frozenset(world.unawaited)
     cause = "nobody waits for it any more (D2)"

@@ -1,4 +1,4 @@
-"""Copies that nobody wants any more go by age, use and quota; never the last replica of a file."""
+"""Remove unwanted copies by age, use and quota, but never the last replica of a file."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,10 +12,10 @@ from pilotage.model.values.step_names import CLEAN
 
 
 def remove(world: World) -> Decision:
-    """Forget copies that were not used for ``copies_kept`` s, and where a quota is passed the longest unused.
+    """Forget copies that were not used for ``copies_kept`` s, and over a quota the longest unused ones.
 
-    Once in ``cleaning_period``, until there are none. A copy stays while a task reads its file, and while no
-    other storage of the federation holds it: of two copies that nobody wants, one stays.
+    This happens once per ``cleaning_period``, until none are left. A copy stays while a task reads its file,
+    and while no other storage of the federation holds it. So of two unwanted copies, one stays.
     """
     constants = world.federation.staging
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
@@ -23,19 +23,19 @@ def remove(world: World) -> Decision:
         return Decision(step=CLEAN, time=world.time, seed=world.seed)
     chosen = tuple(_chosen(world))
     replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in chosen)
-    # While there are some, the next pass goes on: the period begins when there are none left.
+    # While there are some, the next pass goes on. The period begins when none are left.
     change = Forget(replicas=replicas, if_unread=True) if replicas else Begin(step=CLEAN, last=world.cleaned)
     return Decision(step=CLEAN, time=world.time, seed=world.seed, changes=(change,))
 
 
 def _chosen(world: World) -> Iterator[Copy]:
-    """The copies that go, the longest unused first."""
+    """Yield the copies to remove, longest unused first."""
     known = {storage.name for storage in world.federation.storages}
     used = usage(world.copies_sizes)
     most = {place: quota(world.federation, place) for place in used}
     gone: set[tuple[str, str]] = set()
     for copy in sorted(_unwanted(world), key=lambda copy: (copy.used, copy.file, copy.storage)):
-        # Storages that left the federation hold nothing for anybody.
+        # Storages that left the federation do not count.
         left = [one for one in copy.elsewhere if one in known and (copy.file, one) not in gone]
         aged = world.time - copy.used > world.federation.staging.copies_kept
         places: list[Counted] = [(copy.storage, None), (copy.storage, split_identifier(copy.file)[0])]

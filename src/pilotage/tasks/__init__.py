@@ -1,1 +1,1 @@
-"""Tasks are split into jobs, completed, or cancelled."""
+"""Split tasks into jobs, complete them, or cancel them."""

@@ -26,11 +26,11 @@ _ENDS: dict[Kind, State] = {
 
 
 def cancel(world: World, task_id: int, reason: str) -> Decision:
-    """Cancel the live jobs of a task, the transfers of what they made, and the task once no job is live.
+    """Cancel a task's live jobs and the transfers of their outputs, then the task itself once no job is live.
 
-    Transfers of inputs are not looked at, for other tasks' jobs may wait for them. What changed its state
-    since the world was read is handed back by the commit: cancel again until nothing is. A task that has
-    ended stays as it is, but what is left of it is cancelled.
+    Transfers of inputs stay, because other tasks' jobs may wait for them. The commit hands back records that
+    changed state since the world was read. Cancel again until it hands back none. A task that has ended stays
+    as it is, but its remaining records are cancelled.
     """
     live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
     for job in world.jobs:
@@ -40,7 +40,7 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
         is_mine = maker(world.federation.name, name_of(transfer.file)) == task_id
         if is_mine and transfer.state in UNFINISHED_TRANSFERS:
             live["transfer", transfer.state].append(transfer.id)
-    # Last: its claim sees the jobs that the moves before it have ended.
+    # Last: its claim counts the jobs that the earlier moves have ended.
     for task in world.tasks:
         if task.id == task_id and task.state in LIVE_TASKS:
             live["task", task.state].append(task.id)

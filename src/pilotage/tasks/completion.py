@@ -1,4 +1,4 @@
-"""Tasks whose jobs have all ended are merged, finished or failed."""
+"""Merge, finish or fail tasks whose jobs have all ended."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def complete(world: World) -> Decision:
     for count in world.task_counts:
         counts[count.task][count.state] += count.jobs
     for task in world.tasks:
-        # Others did the work of scouts that failed.
+        # Other jobs did the work of failed scouts.
         counts[task.id][JobState.FAILED] -= task.measured.failed if task.measured else 0
     jobs, files = _by_task(world)
     ended: dict[JobState, list[int]] = defaultdict(list)
@@ -60,9 +60,9 @@ def complete(world: World) -> Decision:
 
 
 def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]:
-    """The jobs of each task, and the outputs of those that wait to be merged, in order.
+    """Return each task's jobs, and the outputs of jobs that wait for merging, in order.
 
-    A scout that failed may have left some too.
+    A failed scout may have left outputs too.
     """
     jobs: dict[int, list[Job]] = defaultdict(list)
     files: dict[int, list[File]] = defaultdict(list)
@@ -76,7 +76,7 @@ def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]
 
 
 def _is_over(task: Task, counts: Counter[JobState]) -> bool:
-    """Tell whether no job of the task is at work, and what they left can be judged."""
+    """Return whether no job of the task is active, and its outputs can be judged."""
     split = task.state in (TaskState.RUNNING, TaskState.MERGING)
     if not split or any(counts[state] for state in JOBS_AT_WORK):
         return False
@@ -85,7 +85,7 @@ def _is_over(task: Task, counts: Counter[JobState]) -> bool:
 
 
 def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Sequence[File]) -> str:
-    """The reason why the task fails, with one job's error for example; empty if it does not."""
+    """Return why the task fails, with one job's error as example; empty if it does not fail."""
     bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)
@@ -99,7 +99,7 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
 
 
 def _may_leave_nothing(task: Task) -> bool:
-    """Tell whether its jobs may end well without an output: then it does, too, and there is no merge job."""
+    """Return whether its jobs may succeed without an output. Then the task may too, without a merge job."""
     return set(task.spec.outputs) <= set(task.spec.optional_outputs)
 
 
@@ -135,7 +135,7 @@ def _cancelled(task: Task, error: str) -> Move:
 
 
 def _finished(time: float, state: TaskState, tasks: Sequence[Task]) -> Move:
-    """The move of tasks that finished; the dataset of their outputs is to be closed."""
+    """Return the move of finished tasks. Their output datasets get closed."""
     closed = {
         task.id: (NewPublication(task=task.id, dataset=task.spec.output_dataset, asked=time),)
         for task in tasks

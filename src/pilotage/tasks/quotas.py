@@ -1,4 +1,4 @@
-"""Quotas: how many tasks, jobs and input files that have not ended a user, and a VO, may have."""
+"""Quotas: how many unfinished tasks, jobs and input files a user and a VO may have."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from pilotage.model.values.identity import Identity
 
 @dataclass(slots=True)
 class Quota:
-    """Unfinished work of an owner and its VO, and its limits; :meth:`take` counts one submission's tasks."""
+    """Unfinished work of an owner and its VO, and its limits. :meth:`take` counts one submission's tasks."""
 
     constants: QuotaConstants
     owner: Identity
@@ -18,7 +18,7 @@ class Quota:
     vo: LiveWork = field(default_factory=LiveWork)
 
     def take(self, spec: TaskSpec) -> list[tuple[str, str]]:
-        """Count a task, or refuse it: field and sentence for each quota that it would pass."""
+        """Count a task, or refuse it: return a field and a sentence for each quota that it would exceed."""
         user, vo = self.user.with_task(spec), self.vo.with_task(spec)
         of_user = f"user {self.owner.name}"
         of_vo = f"VO {self.owner.vo}" if self.owner.vo else "those without a VO"
@@ -39,14 +39,14 @@ class Quota:
             )
             if have > most
         ]
-        # One that is refused takes nothing: the next of the submission may still fit.
+        # A refused task takes nothing, so the next one of the submission may still fit.
         if not faults:
             self.user, self.vo = user, vo
         return faults
 
     @property
     def limits(self) -> tuple[WorkLimit, ...]:
-        """The same limits for the commit: requests side by side see neither the other's tasks."""
+        """Return the limits for the commit: concurrent requests do not see each other's tasks."""
         vo = self.owner.vo
         return (
             WorkLimit(vo=vo, owner=self.owner.name, most=self.constants.of_user),

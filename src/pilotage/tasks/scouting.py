@@ -1,4 +1,4 @@
-"""Measuring of scouts: what they needed replaces the task's estimates before the other jobs are made."""
+"""Evaluate scouts: their measurements replace the task's estimates before the other jobs are made."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ _MEGABYTE = 1e6
 
 
 def conclude(world: World) -> Decision:
-    """Measure or fail every scouting task without a scout at work.
+    """Evaluate or fail every scouting task without an active scout.
 
-    Where enough of them ended well, the task is split further: its other jobs get requirements from what was
-    measured, and the inputs of scouts that failed are given to new jobs. Else it fails, with the reason.
+    If enough scouts succeeded, the task is split further. Its other jobs get requirements from the
+    measurements, and new jobs get the inputs of failed scouts. Otherwise the task fails with the reason.
     """
     scouts: dict[int, list[Job]] = defaultdict(list)
     for job in sorted(world.jobs, key=lambda job: job.id):
@@ -50,7 +50,7 @@ def conclude(world: World) -> Decision:
 
 
 def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
-    """The reason why the task fails, with one scout's error for example; empty if it goes on."""
+    """Return why the task fails, with one scout's error as example; empty if it goes on."""
     finished = sum(job.state in _WELL for job in scouts)
     needed = max(1, ceil(constants.success * len(scouts)))
     if finished >= needed:
@@ -92,7 +92,7 @@ def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Measurements of scouts: what they used, the bytes of their outputs, and the core power of queues."""
+    """Measurements of scouts: their usage, the bytes of their outputs, and the core power of queues."""
 
     usages: Mapping[int, JobUsage]
     outputs: Mapping[int, int]
@@ -101,7 +101,7 @@ class Evidence:
 
     @classmethod
     def of(cls, world: World) -> "Evidence":
-        """Gather evidence from what the world holds of the task's jobs."""
+        """Collect the evidence about the task's jobs from the world."""
         outputs: Counter[int] = Counter()
         for file in world.files:
             if file.job is not None:
@@ -115,17 +115,17 @@ class Evidence:
 
 
 def _most(margin: float, values: Iterable[float]) -> float | None:
-    """The largest of the values with a margin; None where there are none."""
+    """Return the largest value plus a margin; None if there are no values."""
     largest = max(values, default=None)
     return None if largest is None else largest * margin
 
 
 def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence) -> Measured:
-    """The most that any scout needed, with a margin: a handful of jobs does not show how far others go.
+    """Return the most that any scout needed, plus a margin: a few jobs do not show how far others go.
 
-    A job that passes its estimate is not ended for that, yet on a queue which only fits the estimate it
-    may be; so no scout is left out as an exception. Of a pilot that reports no wall time nothing counts,
-    nor does CPU time at a queue whose core power is not known any more.
+    A job that exceeds its estimate need not end for that. But a queue that only fits the estimate may end it,
+    so no scout is dropped as an outlier. A pilot without a wall time gives no measurement. A queue whose core
+    power is no longer known gives no CPU time.
     """
     constants, cores = evidence.constants, max(1, task.spec.cores)
     ran = [
@@ -152,7 +152,7 @@ def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence
         cpu_time=cpu_time or None,
         base_time=unexplained,
         walltime=most(usage.wall_seconds for _, usage in ran),
-        # In steps: memory is part of the name of a task queue, and like tasks should share theirs.
+        # Round up in steps: memory is part of a task queue's name, and similar tasks should share a queue.
         memory=max(1, ceil(memory / step)) * float(step) if memory else None,
         work_disk=most(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
         out_disk=most(output[job.id] / job.events for job in finished),

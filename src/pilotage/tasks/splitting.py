@@ -1,4 +1,4 @@
-"""Splitting of tasks into jobs, scouts first, in parts that hold the writer for a moment only."""
+"""Split tasks into jobs, scouts first, in parts that block the writer only briefly."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,18 +24,19 @@ from pilotage.model.values.step_names import SPLIT
 from .throttling import admitted, released
 
 SLICE = 1000
-"""Most jobs that one pass makes: it holds the only writer for well under 100 ms."""
+"""Most jobs made in one pass: it blocks the only writer for well under 100 ms."""
 
 TURN = 100
-"""Jobs that one task is given at least in a pass, so that a pass looks at no more than ten large ones."""
+"""Least share of a pass for one task, so that a pass covers at most ten large tasks."""
 
 
 def split(world: World) -> Decision:
-    """Make the next jobs of tasks, those that waited longest first, ``SLICE`` of them at most.
+    """Make the next jobs of tasks, longest waiting first, at most ``SLICE`` of them.
 
-    There is a job for each ``files_per_job`` inputs by name, else there are ``jobs`` jobs. Of a task with
-    scouts only these are made at first, from the first of its inputs. A task whose inputs nobody holds fails
-    and says which. Jobs beyond a quota of live jobs are throttled; earlier ones are released first.
+    Make a job for each ``files_per_job`` inputs in order of name, or ``jobs`` jobs without inputs. A task
+    with scouts first gets only these, from the first of its inputs. A task fails if nobody holds some of its
+    inputs, and the error names them. Jobs beyond a quota of live jobs are throttled. Earlier ones are
+    released first.
     """
     made: Counter[int] = Counter()
     for count in world.task_counts:
@@ -67,7 +68,7 @@ def split(world: World) -> Decision:
 
 
 def every_job(task: Task) -> tuple[NewJob, ...]:
-    """All jobs that a task would be split into, its scouts first; none where it cannot be split."""
+    """Return all jobs that a task splits into, its scouts first; none if it cannot be split."""
     if _fault(task):
         return ()
     chunks, scouts = _chunks(task.spec), _scouts(task.spec)
@@ -75,13 +76,13 @@ def every_job(task: Task) -> tuple[NewJob, ...]:
 
 
 def again(task: Task, inputs: Iterable[tuple[str, ...]]) -> tuple[NewJob, ...]:
-    """Jobs for inputs whose scouts failed."""
+    """Return jobs for the inputs of failed scouts."""
     return _jobs(task, "normal", tuple(inputs))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The next jobs of a task, and the state that it is in once they are made."""
+    """The next jobs of a task, and the task's state after they are made."""
 
     task: Task
     jobs: tuple[NewJob, ...]
@@ -89,7 +90,7 @@ class _Part:
 
 
 def _part(task: Task, made: int, most: int) -> _Part:
-    """The next jobs of a task that has so many; scouts that failed were replaced by as many besides."""
+    """Return the next jobs of a task that already has ``made``. Replacements of failed scouts come on top."""
     chunks = _chunks(task.spec)
     scouts = _scouts(task.spec) if task.measured is None else 0
     if scouts:
@@ -108,7 +109,10 @@ _CAUSES = {
 
 
 def _moves(parts: Sequence[_Part]) -> list[Move]:
-    """One move for all tasks that make the same transition; a part that another pass made is handed back."""
+    """Return one move for all tasks with the same transition.
+
+    A part that another pass made is handed back.
+    """
     alike: dict[tuple[TaskState, TaskState], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):
         alike[part.task.state, part.target].append(part)
@@ -145,7 +149,7 @@ def _words(unresolved: InputPattern | InputDataset) -> str:
 
 
 def _fault(task: Task) -> str:
-    """The reason why a task cannot be split; empty if it can."""
+    """Return why a task cannot be split; empty if it can."""
     unresolved = [file for file in task.spec.inputs if not isinstance(file, InputFile)]
     if unresolved:
         return f"its input {_words(unresolved[0])} was not resolved to files when the task was submitted"
@@ -160,12 +164,12 @@ def _fault(task: Task) -> str:
 
 
 def _scouts(spec: TaskSpec) -> int:
-    """Number of scouts: an empty payload shows nothing, and few jobs are not worth the wait."""
+    """Return the number of scouts. An empty payload shows nothing, and a few jobs are not worth the wait."""
     return spec.scouts if spec.command and spec.planned_jobs > 2 * spec.scouts else 0
 
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
-    """The inputs of each job, in the order of the jobs: the same for the same task."""
+    """Return the inputs of each job, in order of the jobs. The same task always gives the same."""
     names = sorted({file.identifier for file in spec.inputs if isinstance(file, InputFile)})
     if not names:
         return ((),) * spec.jobs
@@ -186,7 +190,7 @@ def _jobs(task: Task, kind: JobKind, chunks: Sequence[tuple[str, ...]]) -> tuple
             inputs=inputs,
             events=spec.events_per_job,
         )
-        # Jobs without inputs are all alike: one frozen record stands for thousands of them.
+        # Jobs without inputs are all equal: one frozen record stands for thousands of them.
         for inputs in set(chunks)
     }
     return tuple(jobs[inputs] for inputs in chunks)

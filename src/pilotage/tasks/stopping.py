@@ -1,4 +1,4 @@
-"""Tasks whose first jobs all failed in the same way are stopped: the others would fail as well (F3)."""
+"""Stop tasks whose first jobs all failed in the same way, because the others would fail too (F3)."""
 
 from collections import defaultdict
 
@@ -15,10 +15,10 @@ STOP = "stop"
 
 
 def stop(world: World) -> Decision:
-    """Fail every task whose attempts so far all failed alike, and close its live jobs.
+    """Fail every task whose attempts so far all failed in the same way, and close its live jobs.
 
-    Exit code and end of stderr were the same ``guard.same`` times, or once for each scout, and no job ended
-    well. A task whose place may be to blame is not stopped: its jobs elsewhere will tell (F2).
+    Exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
+    succeeded. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -50,7 +50,7 @@ def _is_hopeless(
         return False
     least = constants.same
     if task.state is TaskState.SCOUTING:
-        # A task with few scouts never comes to as many failures as others do.
+        # A task with few scouts never has as many failures as others do.
         least = min(least, max(constants.fewest, sum(counts.values())))
     same = {(failure.exit_code, failure.ending) for failure in failures}
     return len(failures) >= least and len(same) == 1 and not any(failure.excused for failure in failures)
@@ -65,7 +65,7 @@ def _error(failures: list[Failure]) -> str:
 
 
 def _closed(live: list[Job], time: float) -> list[Move]:
-    """Close jobs: their own errors, of the attempts before, stay to be read."""
+    """Close jobs. The errors of their earlier attempts stay readable."""
     by_state: dict[JobState, list[int]] = defaultdict(list)
     for job in live:
         by_state[job.state].append(job.id)

@@ -1,4 +1,4 @@
-"""Jobs beyond a quota of live jobs wait throttled, and are released in order as room comes (rules T)."""
+"""Throttle jobs beyond a quota of live jobs, and release them in order as room appears (rules T)."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ RELEASED = "its quotas of live jobs have room"
 
 
 def released(world: World, rooms: JobRooms, most: int) -> tuple[Move, ...]:
-    """Release throttled jobs for which there is room; ``rooms`` count them from then on.
+    """Release throttled jobs that have room, and count them in ``rooms``.
 
-    Those of an owner go in the order of submission. Where several owners want the same room, whoever has the
-    fewest live jobs is next: nobody's backlog delays another owner.
+    An owner's jobs go in the order of submission. If several owners compete for room, the one with the fewest
+    live jobs is next, so nobody's backlog delays another owner.
     """
     owners = {task.id: task.owner for task in world.tasks}
     waiting: dict[tuple[str, str, str], deque[Job]] = defaultdict(deque)
@@ -56,11 +56,14 @@ def _move(jobs: Sequence[Job]) -> Move:
 
 
 def admitted(jobs: tuple[NewJob, ...], owner: Identity, rooms: JobRooms) -> tuple[NewJob, ...]:
-    """New jobs of an owner: those beyond its room are throttled, and all while earlier ones are."""
+    """Return new jobs of an owner.
+
+    Those beyond its room are throttled; all are while earlier ones still are.
+    """
     free = 0 if rooms.has_backlog(owner) else min(len(jobs), rooms.room(owner))
     rooms.take(owner, free)
     if free == len(jobs):
         return jobs
-    # Jobs without inputs are one frozen record: so are those that are throttled.
+    # Jobs without inputs are one frozen record, and so are the throttled ones.
     beyond = {job: replace(job, throttled=True) for job in set(jobs[free:])}
     return (*jobs[:free], *(beyond[job] for job in jobs[free:]))

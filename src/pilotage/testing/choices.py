@@ -1,4 +1,4 @@
-"""Decide with the production brokerage, and read what it chose and refused."""
+"""Decide with the production brokerage, and read its choices and refusals."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def decide(of: World) -> Decision:
 
 
 def only_choice(of: World) -> Choice:
-    """Return the one choice of a world with one group of like jobs."""
+    """Return the only choice in a world with one group of similar jobs."""
     (choice,) = decide(of).choices
     return choice
 
@@ -44,5 +44,5 @@ def refused(of: Federation, rule: str, *, kind: JobKind = "normal", **spec: Any)
 
 
 def refused_in(of: World, rule: str) -> set[str]:
-    """Return the queues that a rule refuses in a world with one group of like jobs."""
+    """Return the queues that a rule refuses in a world with one group of similar jobs."""
     return refusals(only_choice(of)).get(rule, set())

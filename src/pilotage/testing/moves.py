@@ -12,7 +12,7 @@ from pilotage.model.rules.job_order import Heads
 def follow(jobs: Sequence[Job], decision: Decision) -> dict[int, tuple[JobState, int]]:
     """Return the state and attempt of every job after a decision.
 
-    Raises AssertionError at a move that the commit would refuse.
+    Raises AssertionError for a move that the commit would refuse.
     """
     now = {job.id: (job.state, job.attempt) for job in jobs}
     for move in decision.moves:

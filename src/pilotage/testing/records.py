@@ -1,4 +1,4 @@
-"""Build single records: each is complete and valid, and takes what a test changes as keyword arguments."""
+"""Build single records. Each is complete and valid, and keyword arguments change its fields."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ _GENERIC = Identity(name="generic")
 def task(
     number: int = 1, state: TaskState = TaskState.RUNNING, *, owner: Identity = ALICE, **spec: Any
 ) -> Task:
-    """Return a task that asks for nothing but the given fields of its :class:`TaskSpec`."""
+    """Return a task that requests only the given fields of its :class:`TaskSpec`."""
     return Task(
         id=number,
         spec=TaskSpec(**{"name": f"task-{number}", **spec}),
@@ -76,7 +76,7 @@ def job(number: int = 1, state: JobState = JobState.ACTIVATED, of: int = 1, **ch
 def jobs(
     of: Task, count: int = 1, *, first: int = 1, kind: JobKind = "normal", inputs: tuple[str, ...] = ()
 ) -> tuple[Job, ...]:
-    """Return DEFINED jobs of a task, numbered from ``first``: the jobs that wait for the brokerage."""
+    """Return DEFINED jobs of a task, numbered from ``first``, which wait for the brokerage."""
     asked = job(
         first,
         JobState.DEFINED,

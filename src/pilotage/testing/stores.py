@@ -1,4 +1,4 @@
-"""Bring records of a store where a test needs them, through commits alone."""
+"""Bring a store's records into the state that a test needs, through commits alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -102,7 +102,7 @@ def new_pilot(store: Store, queue: str = "CERN-q", time: float = NOW, **values: 
 
 
 def new_transfer(file: str, destination: str = "PIC-disk", **values: Any) -> NewTransfer:
-    """Return a download from CERN that is yet to be created."""
+    """Return a download from CERN that does not exist yet."""
     base: dict[str, Any] = {"source": "CERN-disk", "direction": "download", "share": "atlas", "priority": 50}
     return NewTransfer(**base | {"file": file, "destination": destination} | values)
 
@@ -127,7 +127,7 @@ def passage(
     target: TransferState,
     changes: Mapping[str, Value] | None = None,
 ) -> list[Move]:
-    """Return the moves of transfers through all states from one to another; the last sets columns."""
+    """Return the moves of transfers through all states from one to another. The last move sets columns."""
     ids, way = tuple(transfers), (*LIVE_TRANSFERS, TransferState.DONE)
     states_ = way[way.index(source) : way.index(target) + 1]
     *first, last = [move("transfer", ids, one, following) for one, following in pairwise(states_)]
@@ -135,7 +135,7 @@ def passage(
 
 
 def moved(store: Store, *moves: Move, time: float = NOW) -> Committed:
-    """Commit moves of which every record must be accepted."""
+    """Commit moves that must all be accepted."""
     committed = store.commit(decision(*moves, time=time), "tester")
     assert committed.handed_back == 0
     return committed
@@ -144,7 +144,7 @@ def moved(store: Store, *moves: Move, time: float = NOW) -> Committed:
 def bring(
     store: Store, jobs: Sequence[int], target: JobState, time: float = NOW, pilot: int | None = 1
 ) -> None:
-    """Move DEFINED jobs without inputs to a state, one transition after the other, at queue ``CERN-q``."""
+    """Move DEFINED jobs without inputs to a state, transition by transition, at queue ``CERN-q``."""
     states = WITHOUT_INPUTS[: WITHOUT_INPUTS.index(target) + 1]
     for source, following in pairwise(states):
         changes: dict[str, Value] = {"queue": "CERN-q"} if following == JobState.ACTIVATED else {}

@@ -1,4 +1,4 @@
-"""Build federations and worlds in which everything fits, so that a test changes one thing at a time."""
+"""Build federations and worlds where everything fits, so that a test changes one thing at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from .records import NOW, jobs
 def queue(
     name: str = "Q", site: str = "HOME", *, max_pilots: int = 10, slots: int = 1, **attributes: Any
 ) -> Queue:
-    """Return a queue at a site's own disk, whose pilots (at most ``max_pilots``) this server submits."""
+    """Return a queue with its site's own disk. This server submits its pilots, at most ``max_pilots``."""
     attributes.setdefault("computing_element", ComputingElement(max_pilots=max_pilots, pilot_slots=slots))
     attributes.setdefault("storage", f"{site}-DISK")
     return Queue(name=name, site=site, **attributes)
@@ -38,10 +38,10 @@ def federation(
     constants: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> Federation:
-    """Return a federation of these queues, of one queue ``Q`` unless any is given.
+    """Return a federation of these queues, by default of one queue ``Q``.
 
-    HOME is the nucleus. Every site has one disk, its attributes by site in ``storages``; ``constants`` are
-    those of the brokerage, ``parts`` other parts of the federation.
+    HOME is the nucleus. Every site has one disk; ``storages`` gives its attributes by site. ``constants`` are
+    the brokerage's, ``parts`` other parts of the federation.
     """
     queues = tuple(queues) or (queue(),)
     sites = sorted({item.site for item in queues} | {"HOME"})
@@ -123,7 +123,7 @@ def jobs_of(task: int = 1, **by_state: int) -> tuple[TaskCount, ...]:
 
 
 def queue_report(queue: str, **seen: Any) -> QueueReport:
-    """Return what was last seen of a queue: the fields of :class:`QueueReport`."""
+    """Return the last report on a queue: the fields of :class:`QueueReport`."""
     return QueueReport(queue=queue, **seen)
 
 
@@ -133,7 +133,7 @@ def waiting_on_link(files: int, source: str = "AWAY", destination: str = "HOME")
 
 
 def measured(of: Federation, **free: float) -> tuple[StorageSpace, ...]:
-    """Return what the disks of sites told a minute ago: GB free, by the site's name (B18)."""
+    """Return the disks' reports of a minute ago: GB free, by the site's name (B18)."""
     urls = {storage.site: storage.url for storage in of.storages}
     return tuple(
         StorageSpace(storage=f"{site}-DISK", url=urls[site], asked=NOW - 60, told=NOW - 60, free=gigabytes)

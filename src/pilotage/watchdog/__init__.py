@@ -1,1 +1,1 @@
-"""Time-outs: move on what has waited too long or has gone silent."""
+"""Time-outs: move on records that waited too long or went silent."""

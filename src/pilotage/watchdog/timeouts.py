@@ -1,4 +1,4 @@
-"""Time-outs (rules T): move on what has waited too long, or whose pilot has gone silent."""
+"""Time-outs (rules T): move on records that waited too long, or whose pilot went silent."""
 
 from collections import defaultdict
 
@@ -27,9 +27,10 @@ _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 
 
 def watch(world: World) -> Decision:
-    """End or broker again what is over its time, and what a queue has too much of (fast rebrokerage).
+    """End records past their time or return them to the brokerage. Take excess jobs from a queue (fast
+    rebrokerage).
 
-    The world has every pilot that lives or holds a job of it.
+    The world must contain every pilot that lives or holds one of its jobs.
     """
     watchdog = _Watchdog(world)
     pilots = watchdog.pilots()
@@ -37,11 +38,11 @@ def watch(world: World) -> Decision:
 
 
 class _Watchdog:
-    """One look at one world."""
+    """One check of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        # One that took its leave said so itself: it runs nothing, and need not be waited for.
+        # A pilot that said goodbye runs nothing, so nobody need wait for it.
         self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != PilotState.FINISHED}
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
@@ -54,7 +55,7 @@ class _Watchdog:
             self._black_holes[rest.queue].append(rest)
 
     def pilots(self) -> tuple[Move, ...]:
-        """Pilots that were never submitted, wait too long, or are lost."""
+        """Return moves of pilots that were never submitted, waited too long, or are lost."""
         moves = []
         for rule in RULES:
             ids = tuple(sorted(pilot.id for pilot in self._pilots.values() if self._given_up(pilot, rule)))
@@ -63,7 +64,7 @@ class _Watchdog:
         return tuple(moves)
 
     def jobs(self) -> tuple[Move, ...]:
-        """Jobs that go back to the brokerage, at once or as another attempt."""
+        """Return moves of jobs that go back to the brokerage, at once or as another attempt."""
         moves = JobMoves()
         stay: list[Job] = []
         for job in self._world.jobs:
@@ -81,15 +82,16 @@ class _Watchdog:
                 stay.append(job)
         for job in self._too_many(stay):
             cause = "more wait here than its queue works off: fast rebrokerage"
-            # A pilot has what starts: it must not begin the attempt that another one is given.
+            # A pilot has a starting job: it must not begin the attempt that another pilot gets.
             is_held = job.state is JobState.STARTING
             moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=is_held)
         return moves.gathered()
 
     def _wait(self, job: Job) -> Wait | None:
-        """Wait until a pilot that was cut off has stopped the old attempt; None where none has to.
+        """Wait until a disconnected pilot has stopped the old attempt; None if no pilot needs to.
 
-        A pilot in contact is told to stop it at its next report, another stops it at the end of the lease.
+        A connected pilot gets the order to stop at its next report. A disconnected one stops at the end of
+        the lease.
         """
         pilot = self._pilots.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
         if pilot is None or self._world.time - pilot.last_heard <= 2 * self._federation.loops.heartbeat:
@@ -98,18 +100,18 @@ class _Watchdog:
         return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
 
     def _silence(self, job: Job) -> float:
-        """The s of silence after which a job is taken from its pilot, by its workflow."""
+        """Return the seconds of silence after which a job is taken from its pilot, by its workflow."""
         return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
     def _most(self, job: Job) -> int:
-        """Attempts that a job may have."""
+        """Return the most attempts of a job."""
         guard, most = self._federation.guard, self._tasks[job.task].spec.max_attempts
         return allowed_attempts(self._world.failures, job.id, guard, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
-        """The oldest of the jobs that have not started, as many as their queue has too many of.
+        """Return the oldest jobs that have not started, as many as their queue has too many.
 
-        One that a pilot prepares moves as its next attempt, and stays where it has none left.
+        A job in preparation at a pilot moves as its next attempt. It stays if it has no attempt left.
         """
         before = self._world.time - self._constants.fast_rebro_wait
         waiting: dict[tuple[str, str], list[Job]] = defaultdict(list)
@@ -123,13 +125,14 @@ class _Watchdog:
         ]
 
     def _may_move_fast(self, job: Job) -> bool:
-        """Tell whether a job may move: not its last attempt, nor what a pilot that was cut off may begin."""
+        """Return whether a job may move: not its last attempt, nor one that a disconnected pilot may
+        begin."""
         is_starting = job.state is JobState.STARTING
         stays = is_starting and (job.attempt >= self._most(job) or self._wait(job) is not None)
         return job.state in MOVED_FAST and not stays
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
-        """The outcome for a job, and why; "none" while it may stay."""
+        """Return the outcome for a job, and why; "none" while it may stay."""
         if job.state == JobState.PENDING and job.wake_at is not None:
             cause = "its time to wait is over (B37)"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
@@ -149,7 +152,7 @@ class _Watchdog:
         return "none", ""
 
     def _closed(self, job: Job) -> str:
-        """Tell why a job's queue takes none any more; empty where it may."""
+        """Return why a job's queue accepts no more jobs; empty if it does."""
         if job.queue not in self._queues:
             return "its queue is not in the federation any more"
         owner = self._tasks[job.task].owner
@@ -158,7 +161,7 @@ class _Watchdog:
         return "its queue rests: job after job failed fast there (F2)" if rest else ""
 
     def _limit(self, job: Job, rule: Rule) -> float:
-        """The limit of a job in s: the shorter one at high priority, where the rule has one that holds."""
+        """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""
         limit = rule.seconds(self._federation)
         if not rule.high or job.priority < HIGH_PRIORITY:
             return limit
@@ -172,7 +175,8 @@ class _Watchdog:
         if rule.clock == "silence":
             silent = self._world.time - pilot.last_heard >= longest_heartbeat(self._constants)
             return silent and pilot.queue not in self._resting
-        # It was submitted after all: only the commit that says so was lost, and it may call yet.
+        # The pilot was submitted after all. Only the commit that says so was lost, and the pilot may still
+        # call.
         if rule.outcome == "fail" and pilot.reference:
             return False
         return self._world.time - pilot.since >= rule.seconds(self._federation)

@@ -74,10 +74,8 @@ class Profile(ABC):
     index: str
     """The environment variable with a job's index in its array, from 1."""
     remedies: Sequence[tuple[str, str]] = ()
-    """Who can mend what: pairs of a part of a message, in lower case, and the advice.
-
-    The first match counts.
-    """
+    """Who can mend what: pairs of a part of a message, in lower case, and the advice. The first match
+    counts."""
 
     queues: frozenset[str] = frozenset()
     """The queues that pilots go to; empty: the batch system chooses."""

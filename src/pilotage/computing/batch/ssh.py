@@ -30,10 +30,8 @@ KEEPALIVE = 15
 """Seconds between keepalive messages. After three without an answer the connection ends."""
 
 FIRST_REST, LONGEST_REST = 2.0, 60.0
-"""Shortest and longest pause in s before an unreachable login node is tried again.
-
-Each failure doubles it.
-"""
+"""Shortest and longest pause in s before an unreachable login node is tried again. Each failure doubles
+it."""
 
 
 class SshRunner:

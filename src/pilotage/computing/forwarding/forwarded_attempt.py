@@ -17,10 +17,8 @@ from pilotage.model.values.paths import path_in_job
 from .peer import Peer, PeerTask, Refused
 
 SCRIPT = "forwarded.sh"
-"""A script that puts inputs where the payload expects them.
-
-The other side has them in the attempt's own folder.
-"""
+"""A script that puts inputs where the payload expects them. The other side has them in the attempt's own
+folder."""
 
 _MOVE = """\
 mv "inputs/$1" forwarded.inputs && rm -rf inputs && mv forwarded.inputs inputs || exit 97
@@ -40,10 +38,8 @@ OURS = frozenset(
 """Fields of a task that concern this side's choices, not the job's needs."""
 
 FIRST_LOOK, LONGEST_PAUSE = 0.5, 30.0
-"""First and longest pause in s between two checks of an attempt.
-
-Short jobs end soon, so the first is short.
-"""
+"""First and longest pause in s between two checks of an attempt. Short jobs end soon, so the first is
+short."""
 
 UNREACHED = 600.0
 """Seconds after which an attempt that never reached the other Pilotage is given back."""

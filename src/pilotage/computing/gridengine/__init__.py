@@ -19,10 +19,8 @@ RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter sets itself, or that would change its output."""
 
 RAN = ("0", "12", "13", "14", "15", "16", "17", "24", "25", "30", "37", "100")
-"""Values of ``failed`` for jobs that ran.
-
-With other values the job never started, and its exit status means nothing.
-"""
+"""Values of ``failed`` for jobs that ran. With other values the job never started, and its exit status
+means nothing."""
 
 _TROUBLE = {
     "E": "in error: Grid Engine could not start it, and does not try again (`qmod -cj` once that is mended)",

@@ -65,11 +65,8 @@ class HTCondorOptions:
     directory: LocalPath = ""
     """The directory for pilots' files until they are sent; empty: ``~/.local/state/pilotage/htcondor``."""
     max_idle: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Most waiting jobs of one submission at a time.
-
-    The schedd makes the others as these start (late materialisation). This works only if the schedd reads
-    this machine's files, without ``collector``.
-    """
+    """Most waiting jobs of one submission at a time. The schedd makes the others as these start (late
+    materialisation). This works only if the schedd reads this machine's files, without ``collector``."""
     python: Word = "python3"
     """The Python of worker nodes, 3.9 or newer."""
 

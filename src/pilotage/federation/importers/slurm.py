@@ -15,10 +15,8 @@ from .values import Names
 SECTION = "== pilotage "
 DEFAULT_WALLTIME = 172_800
 MOST_PILOTS = 500
-"""Most pilots of a queue, or fewer if its partition has fewer slots.
-
-The guess leaves room for other users.
-"""
+"""Most pilots of a queue, or fewer if its partition has fewer slots. The guess leaves room for other
+users."""
 
 _ASKED = {
     "partitions": "sinfo --noheader --exact --format='%P|%a|%l|%D|%c|%m|%G'",

@@ -8,11 +8,9 @@ from pilotage.ports import Clock
 from pilotage.store import Pass, Waiting
 
 LEAST = 200
-"""Jobs of a share that a pass reads at least, as far as there are so many.
-
-One that follows another at once reads no more of a share of which jobs stayed, for mostly its room is used,
-and none of the tasks whose jobs did: what went since has left them no more.
-"""
+"""Jobs of a share that a pass reads at least, as far as there are so many. One that follows another at
+once reads no more of a share of which jobs stayed, for mostly its room is used, and none of the tasks
+whose jobs did: what went since has left them no more."""
 
 WHOLE_AFTER = 8
 """Passes after which one looks at all tasks again, at the earliest."""

@@ -19,10 +19,8 @@ from pilotage.store.worlds.borrowings import for_queue
 
 NOTHING_FOR = 1.0
 """Seconds until the next look after one that found nothing to take, and for which the newest choices hold.
-
 They double with each such look: a line that forms is soon worth borrowing from, one that stays as it is
-costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`.
-"""
+costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`."""
 
 LOOKS = 5
 """Looks a second in vain, of all queues together, while no new choice names them: each costs some ms."""

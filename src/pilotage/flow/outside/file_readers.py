@@ -12,10 +12,8 @@ CHUNK = 1 << 20
 """Bytes that are read at once."""
 
 MOST_READERS, MOST_OF_PILOTS = 16, 8
-"""Files that are read at once by people, and read and written by pilots.
-
-Each takes a thread of the server while its bytes are on their way, and there are 40 for all calls.
-"""
+"""Files that are read at once by people, and read and written by pilots. Each takes a thread of the server
+while its bytes are on their way, and there are 40 for all calls."""
 
 MOST_OF_ONE = 8
 """Files that one person reads at once: who takes them slowly leaves the others half of the places."""

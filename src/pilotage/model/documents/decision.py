@@ -1,8 +1,8 @@
-"""Decisions are data: what changes, what that rests on, and why.
+"""Decisions are data: the changes, what they rest on, and why.
 
-A policy returns a :class:`Decision`; the store's commit applies what still holds of it and hands the rest
-back. Records are changed in groups: one :class:`Move` takes many records of one kind through the same
-transition, so that its cost in the store is that of a few statements.
+A policy returns a :class:`Decision`. The store's commit applies everything in it that still holds, and hands
+the rest back. Records change in groups: one :class:`Move` takes many records of one kind through the same
+transition, so that it costs the store only a few statements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ KINDS: Mapping[type, Kind] = {
     NewPilot: "pilot",
     NewPublication: "publication",
 }
-"""The kind of new records; others, such as files and their replicas, have no states."""
+"""The kind of new records. Others, such as files and their replicas, have no states."""
 
 
 @quickly_made
@@ -59,7 +59,7 @@ class Move:
     __pydantic_config__ = DESCRIBED
 
     kind: Kind
-    """What moves."""
+    """The kind of the moving records."""
     ids: tuple[int, ...]
     """Records, in the order in which they take capacity."""
     source: State
@@ -69,31 +69,31 @@ class Move:
     cause: str
     """Why, for their history."""
     attempts: tuple[int, ...] | None = None
-    """As long as ``ids``: a record whose attempt differs is handed back, which fences whoever comes back
-    from the dead."""
+    """As long as ``ids``. A record with another attempt is handed back, which fences pilots that were
+    thought lost."""
     next_attempt: bool = False
     """Whether the attempt grows by one."""
     changes: Mapping[str, Value] = field(default_factory=dict)
     """Columns set to the same value on every record."""
     own_changes: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
-    """Columns set besides, by the id of the record, which is counted by none of them."""
+    """Further columns by the id of the record. No counter uses them."""
     creates: Mapping[int, tuple[Creation, ...]] = field(default_factory=dict)
-    """New records by the id that they rest on: they come into being only if that record moves."""
+    """New records by the id that they rest on. They are created only if that record moves."""
     claims: tuple[Claim, ...] = ()
     """Capacity taken."""
     choice: int | None = None
     """Index of the reason in ``Decision.choices``."""
     binding: Binding = "early"
-    """Of placed jobs, whether pilots of the choice's other candidates may take them (E1)."""
+    """Whether pilots of the choice's other candidates may take placed jobs (E1)."""
     takers: tuple[str, ...] | None = None
-    """Candidates that hold the input of these jobs or may read it from afar (E3); none: all of them."""
+    """Candidates that hold the input of these jobs or may read it remotely (E3); none: all of them."""
     at: str | None = None
-    """The queue where a job must still be: else it is handed back; none: wherever it is (E2)."""
+    """The queue where a job must still be, or it is handed back; none: anywhere (E2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkLimit:
-    """Most unfinished work that an owner, or a whole VO, may have once new tasks are created."""
+    """Most unfinished work of an owner, or of a whole VO, including new tasks."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -107,68 +107,77 @@ class WorkLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """New records that rest on nothing but the capacity they claim and the limits on their owner's work."""
+    """New records that rest only on the capacity that they claim and on limits of their owner's work."""
 
     __pydantic_config__ = DESCRIBED
 
     records: tuple[Creation, ...]
-    """What comes into being."""
+    """The new records."""
     cause: str
     """Why, for their history."""
     claims: tuple[Claim, ...] = ()
     """Capacity taken."""
     work_limits: tuple[WorkLimit, ...] = ()
-    """Limits on unfinished work: where the new tasks would pass any, all records are handed back."""
+    """Limits on unfinished work. If the new tasks would exceed one, all records are handed back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Columns set on live records without a transition: heartbeats, references, priorities. No event."""
+    """Columns set on live records without a transition: heartbeats, references, priorities.
+
+    It adds no event.
+    """
 
     __pydantic_config__ = DESCRIBED
 
     kind: Kind
-    """What is touched."""
+    """The kind of the records."""
     ids: tuple[int, ...]
     """Records."""
     changes: Mapping[str, Value]
     """Columns set to the same value on every record."""
     attempts: tuple[int, ...] | None = None
-    """As long as ``ids``: a record whose attempt differs is handed back."""
+    """As long as ``ids``. A record with another attempt is handed back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Replicas, files with all of theirs, and datasets, that are gone or that nobody wants: known no more;
-    failures of deliveries that count no more. No event."""
+    """Replicas, files with all of their replicas, and datasets to forget, because they are gone or nobody
+    wants them; and failed deliveries that count no more.
+
+    It adds no event.
+    """
 
     __pydantic_config__ = DESCRIBED
 
     replicas: tuple[Replica, ...] = ()
-    """Copies that count no more."""
+    """Copies to forget."""
     files: tuple[str, ...] = ()
-    """Files by identifier that are known no more; one that a live job reads stays."""
+    """Identifiers of files to forget. A file that a live job reads stays."""
     if_unread: bool = False
-    """Whether a replica stays known where a live job reads its file, or where it is the file's last."""
+    """Whether a replica stays if a live job reads its file, or if it is the file's last."""
     if_unwanted: bool = False
-    """Whether files stay known, with their replicas, that a task reads or will read, or a transfer moves."""
+    """Whether files stay, with their replicas, if a task reads or will read them, or a transfer moves
+    them."""
     datasets: tuple[str, ...] = ()
-    """Datasets by identifier that are known no more; one that a live task names stays. Their files stay."""
+    """Identifiers of datasets to forget. A dataset that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()
-    """Storages, as source or destination or both, at which deliveries that failed count no more (F4)."""
+    """Storages, as source or destination or both, whose failed deliveries count no more (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """An iteration of a step, of which there is one in a period however many decide: what follows in the
-    decision is handed back whole if another began since."""
+    """The start of a step's iteration, at most one per period however many servers decide.
+
+    If another began since, the commit hands back everything after it in the decision.
+    """
 
     __pydantic_config__ = DESCRIBED
 
     step: str
     """The step."""
     last: float | None
-    """When the last iteration began, as the decision saw it, in s since 1970; none: there was none."""
+    """When the last iteration began according to the decision, in s since 1970; none: there was none."""
 
 
 Change = Move | Create | Touch | Forget | Begin | ClaimRequest | BorrowRequest
@@ -176,10 +185,10 @@ Change = Move | Create | Touch | Forget | Begin | ClaimRequest | BorrowRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Result of committing a decision, aligned with its changes.
+    """Result of committing a decision, in the order of its changes.
 
-    ``accepted`` holds the ids of each change's records that were moved or touched; ``created`` the ids of the
-    records that came into being, in order, None where one was there already or did not fit.
+    ``accepted`` holds the ids of each change's moved or touched records. ``created`` holds the ids of new
+    records in order; None means that one existed already or did not fit.
     """
 
     accepted: tuple[tuple[int, ...], ...] = ()
@@ -189,7 +198,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
-    """Order of candidates by something else than their weight: the lowest key first."""
+    """Order of candidates by something other than their weight: lowest key first."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -216,40 +225,40 @@ class Candidates:
     factors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Each factor of the weights by rule number, one value for each queue."""
     ordering: Ordering | None = None
-    """What put them in order instead of their weight."""
+    """What ordered them instead of their weight."""
     room: tuple[int, ...] = ()
-    """Jobs that each could take at most when these were placed (B36)."""
+    """Most jobs that each could take when these were placed (B36)."""
     most: int = 0
-    """Queues with room that take jobs at most, the best (B37); 0: no limit."""
+    """Most queues with room that take jobs, best first (B37); 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A field of the task and how a need comes of it: ``need = (fixed + each * value) * factor``."""
+    """A field of the task, and how it leads to a need: ``need = (fixed + each * value) * factor``."""
 
     __pydantic_config__ = DESCRIBED
 
     field: str
     """Name of the task's field."""
     value: int | float
-    """What the task has there."""
+    """Its value in the task."""
     fixed: float = 0.0
     """Added to ``each * value``."""
     each: float | None = None
-    """Factor on the value; none where it differs by queue, and the need there tells it."""
+    """Factor on the value; none if it differs by queue, and follows from the need there."""
     factor: float = 1.0
     """Factor on the sum."""
     least: float = 0.0
     """Least that ``each * value`` counts as."""
     instead: int | None = None
-    """A value with which the check no longer applies, whatever the queue has; none where there is none."""
+    """A value that switches the check off at any queue; none if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
     """The words of a refusal: the rule's number and name, and who can mend it.
 
-    ``lifted_by`` says what would lift it; a user's needs none where asking for less would do.
+    ``lifted_by`` says what would lift it. It is empty if the user can simply ask for less.
     """
 
     rule: str
@@ -272,27 +281,27 @@ class Refusal:
     mend: Mend
     """Who can mend it: the user, an operator, or time."""
     queues: tuple[str, ...]
-    """Queues that it refuses."""
+    """The queues that it refuses."""
     have: tuple[Value, ...]
-    """What each of them has."""
+    """The value of each of them."""
     need: Value | tuple[Value, ...]
-    """What was needed; a tuple as long as ``queues`` where it differs by queue."""
+    """The need; a tuple as long as ``queues`` if it differs by queue."""
     unit: str = ""
     """Unit of need and have."""
     lifted_by: str = ""
     """What would lift it."""
     asked: tuple[Asked, ...] = ()
-    """Fields of the task that could be changed where no queue fits, easiest first."""
+    """Task fields to change if no queue fits, easiest first."""
 
     @property
     def label(self) -> Label:
-        """The label that says this reason in words."""
+        """Return the label that says this reason in words."""
         return Label(rule=self.rule, name=self.name, mend=self.mend, unit=self.unit, lifted_by=self.lifted_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Reasons why a group of like jobs of one task was placed, or not."""
+    """Why a group of similar jobs of one task was placed, or not."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -303,46 +312,46 @@ class Choice:
     jobs: tuple[int, ...]
     """Jobs that were placed or made pending."""
     placed: Mapping[str, int]
-    """How many went to each queue."""
+    """The number of jobs for each queue."""
     considered: int
-    """Queues that were looked at: each is a candidate, or stands in at least one refusal."""
+    """Number of queues examined. Each is a candidate, or stands in at least one refusal."""
     candidates: Candidates
     """Queues that passed every check."""
     refusals: tuple[Refusal, ...]
     """Checks that refused queues."""
     left: int = 0
-    """Jobs that stay defined for the next pass: queues that are not among the best have room for them."""
+    """Jobs that stay DEFINED for the next pass: queues outside the best have room for them."""
     waived: tuple[Refusal, ...] = ()
-    """Refusals that were set aside; ``lifted_by`` says why: the task names its queues (B2), or none would be
-    left (B8, B11)."""
+    """Refusals that were set aside. ``lifted_by`` says why: the task names its queues (B2), or none would
+    be left (B8, B11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedChoice(Choice):
-    """A stored choice and when it was made, in s since 1970 UTC."""
+    """A stored choice and its time in s since 1970 UTC."""
 
     time: float
 
 
 def _as_tuple(choices: Sequence[Choice], write: SerializerFunctionWrapHandler) -> Any:
-    # The brokerages' choices are made when they are read: as a tuple they are written like any others.
+    # Brokerages' choices are made on reading: as a tuple they are written like any others.
     return write(tuple(choices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Changes that one step decided from one world, and the reasons."""
+    """Changes that one step decided from one world, with the reasons."""
 
     __pydantic_config__ = DESCRIBED
 
     step: str
     """Name of the step, of one of its policies, or of the call that decided."""
     time: float
-    """The world's."""
+    """The world's time."""
     seed: int
-    """The world's."""
+    """The world's seed."""
     changes: tuple[Change, ...] = ()
-    """What changes, in the order in which it is applied."""
+    """The changes, in the order of their application."""
     choices: Annotated[Sequence[Choice], AfterValidator(tuple), WrapSerializer(_as_tuple)] = ()
     """The reasons of moves."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -350,7 +359,7 @@ class Decision:
 
     @property
     def of_records(self) -> "Sequence[Move | Create | Touch | Forget | ClaimRequest | BorrowRequest]":
-        """The changes that concern records: that an iteration begins does not."""
+        """Return the changes of records, without starts of iterations."""
         return [change for change in self.changes if not isinstance(change, Begin)]
 
     @property
@@ -360,5 +369,5 @@ class Decision:
 
     @property
     def moves(self) -> Sequence[Move]:
-        """The changes that are moves."""
+        """Return the changes that are moves."""
         return [change for change in self.changes if isinstance(change, Move)]

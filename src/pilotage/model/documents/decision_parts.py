@@ -1,4 +1,4 @@
-"""Decisions about many records, to be committed part by part: none holds the only writer for long."""
+"""Commit decisions about many records in parts, so that none blocks the only writer for long."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,14 +6,14 @@ from dataclasses import replace
 from .decision import Change, Decision, Move
 
 PART = 1000
-"""Records that one part moves, and a few more: the writer is held for well under 100 ms."""
+"""Approximate number of records that one part moves: the writer is blocked for well under 100 ms."""
 
 
 def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
-    """Yield the changes of a decision in their order, as decisions that move about ``most`` records each.
+    """Yield the changes of a decision in order, as decisions that move about ``most`` records each.
 
-    Only for moves that do not rest on each other. Tasks move together with what comes before them, so that
-    nobody finds a task whose last job has ended and which has not.
+    The moves must not depend on each other. Tasks move together with the changes before them, so that nobody
+    sees a live task whose last job has ended.
     """
     if sum(len(move.ids) for move in decision.moves) <= most:
         yield decision
@@ -21,8 +21,7 @@ def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
     part: list[Change] = []
     room = most
     for change in decision.changes:
-        # Claims count against what is there when the part is committed: cut in two they would mean another
-        # bound.
+        # Claims count what exists at the commit of their part, so half a claim would mean another limit.
         if not isinstance(change, Move) or change.claims or change.kind == "task":
             part.append(change)
             continue

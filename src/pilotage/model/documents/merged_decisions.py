@@ -1,4 +1,4 @@
-"""Several decisions from one world as one."""
+"""Combine several decisions from one world."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from .world import World
 
 
 def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
-    """Several decisions from one world as one; the choices that moves point at are counted on."""
+    """Return several decisions from one world as one. The indexes of choices are shifted."""
     changes: list[Change] = []
     choices: list[Choice] = []
     notes: dict[str, object] = {}
@@ -27,7 +27,8 @@ def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
 
 
 def parted(committed: Committed, decisions: Iterable[Decision]) -> Iterator[Committed]:
-    """Tell what the commit of several joined decisions did of each; what was handed back is told of none."""
+    """Yield the commit's results for each of several joined decisions, without records that were handed
+    back."""
     begin = 0
     for decision in decisions:
         end = begin + len(decision.changes)

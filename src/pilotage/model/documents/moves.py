@@ -1,4 +1,4 @@
-"""Transitions of single jobs, gathered into the fewest moves."""
+"""Combine transitions of single jobs into as few moves as possible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from pilotage.model.records.work import Job, Task
 from .decision import Creation, Move, Value
 
 FULL = "every queue that fits has its fill of waiting jobs (B36, B37)"
-"""Cause of the move of jobs that are pending for want of room: they go on as soon as there is some."""
+"""Cause of moves of jobs that are pending for lack of room. They go on as soon as there is some."""
 
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
@@ -22,19 +22,20 @@ FRESH: Mapping[str, Value] = {
     "pilot": None,
     **dict.fromkeys(("wake_at", "started", "ended")),
 }
-"""What a job that will be brokered again forgets; its last error stays to be read."""
+"""Values that a job loses when it goes back to the brokerage. Its last error stays readable."""
 
 
 def no_live_job(task: int) -> Claim:
-    """Claim the room of one live job: a task that ends with it is handed back while it has any.
+    """Return a claim that no job of the task is live: a task that ends with it is handed back while it has
+    any.
 
-    What its jobs did since the world was read, and jobs that were made of it, are seen by the commit.
+    The commit sees changes of its jobs, and new jobs, since the world was read.
     """
     return Claim(counter=JOBS_BY_TASK, key=(task,), states=LIVE_JOBS, limit=1)
 
 
 def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = ()) -> Move:
-    """The move of a task that failed, with the error that its owner reads."""
+    """Return the move of a failed task, with the error for its owner."""
     return Move(
         kind="task",
         ids=(task.id,),
@@ -47,7 +48,7 @@ def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = 
 
 
 class Wait(NamedTuple):
-    """The reason why a job waits before its next attempt, and until when, in s since 1970."""
+    """Why a job waits before its next attempt, and until when, in s since 1970."""
 
     until: float
     reason: str
@@ -81,10 +82,10 @@ class _Group:
 
 
 class JobMoves:
-    """Collects what happens to jobs, each fenced by its attempt, whatever the order they come in.
+    """Collects the transitions of jobs, each fenced by its attempt, in any order.
 
-    A job may go several steps in one decision, each later in the order of ``JobState`` than the one before;
-    only what starts it anew, at the end, leads back.
+    A job may make several steps in one decision. Each leads to a later state in the order of ``JobState``;
+    only a restart at the end leads back.
     """
 
     def __init__(self) -> None:
@@ -102,7 +103,7 @@ class JobMoves:
         creates: tuple[Creation, ...] = (),
         next_attempt: bool = False,
     ) -> None:
-        """One step of one job, which moves with others whose ``changes`` are alike, whatever their own."""
+        """Add one step of one job. Jobs with equal ``changes`` move together, whatever their own changes."""
         changes = changes or {}
         key = (source, target, cause, next_attempt, *changes, *changes.values())
         group = self._groups.get(key)
@@ -124,7 +125,10 @@ class JobMoves:
         creates: tuple[Creation, ...] = (),
         wait: Wait | None = None,
     ) -> None:
-        """The attempt failed; while attempts remain the job is brokered again, as the next one, or waits."""
+        """Fail an attempt.
+
+        While attempts remain, the job returns to the brokerage as the next one, or waits.
+        """
         self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
         if job.attempt < max_attempts:
             again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
@@ -142,9 +146,10 @@ class JobMoves:
         cause: str,
         changes: Mapping[str, Value] | None = None,
     ) -> None:
-        """Broker the job again as its next attempt, or fail it at its last: it has not started.
+        """Return a job that has not started to the brokerage as its next attempt, or fail it after the last
+        one.
 
-        ``changes`` are the columns to set besides; "error" says why in both cases.
+        ``changes`` are further columns to set. In both cases "error" says why.
         """
         changes = {"error": cause, **(changes or {})}
         if job.attempt < max_attempts:
@@ -154,7 +159,7 @@ class JobMoves:
             self.add(job, source, JobState.FAILED, cause=cause, changes=changes)
 
     def gathered(self) -> tuple[Move, ...]:
-        """The moves, in an order in which every job's steps follow each other."""
+        """Return the moves, ordered so that every job's steps follow each other."""
         groups = sorted(
             self._groups.values(),
             key=lambda group: (_ORDER[group.source], _ORDER[group.target], min(group.attempts)),

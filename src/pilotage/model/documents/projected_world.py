@@ -1,4 +1,4 @@
-"""A world as a decision leaves it, so that what is decided next needs not be read anew."""
+"""The world after a decision, so that the next decision needs no new read."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ _COLUMNS: Mapping[Kind, frozenset[str]] = {
 
 
 def projected(world: World, decision: Decision, committed: Committed | None = None) -> World:
-    """The world with a decision's jobs and transfers as it leaves them, its replicas, and what is forgotten.
+    """Return the world with a decision's jobs, transfers and replicas, and without what it forgets.
 
-    That is what a commit accepted, or all where nothing is committed yet. New jobs and transfers, which have
-    no number before the commit, are left out: who decides about them reads the world again.
+    Use what a commit accepted, or all changes if nothing is committed yet. New jobs and transfers are
+    missing, because they have no number before the commit. Whoever decides about them reads the world again.
     """
     held = list(_held(decision, committed))
     made = [record for change, ids in held for id_ in ids for record in _made(change, id_)]
@@ -41,7 +41,7 @@ def projected(world: World, decision: Decision, committed: Committed | None = No
 
 
 def _held(decision: Decision, committed: Committed | None) -> Iterator[tuple[Move | Touch, tuple[int, ...]]]:
-    """The changes of records that are there, each with those that it holds for."""
+    """Yield the changes of existing records, each with the records that it applies to."""
     for number, change in enumerate(decision.changes):
         if isinstance(change, Move | Touch):
             yield change, change.ids if committed is None else committed.accepted[number]
@@ -61,7 +61,7 @@ def _after(
     held: Sequence[tuple[Move | Touch, tuple[int, ...]]],
     time: float,
 ) -> tuple[Record, ...]:
-    """The records of a kind after these changes."""
+    """Return the records of a kind after these changes."""
     values: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     more: defaultdict[int, int] = defaultdict(int)
     for change, ids in held:

@@ -1,7 +1,8 @@
-"""Reasons in columns: what the choices of a pass share stands once; what a person reads is made when read.
+"""Reasons in columns: what the choices of a pass share is stored once, and texts for people are made on
+reading.
 
-A pass refuses millions of pairs of task and queue. So a refusal keeps the queues that it refuses as bits, and
-what they have as a column that all choices of the pass point at.
+A pass refuses millions of pairs of task and queue. So a refusal stores its queues as bits, and their values
+as a column that all choices of the pass share.
 """
 
 from abc import abstractmethod
@@ -16,18 +17,18 @@ from typing import Protocol, overload
 from .decision import Asked, Candidates, Choice, Label, Ordering, Refusal, Value
 
 Values = Sequence[Value]
-"""Floats as an ``array("d")``, in which NaN stands for None; anything else as a tuple."""
+"""Floats as an ``array("d")``, where NaN means None; anything else as a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The values of the queues in a column of the facts."""
+    """The values of the queues, as an index of a column of the facts."""
 
     column: int
 
 
 Given = Value | Shared | Values
-"""One value for all refused queues, a column that other choices share, or a value for each in turn."""
+"""One value for all refused queues, a column that choices share, or a value for each queue in turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedRefusal:
-    """One check of ``Facts.labels`` and the queues that it refuses: bit n % 8 of byte n // 8 is queue n."""
+    """One check of ``Facts.labels`` and the queues that it refuses. Bit n % 8 of byte n // 8 is queue n."""
 
     label: int
     queues: bytes
@@ -52,9 +53,10 @@ class PackedRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedCandidates:
-    """Queues by number, best first, with columns as long as these.
+    """Queues by number, best first, with columns of the same length.
 
-    Without ``weights`` they are the product of the factors: of the first, and what the others make together.
+    Without ``weights``, the weights are the product of the factors: the first one times the product of the
+    others.
     """
 
     queues: "array[int]" = field(default_factory=lambda: array("I"))
@@ -67,7 +69,7 @@ class PackedCandidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedChoice:
-    """A :class:`Choice` that points at facts."""
+    """A :class:`Choice` that refers to facts."""
 
     task: int
     job_kind: str
@@ -81,15 +83,18 @@ class PackedChoice:
 
 
 class Packable(Protocol):
-    """A choice that can say its reasons; whoever decided keeps them as they were made."""
+    """A choice that can supply its reasons. Whoever decided keeps them in their original form."""
 
     @abstractmethod
     def packed(self) -> PackedChoice:
-        """The reasons in columns."""
+        """Return the reasons in columns."""
 
 
 class Choices(Sequence[Choice]):
-    """The choices of a pass, each made when it is read, and equal to a tuple of the same choices."""
+    """The choices of a pass.
+
+    Each is made when it is read, and the whole equals a tuple of the same choices.
+    """
 
     def __init__(self, facts: Callable[[], Facts], items: Sequence[Packable]) -> None:
         self._facts = facts
@@ -97,11 +102,11 @@ class Choices(Sequence[Choice]):
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts that they share."""
+        """Return the facts that they share."""
         return self._facts()
 
     def packed(self, places: Iterable[int]) -> list[PackedChoice]:
-        """The choices at these places, in columns."""
+        """Return the choices at these places, in columns."""
         return [self._items[place].packed() for place in places]
 
     @overload
@@ -126,10 +131,10 @@ class Choices(Sequence[Choice]):
 def packed(
     choices: Sequence[Choice], places: Sequence[int] | None = None
 ) -> tuple[Facts, list[PackedChoice]]:
-    """Any choices in columns, or those at some places of them.
+    """Return any choices in columns, or those at some places.
 
-    Those of a brokerage that makes each by itself share names and labels only. What they refuse comes in the
-    order of the names then.
+    Choices that a brokerage made one by one share only names and labels. Their refused queues then come in
+    the order of the names.
     """
     if places is None:
         places = range(len(choices))
@@ -150,7 +155,7 @@ def _names(choices: Sequence[Choice]) -> set[str]:
 
 
 def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
-    """The choice as a person reads it."""
+    """Return the choice for a person to read."""
     found, names = choice.candidates, facts.queues
     return Choice(
         task=choice.task,
@@ -189,7 +194,7 @@ def _refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
         mend=label.mend,
         queues=tuple([facts.queues[place] for place in places]),
         have=has if isinstance(has, tuple) else (has,) * len(places),
-        # Equal needs are one, so that a refusal does not show with which others it was examined.
+        # Reduce equal needs to one, so that a refusal does not reveal the other jobs examined with it.
         need=need[0] if isinstance(need, tuple) and need.count(need[0]) == len(need) else need,
         unit=label.unit,
         lifted_by=label.lifted_by,
@@ -198,8 +203,8 @@ def _refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
 
 
 def numbers(bits: bytes) -> list[int]:
-    """The queues whose bits are set."""
-    # One number and its digits: much faster than byte by byte.
+    """Return the queues whose bits are set."""
+    # Converting to one number and its digits is much faster than going byte by byte.
     digits = format(int.from_bytes(bits, "little"), "b")[::-1]
     return list(compress(range(len(digits)), map(int, digits)))
 

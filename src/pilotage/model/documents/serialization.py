@@ -1,4 +1,4 @@
-"""Worlds, federations, tasks and decisions as documents, the same bytes for the same value."""
+"""Worlds, federations, tasks and decisions as documents. The same value always gives the same bytes."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 _BUILDING = threading.Lock()
-"""Held while an adapter is built: each is built once, as the largest take a MiB."""
+"""Held while an adapter is built. Each is built once, because the largest take a MiB."""
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
@@ -32,17 +32,18 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def to_document(value: object) -> Any:
-    """Plain lists, dictionaries, strings and numbers."""
+    """Return plain lists, dictionaries, strings and numbers."""
     return _adapter(type(value)).dump_python(value, mode="json")
 
 
 def from_document(kind: type[T], document: object) -> T:
-    """A checked record. Raises ``pydantic.ValidationError`` with the place of every fault."""
+    """Return a checked record. Raises ``pydantic.ValidationError`` with the place of every fault."""
     return cast(T, _adapter(kind).validate_python(document))
 
 
 def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
-    """A checked record from JSON text; ``strict`` takes no text or truth for a number, nor the reverse.
+    """Return a checked record from JSON text. ``strict`` accepts no text or boolean for a number, nor the
+    reverse.
 
     Raises ``pydantic.ValidationError``.
     """
@@ -50,10 +51,10 @@ def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
 
 
 def from_stored(kind: type[T], text: str | bytes) -> T:
-    """A record from JSON text that an earlier version wrote, which may have taken wider bounds.
+    """Return a record from JSON text of an earlier version, which may have had wider bounds.
 
-    A number beyond a bound becomes the nearest that is within it. Raises ``pydantic.ValidationError`` for
-    every other fault.
+    A number beyond a bound becomes the nearest one within it. Raises ``pydantic.ValidationError`` for every
+    other fault.
     """
     try:
         return from_json(kind, text)
@@ -76,41 +77,41 @@ _NEAREST: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "tiny": lambda _: SMALLEST,
     "free_number": itemgetter("bounded"),
 }
-"""The nearest good number for each kind of fault."""
+"""Returns the nearest valid number, by kind of fault."""
 
 
 def _put(document: Any, place: Sequence[Any], value: Any) -> None:
     for part in place[:-1]:
-        # pydantic puts the names of a union's members in between.
+        # pydantic inserts the names of a union's members.
         if isinstance(document, list) or part in document:
             document = document[part]
     document[place[-1]] = value
 
 
 def to_json(value: object) -> bytes:
-    """Compact JSON, fields in the order in which the record declares them."""
+    """Return compact JSON, with fields in the order of the record."""
     return _adapter(type(value)).dump_json(value)
 
 
 def declared_digest(value: object) -> str:
-    """Return a digest of what a record declares: what is as it is by default does not count.
+    """Return a digest of what a record declares. Values equal to their default do not count.
 
-    So it stays the same where a later release has more fields.
+    So it stays the same if a later release adds fields.
     """
     text = _adapter(type(value)).dump_json(value, exclude_defaults=True)
     return hashlib.sha256(text).hexdigest()
 
 
 def canonical_json(value: object) -> str:
-    """Indented JSON with sorted keys: byte for byte the same for the same value."""
+    """Return indented JSON with sorted keys: byte for byte the same for the same value."""
     return json.dumps(to_document(value), indent=2, sort_keys=True, ensure_ascii=False)
 
 
 def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The published JSON Schema (draft 2020-12) of a document."""
+    """Return the published JSON Schema (draft 2020-12) of a document."""
     return _adapter(kind).json_schema()
 
 
 def schema_text(kind: type[Any]) -> str:
-    """The same as the text that is published: byte for byte the same everywhere."""
+    """Return the schema as published: byte for byte the same everywhere."""
     return json.dumps(json_schema(kind), indent=1) + "\n"

@@ -1,7 +1,7 @@
-"""Subjects of policies: the tasks, transfers, queues and other records that they decide about.
+"""Subjects of policies: the tasks, transfers, queues and other records that policies decide about.
 
-A policy that fails is asked again about a world without some of its subjects, until the one is found that it
-fails at. So one bad record costs nobody else a decision.
+A policy that fails decides again about worlds without some of its subjects, until the faulty one is found. So
+one bad record costs nobody else a decision.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -39,18 +39,16 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
     "storage": {"replicas": "storage"},
     "file": {"files": "name", **dict.fromkeys(("copies", "replicas"), "file")},
 }
-"""The fields of a world with records of a kind of subject, and the attribute that names it in each.
-
-Empty, where the field has nothing but the subjects' names.
-"""
+"""The fields of a world with records of a kind of subject, and the attribute that names it in each. Empty,
+where the field has nothing but the subjects' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of subject: its name, those that a world has, and the world without some of them.
+    """A kind of subject: its name, a world's subjects of this kind, and the world without some of them.
 
-    ``keys`` lists them so that those of one person are neighbours; ``owners`` says whose they are, where they
-    are anybody's.
+    ``keys`` lists one person's subjects next to each other. ``owners`` says whose they are, if they have
+    owners.
     """
 
     name: str
@@ -90,7 +88,8 @@ def _without_tasks(world: World, ids: Collection[Key]) -> World:
 
 
 def _without_transfers(world: World, ids: Collection[Key]) -> World:
-    """Leave out the transfers, and the jobs that read or made their files: they wait with them."""
+    """Return the world without these transfers, and without jobs that read or made their files: these wait
+    with them."""
     files = {one.file for one in world.transfers if one.id in ids}
     makers = {file.job for file in world.files if file.name in files}
     left = (job for job in world.jobs if job.id not in makers and files.isdisjoint(job.inputs))
@@ -98,7 +97,8 @@ def _without_transfers(world: World, ids: Collection[Key]) -> World:
 
 
 def _without_queues(world: World, names: Collection[Key]) -> World:
-    """Leave out queues with all that is there: nothing begins at them, and nothing is moved from them."""
+    """Return the world without these queues and all their work: nothing starts there, and nothing moves
+    from there."""
     gone = {pilot.id for pilot in world.pilots if pilot.queue in names}
     queues = tuple(queue for queue in world.federation.queues if queue.name not in names)
     left = _without(world, "queue", names, federation=replace(world.federation, queues=queues))
@@ -106,7 +106,7 @@ def _without_queues(world: World, names: Collection[Key]) -> World:
 
 
 def _without_sites(world: World, names: Collection[Key]) -> World:
-    """Leave out sites with their storages, and the queues that are there or use these."""
+    """Return the world without these sites, their storages, and the queues there or with these storages."""
     federation = world.federation
     gone = {storage.name for storage in federation.storages if storage.site in names}
     queues = {queue.name for queue in federation.queues if queue.site in names or queue.storage in gone}

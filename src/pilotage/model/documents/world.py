@@ -1,4 +1,4 @@
-"""A world: all that a decision reads, the time and the random seed included, as one frozen document."""
+"""A world: everything that a decision reads, including time and random seed, as one frozen document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ from pilotage.model.values.types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCount:
-    """Jobs at a queue, of a share, in a state."""
+    """Number of jobs at a queue, of a share, in a state."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -65,7 +65,7 @@ class JobCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCount:
-    """Jobs of a task in a state."""
+    """Number of jobs of a task in a state."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -90,7 +90,7 @@ class LinkCount:
     files: int
     """How many."""
     uploads: int | None = None
-    """How many of them bring outputs (B7); none: not known, all count."""
+    """How many of them carry outputs (B7); none: unknown, all count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +108,13 @@ class QueueReport:
     batch_workers: int = 0
     """Pilots running and submitted (B30)."""
     running_pilots: int = 0
-    """Pilots that have called home and not ended."""
+    """Pilots that have called home and have not ended."""
     disk_io: float | None = None
-    """Mean disk I/O of the jobs that run, in kB/s per core; 0: none runs; none: not reported (B12)."""
+    """Mean disk I/O of the running jobs, in kB/s per core; 0: none runs; none: not reported (B12)."""
     mean_run: float | None = None
-    """Mean s that payloads took which ended there lately; none: not measured (E2)."""
+    """Mean s of payloads that ended there recently; none: not measured (E2)."""
     activated_since: float | None = None
-    """When the oldest activated job became that, in s since 1970; none: not known, or no matter where one
+    """When the oldest activated job became so, in s since 1970; none: unknown, or irrelevant because one
     started within the last hour (B9)."""
     pilots_possible: bool | None = None
     """Whether this system can start pilots there now; none: not known (B26)."""
@@ -131,7 +131,7 @@ class TaskQueue:
     queue: str
     """The queue."""
     requirements: str
-    """What the jobs have in common, as ``Requirements.text``."""
+    """The common properties of the jobs, as ``Requirements.text``."""
     jobs: int
     """Jobs that wait for a pilot."""
     priority: int
@@ -154,14 +154,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFault:
-    """A storage that failed an attempt, through no fault of the file (F4)."""
+    """A storage that failed an attempt. The file is not to blame (F4)."""
 
     __pydantic_config__ = CLOSED
 
     file: FileName
-    """The name of the file that it did not give or take."""
+    """The name of the file."""
     source: Annotated[str, Field(max_length=200)] = ""
-    """Its name where the file is read from afar; empty: the queue's own."""
+    """The storage's name if the file is read remotely; empty: the queue's own."""
     written: bool = False
     """Whether the file is an output."""
 
@@ -178,7 +178,7 @@ class Report:
     attempt: Count
     """The attempt."""
     state: Literal["starting", "running", "done", "failed"]
-    """What became of it."""
+    """The state of the attempt."""
     error: Annotated[str, Field(max_length=4000)] = ""
     """Why it failed."""
     exit_code: Annotated[Whole, Field(ge=-(2**31), le=2**31 - 1)] | None = None
@@ -188,24 +188,25 @@ class Report:
     wall_seconds: Seconds = 0
     """s since the payload started."""
     max_rss: Megabytes = 0
-    """Most memory used at a time, in MB."""
+    """Highest memory use, in MB."""
     max_workdir: Megabytes = 0
-    """Most that the payload added to its directory, in MB."""
+    """Most data that the payload added to its directory, in MB."""
     disk_io: NonNegative | None = None
-    """Disk I/O in kB/s per core, of late while it runs, the mean at its end; none: not measured (B12)."""
+    """Disk I/O in kB/s per core: the recent rate while it runs, the mean at its end; none: not measured
+    (B12)."""
     outputs: Annotated[tuple[Output, ...], Field(max_length=100_000)] = ()
     """Files stored in the attempt's scratch area."""
     lost_inputs: Annotated[tuple[FileName, ...], Field(max_length=100_000)] = ()
-    """Inputs that are missing at the queue's storage, or differ there in size or checksum."""
+    """Inputs that are missing at the queue's storage, or have another size or checksum there."""
     read_from: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=100)] = ()
-    """Storages elsewhere from which inputs were read."""
+    """Remote storages from which inputs were read."""
     storage_fault: StorageFault | None = None
-    """The storage that it failed by (F4)."""
+    """The storage that failed it (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUsage:
-    """Resources that the last attempt of a job used; 0 is not reported."""
+    """Resources that the last attempt of a job used; 0 means not reported."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -216,50 +217,50 @@ class JobUsage:
     wall_seconds: float = 0
     """s of walltime."""
     max_rss: float = 0
-    """Most memory at a time, in MB."""
+    """Highest memory use, in MB."""
     max_workdir: float = 0
-    """Most that the payload added to its directory, outputs included, in MB."""
+    """Most data that the payload added to its directory, including outputs, in MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """A pilot's call: what it has, and what became of some of it."""
+    """A pilot's call: what it holds, and news of some of it."""
 
     __pydantic_config__ = CLOSED
 
     pilot: int
     """The pilot."""
     holding: tuple[tuple[int, int], ...] = ()
-    """Every attempt that it has: job and attempt."""
+    """Every attempt that it holds: job and attempt."""
     reports: tuple[Report, ...] = ()
     """Its reports, in order."""
 
     @property
     def named(self) -> set[tuple[int, int]]:
-        """All attempts that it speaks of."""
+        """Return all attempts that it mentions."""
         return {*self.holding, *[(report.job, report.attempt) for report in self.reports]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A step's snapshot, which holds what that step reads; a saved world holds all of it."""
+    """A step's snapshot. It holds what that step reads; a saved world holds everything."""
 
     __pydantic_config__ = LARGE
 
     time: float
-    """The moment that decisions are made at, in s since 1970."""
+    """The time of the decisions, in s since 1970."""
     seed: int
-    """What random choices are drawn with."""
+    """The seed of random choices."""
     federation: Federation
     """The federation in force."""
     queues_changed: Mapping[str, float] = field(default_factory=dict)
-    """When queues were last declared otherwise than before, of the last day, in s since 1970 (P6)."""
+    """When queues' declarations last changed, within the last day, in s since 1970 (P6)."""
     tasks: tuple[Task, ...] = ()
-    """Every task that a job here belongs to."""
+    """Every task with a job here."""
     jobs: tuple[Job, ...] = ()
     """Jobs."""
     ahead: tuple[Job, ...] = ()
-    """Jobs that wait for the next match-making cycle and have a higher priority than some of these (M7)."""
+    """Jobs that wait for the next match-making cycle with a higher priority than some of these (M7)."""
     files: tuple[File, ...] = ()
     """Inputs and outputs of the jobs, and files of the transfers."""
     replicas: tuple[Replica, ...] = ()
@@ -280,76 +281,76 @@ class World:
     link_counts: tuple[LinkCount, ...] = ()
     """Live transfers by link."""
     queue_reports: tuple[QueueReport, ...] = ()
-    """What was last seen of queues."""
+    """The last reports on queues."""
     failures: tuple[Failure, ...] = ()
-    """Failed attempts that speak against a place or a task (F2, F3)."""
+    """Failed attempts that count against a place or a task (F2, F3)."""
     failed_deliveries: tuple[FailedDelivery, ...] = ()
-    """Deliveries that failed in a row through a storage (F4)."""
+    """Consecutive failed deliveries of storages (F4)."""
     storage_spaces: tuple[StorageSpace, ...] = ()
-    """What storages told of their free space (B18)."""
+    """Storages' reports of their free space (B18)."""
     space_sightings: tuple[SpaceSighting, ...] = ()
-    """What they tell now, and is not recorded yet."""
+    """New reports that are not recorded yet."""
     advertisements: tuple[Advertisement, ...] = ()
-    """What sites tell of themselves, and what was handed to them since (M2, M5)."""
+    """Sites' advertisements, and the jobs handed to the sites since (M2, M5)."""
     candidacies: tuple[Candidacy, ...] = ()
     """Queues whose pilots may take jobs that wait elsewhere, by choice (E1)."""
     borrowable_lines: tuple[BorrowableLine, ...] = ()
     """Waiting jobs that pilots of other queues may take, by choice and queue (E4)."""
     borrowings: tuple[Borrowing, ...] = ()
-    """Jobs that pilots took from other queues, have, and read from afar (E3)."""
+    """Jobs that pilots took from other queues, still have, and read remotely (E3)."""
     usages: tuple[JobUsage, ...] = ()
-    """What jobs used."""
+    """The resources that jobs used."""
     requests: tuple[MatchRequest, ...] = ()
     """Pilots that ask for jobs."""
     live_jobs: tuple[OwnerJobs, ...] = ()
-    """Live jobs by owner; empty where no quota of them is near (T)."""
+    """Live jobs by owner; empty if none of their quotas is nearly full (T)."""
     heartbeats: tuple[Heartbeat, ...] = ()
-    """What pilots say of their jobs."""
+    """Pilots' reports on their jobs."""
     submissions: tuple[PilotSubmission, ...] = ()
-    """What became of pilots that were submitted."""
+    """Outcomes of pilots' submissions."""
     sightings: tuple[PilotSighting, ...] = ()
-    """What computing elements say of pilots."""
+    """Computing elements' reports on pilots."""
     server_reports: tuple[ServerReport, ...] = ()
-    """What servers tell of their batch systems (P6)."""
+    """Servers' reports on their batch systems (P6)."""
     list_matches: tuple[ListMatch, ...] = ()
-    """What servers answered of resources for pilots (P8)."""
+    """Servers' answers about resources for pilots (P8)."""
     silent_servers: tuple[SilentServer, ...] = ()
-    """Servers that did not answer that (P8)."""
+    """Servers that did not answer about resources (P8)."""
     pool_reports: tuple[PoolReport, ...] = ()
-    """How full the submit pools are (P5)."""
+    """Loads of the submit pools (P5)."""
     iterated: float | None = None
     """When the director's last iteration began, in s since 1970; none: there was none (P2)."""
     cleaned: float | None = None
-    """When copies were looked at last, to remove those that nobody wants, in s since 1970; none: never."""
+    """When copies were last checked for removal, in s since 1970; none: never."""
     copies: tuple[Copy, ...] = ()
-    """Copies that Pilotage made, those first that came first."""
+    """Copies that Pilotage made, oldest first."""
     copies_sizes: tuple[CopiesSize, ...] = ()
-    """Bytes of all of them by storage and scope."""
+    """Total bytes of copies by storage and scope."""
     unawaited: tuple[int, ...] = ()
-    """Queued downloads that no job waits for any more, of those that have been queued for a minute (D2)."""
+    """Downloads queued for at least a minute that no job waits for (D2)."""
     lapsed: tuple[int, ...] = ()
-    """Tasks whose lease is over: their submitter has fallen silent."""
+    """Tasks whose lease is over because their submitter fell silent."""
     deliveries: tuple[DeliverySighting, ...] = ()
-    """What movers say of transfers."""
+    """Movers' reports on transfers."""
     publications: tuple[Publication, ...] = ()
-    """Outputs to be registered in catalogues that others keep, and those of the same tasks that failed."""
+    """Outputs to register in external catalogues, and those of the same tasks that failed."""
     published: tuple[PublicationSighting, ...] = ()
-    """What became of those whose catalogues were asked."""
+    """Results of catalogues' calls."""
     unable: tuple[UnableWay, ...] = ()
-    """Kinds of storages between which the process that decides can move nothing: it leaves that to others."""
+    """Kinds of storages between which this process cannot move files, so that it leaves them to others."""
     unable_queues: Mapping[str, str] = field(default_factory=dict)
-    """Queues for which the process that decides can submit no pilots, lacking a package, and why."""
+    """Queues to which this process cannot submit pilots because it lacks a package, and why."""
     server: str = ""
-    """The process that decides, by the name that transfers which it delivers bear; empty: it has none."""
+    """The deciding process, under its name in the transfers that it delivers; empty: it has none."""
     servers_gone: tuple[str, ...] = ()
-    """Processes that deliver no more, since they have ended."""
+    """Processes that have ended, and deliver no more."""
 
     @property
     def storage_rests(self) -> tuple[StorageRest, ...]:
-        """Storages that rest, or rested and are to be tried (F4)."""
+        """Return storages that are paused, or were paused and need a trial (F4)."""
         return storage_rests(self.failed_deliveries, self.federation.staging, self.time)
 
     @property
     def free_spaces(self) -> dict[str, FreeSpace]:
-        """The free space of each storage that counts now, measured or declared, by name (B18)."""
+        """Return the current free space of each storage, measured or declared, by name (B18)."""
         return free_spaces(self.federation, self.storage_spaces, self.time)

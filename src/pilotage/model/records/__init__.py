@@ -1,1 +1,1 @@
-"""Frozen records: work, the federation, and what was observed."""
+"""Frozen records: work, the federation, and observations."""

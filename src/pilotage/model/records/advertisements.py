@@ -1,4 +1,5 @@
-"""Advertisements of sites: what they tell of themselves (M2), and whose jobs they count besides ours (M5)."""
+"""Advertisements of sites: what they say about themselves (M2), and whose jobs they count besides ours
+(M5)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,25 +10,25 @@ from pilotage.model.values.classad import LARGEST, ClassAdError, Lexeme, constan
 from pilotage.model.values.types import DESCRIBED, SMALLEST
 
 Constant = Any
-"""A number, a text, a truth value, or a list of these."""
+"""A number, a text, a boolean, or a list of these."""
 
 AdSource = Literal["native", "pushed"]
 
 MOST_BYTES = 20_000
-"""Bytes of an advertisement that a site sends."""
+"""Most bytes of an advertisement that a site sends."""
 
 MOST_ATTRIBUTES = 200
-"""Attributes of an advertisement."""
+"""Most attributes of an advertisement."""
 
 MOST_COUNT = 10**9
 """The largest count or limit of an advertisement."""
 
 PERIODS = 3
-"""Periods of ``brokerage.advertise_period`` after which an advertisement matches nothing any more (M2)."""
+"""Periods of ``brokerage.advertise_period`` after which an advertisement matches nothing (M2)."""
 
 
 class AttributeType(NamedTuple):
-    """A type of the attributes that Pilotage reads: whether a value is of it, and what it is called."""
+    """A type of the attributes that Pilotage reads: its test of a value, and its name."""
 
     holds: Callable[[object], bool]
     words: str
@@ -57,10 +58,10 @@ LIMITS = {
     "MaxSubmittingJobs": "max_submitting_jobs",
     "MaxPendingJobs": "max_pending_jobs",
 }
-"""Attributes that bound a site's jobs, and the field of the federation in which operators say the same."""
+"""Attributes that limit a site's jobs, with the federation field where operators set the same."""
 
 COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "PendingJobs", "RunningJobs")
-"""Attributes that count a site's jobs: nobody but the site, or its batch system, can tell them."""
+"""Attributes that count a site's jobs: only the site, or its batch system, knows them."""
 
 TYPES: Mapping[str, AttributeType] = {
     **dict.fromkeys((*LIMITS, *COUNTS, "Slots", "Cpus", "Gpus"), _COUNT),
@@ -69,7 +70,7 @@ TYPES: Mapping[str, AttributeType] = {
     **dict.fromkeys(("StationNames", "EntryPoints", "Queues"), _TEXTS),
     "Nucleus": _TRUTH,
 }
-"""The attributes that Pilotage reads, as it writes them, and their types."""
+"""The attributes that Pilotage reads, in its spelling, with their types."""
 
 _KNOWN = {name.lower(): name for name in TYPES}
 
@@ -79,10 +80,10 @@ KEPT = frozenset(
         *("worldtime", "worldchance"),
     ]
 )
-"""Attributes that are Pilotage's own, in lower case: no site sets them."""
+"""Pilotage's own attributes, in lower case: no site sets them."""
 
 _RESERVED = frozenset(["true", "false", "undefined", "error", "is", "isnt", "my", "target", "parent"])
-"""Words of expressions, in lower case: as names of attributes nobody could read them."""
+"""Words of expressions, in lower case: as attribute names nobody could read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,72 +95,72 @@ class NewAdvertisement:
     site: str
     """The site."""
     source: AdSource
-    """Whether it was read from the batch system, or sent by the site's administrators."""
+    """Whether it comes from the batch system or from the site's administrators."""
     attributes: Mapping[str, Constant] = field(default_factory=dict)
-    """Attributes of its ClassAd; those read from a batch system have what it runs besides our pilots too."""
+    """Attributes of its ClassAd. From a batch system they include what it runs besides our pilots."""
     requirements: str = ""
-    """What it asks of jobs, beside what the federation declares for it; empty: nothing."""
+    """What it requires of jobs, besides the federation's requirements for it; empty: nothing."""
     replaces: int | None = None
-    """Number of the advertisement that it takes the place of, 0 for none: where another stands it is left
-    out. None: whichever stands."""
+    """Number of the advertisement that it replaces, 0 for none. If another one is current, this one is
+    dropped. None: it replaces any."""
     answered: float | None = None
-    """When the site's batch system was asked what it told, in s since 1970: the advertisement is as old (M2).
-    None: as old as its commit."""
+    """When the site's batch system was asked, in s since 1970. That is the age of the advertisement (M2).
+    None: its age counts from the commit."""
     pilots: int = 0
-    """Our pilots there when the batch system was asked; more may be there when this is committed."""
+    """Our pilots there at that time. More may be there at the commit."""
     submitting: int = 0
-    """Those of them that were created or submitted."""
+    """Those of them in state CREATED or SUBMITTED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertisement:
-    """An advertisement as it stands, with our pilots at the site."""
+    """A current advertisement, with our pilots at the site."""
 
     __pydantic_config__ = DESCRIBED
 
     site: str
     """The site."""
     source: AdSource
-    """Whether it was read from the batch system, or sent by the site's administrators."""
+    """Whether it comes from the batch system or from the site's administrators."""
     attributes: Mapping[str, Constant] = field(default_factory=dict)
     """Attributes of its ClassAd."""
     requirements: str = ""
-    """What it asks of jobs, beside what the federation declares for it; empty: nothing."""
+    """What it requires of jobs, besides the federation's requirements for it; empty: nothing."""
     number: int
-    """Counts the site's advertisements."""
+    """Number among the site's advertisements."""
     time: float
-    """When the site, or its batch system, told it, in s since 1970."""
+    """When the site, or its batch system, reported it, in s since 1970."""
     pilots: int
-    """Our pilots that its counts include, those not submitted yet left out where the site told its counts."""
+    """Our pilots that its counts include, without unsubmitted ones if the site counted."""
     submitting: int
-    """Those of them that were created or submitted."""
+    """Those of them in state CREATED or SUBMITTED."""
     matched: int = 0
-    """Jobs that were matched to it since, whatever became of them (M5)."""
+    """Jobs matched to it since, whatever happened to them (M5)."""
     live_pilots: int = 0
     """Our pilots there now."""
     waiting_pilots: int = 0
-    """Those of them that were created or submitted."""
+    """Those of them in state CREATED or SUBMITTED."""
     pilot_slots: int = 0
-    """Payloads that our pilots there can run side by side (M5)."""
+    """Payloads that our pilots there can run at once (M5)."""
 
     @property
     def other_jobs(self) -> int:
-        """Jobs in its batch system that are none of our pilots (M5)."""
+        """Return the jobs in its batch system that are not our pilots (M5)."""
         return self._others("CurrentJobs", self.pilots)
 
     @property
     def other_submitting_jobs(self) -> int:
-        """Those of them that are on their way into it (M5)."""
+        """Return those of them that are entering it (M5)."""
         return self._others("CurrentSubmittingJobs", self.submitting)
 
     @property
     def other_pending_jobs(self) -> int:
-        """Those of them that wait in it (M6)."""
+        """Return those of them that wait in it (M6)."""
         name = "PendingJobs" if "PendingJobs" in self.attributes else "CurrentSubmittingJobs"
         return self._others(name, self.submitting)
 
     def count(self, name: str) -> int | None:
-        """A count or limit that it tells; None where it tells none, or something else."""
+        """Return its count or limit; None if it has none, or an invalid one."""
         return as_count(self.attributes.get(name))
 
     def _others(self, name: str, ours: int) -> int:
@@ -167,25 +168,25 @@ class Advertisement:
 
 
 def current(advertisement: Advertisement | None, time: float, period: float) -> bool:
-    """Tell whether there is an advertisement that is not too old to match (M2)."""
+    """Return whether there is an advertisement recent enough to match (M2)."""
     return advertisement is not None and time - advertisement.time <= PERIODS * period
 
 
 def as_count(value: object) -> int | None:
-    """Return a value that is a count; None for any other."""
+    """Return a value if it is a count; None for any other."""
     return value if _is_count(value) else None  # type: ignore[return-value]
 
 
 def canonical(attributes: Mapping[str, Constant]) -> dict[str, Constant]:
-    """The same attributes, those that Pilotage reads by the names under which it looks for them.
+    """Return the same attributes. Those that Pilotage reads get the names under which it looks for them.
 
-    Names have no case. Of one that is there twice the last is kept.
+    Names ignore case. If one occurs twice, the last value stays.
     """
     return {_KNOWN.get(name.lower(), name): value for name, value in attributes.items()}
 
 
 def problem(name: str, value: object) -> str:
-    """Say what is wrong with an attribute that a site tells; empty where nothing is."""
+    """Return the fault of an attribute in a site's advertisement; empty if it has none."""
     if not (name.isascii() and name.isidentifier()) or name.lower() in _RESERVED:
         return "is no name of an attribute"
     if name.lower() in KEPT:
@@ -204,9 +205,9 @@ def _shown(value: object) -> str:
 
 
 def parsed(text: str, site: str) -> NewAdvertisement:
-    """Read a ClassAd, ``[ Name = value; ... ]``, that a site sends. Raises :class:`ClassAdError`.
+    """Parse a ClassAd, ``[ Name = value; ... ]``, sent by a site. Raises :class:`ClassAdError`.
 
-    Its values are constants; only ``Requirements`` is an expression.
+    Its values are constants. Only ``Requirements`` is an expression.
     """
     if len(text.encode()) > MOST_BYTES:
         raise ClassAdError(1, f"has more than {MOST_BYTES} bytes")
@@ -221,7 +222,7 @@ def parsed(text: str, site: str) -> NewAdvertisement:
 
 
 def faults(attributes: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The names of attributes that operators cannot give a site, each with what is wrong."""
+    """Yield attributes that operators cannot give a site, each with its fault."""
     seen: set[str] = set()
     for name, value in attributes.items():
         known = _KNOWN.get(name.lower(), name)
@@ -240,7 +241,7 @@ def _is_constant(value: object) -> bool:
     if isinstance(value, list | tuple):
         return len(value) <= 1000 and all(_is_constant(part) for part in value)
     if isinstance(value, str):
-        # The ClassAd library takes no others.
+        # The ClassAd library accepts no others.
         return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return isinstance(value, bool) or (
         isinstance(value, int | float)
@@ -250,7 +251,7 @@ def _is_constant(value: object) -> bool:
 
 
 class _Ad:
-    """Reads the text of an ad."""
+    """Parses the text of an ad."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -261,7 +262,7 @@ class _Ad:
         self.requirements = ""
 
     def read(self) -> None:
-        """Read all of it."""
+        """Parse all of it."""
         self._needs("[")
         while not self._takes("]"):
             self._attribute()
@@ -277,7 +278,7 @@ class _Ad:
             raise self._unexpected("the name of an attribute")
         self._at += 1
         self._needs("=")
-        # Attributes have no case.
+        # Attribute names ignore case.
         name = _KNOWN.get(token.text.lower(), token.text)
         if name.lower() in {known.lower() for known in self.places}:
             raise ClassAdError(token.start + 1, f"{name} is given twice")

@@ -16,12 +16,12 @@ CAUSES: Mapping[Binding, str] = {
     "elastic": "borrowed by a pilot that ends it sooner (E2)",
     "late": "bound to none, taken by a pilot of another candidate (E1)",
 }
-"""Why a job goes to a pilot of another queue, by its binding, in its history."""
+"""Why a job goes to another queue's pilot, by its binding, for its history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidacy:
-    """A queue that passed in a choice whose jobs may be taken elsewhere."""
+    """A queue that passed in a choice whose jobs may run elsewhere."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -35,7 +35,7 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BorrowableLine:
-    """Waiting jobs of one choice at a queue, alike, which pilots of other candidates may take (E1, E4)."""
+    """Similar waiting jobs of one choice at a queue. Pilots of other candidates may take them (E1, E4)."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -44,50 +44,50 @@ class BorrowableLine:
     queue: str
     """The queue where they wait."""
     requirements: str
-    """What the jobs have in common, as ``Requirements.text``."""
+    """The common properties of the jobs, as ``Requirements.text``."""
     jobs: int
-    """Jobs that wait; of a long line its tail alone."""
+    """Waiting jobs; of a long line only its tail."""
     priority: int
     """The highest priority among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Borrowing:
-    """A job that a pilot took from another queue, with the prediction that it was taken for."""
+    """A job that a pilot took from another queue, with the prediction behind that."""
 
     __pydantic_config__ = DESCRIBED
 
     job: int
     """The job."""
     attempt: int
-    """The attempt that was taken."""
+    """The attempt that the pilot took."""
     time: float
-    """When it was taken, in s since 1970."""
+    """When the pilot took it, in s since 1970."""
     preferred: str
     """The queue where it waited."""
     queue: str
     """The queue whose pilot took it."""
     site: str
-    """The site of that queue, to which its inputs come."""
+    """The site of that queue, where its inputs go."""
     binding: Binding
     """``elastic`` or ``late``."""
     ahead: int
-    """Jobs of its share that stood before it there."""
+    """Jobs of its share ahead of it there."""
     staging: float
-    """MB of its inputs that were still to come there."""
+    """MB of its inputs that were still missing there."""
     ends_there: float
-    """When it would have ended there, in s since 1970."""
+    """Predicted end at the preferred queue, in s since 1970."""
     ends_here: float
-    """When it was to end where it was taken, in s since 1970."""
+    """Predicted end at the queue that took it, in s since 1970."""
     nothing_for: float = 0.0
-    """s since anything had started there, by which the wait was predicted; 0 where jobs of its share ran."""
+    """s since anything had started there, used to predict the wait; 0 if jobs of its share ran."""
     reads: Mapping[str, float] = field(default_factory=dict)
-    """MB/s that it reads over links, averaged over its run, by the site that they come from (E3)."""
+    """MB/s that it reads over links, averaged over its run, by the source site (E3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A waiting job as the pilots of another queue judge it."""
+    """A waiting job as the pilots of another queue value it."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -96,22 +96,23 @@ class Comparison:
     binding: Binding
     """``elastic`` or ``late``."""
     gain: float | None
-    """s that it would end sooner there; none: it could not be read there."""
+    """s that it would end sooner there; none: its input could not be read there."""
     needed: float
-    """s of gain above which it is borrowed (E2)."""
+    """Least gain in s for borrowing it (E2)."""
     obstacle: str = ""
-    """What keeps it from being taken, whatever it gains (E3); empty: nothing."""
+    """What prevents borrowing whatever the gain (E3); empty: nothing."""
 
 
 def binding_of(
     spec: TaskSpec, owner: Identity, constants: BindingConstants, plugin: Binding | None = None
 ) -> Binding:
-    """The binding of a task: what somebody said, else the federation's (E1)."""
+    """Return the binding of a task: a stated one, else the federation's (E1)."""
     return said_binding(spec, owner, constants, plugin) or constants.default
 
 
 def said_binding(
     spec: TaskSpec, owner: Identity, constants: BindingConstants, plugin: Binding | None
 ) -> Binding | None:
-    """The binding that a task says, else its owner's VO, else its plugin; None where none of them does."""
+    """Return the binding stated by a task, else by its owner's VO, else by its plugin; None if none states
+    one."""
     return spec.binding or constants.by_vo.get(owner.vo) or plugin

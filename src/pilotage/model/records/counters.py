@@ -1,4 +1,4 @@
-"""Counters of the store: records of each kind and state, by the values of some of their columns."""
+"""Counters of the store: numbers of records by kind, state and some of their columns."""
 
 from .states import Kind
 
@@ -8,11 +8,11 @@ TRANSFERS_BY_SHARE = "transfers_by_share"
 TRANSFERS_BY_LINK = "transfers_by_link"
 PILOTS_BY_QUEUE = "pilots_by_queue"
 PILOTS_BY_SITE = "pilots_by_site"
-"""Pilots by site and by the slots that each has: limits of sites bound these (M5, M8)."""
+"""Pilots by site and by the slots of each: limits of sites apply to these (M5, M8)."""
 
 MATCHES_BY_SITE = "matches_by_site"
-"""Jobs matched since an advertisement, by site and the advertisement's number: no state of records tells it.
-A claim of it takes nothing any more where the site has advertised anew, whatever its limit (M5)."""
+"""Jobs matched since an advertisement, by site and the advertisement's number. No state of records shows
+this. A claim on it fails once the site has advertised again, whatever its limit (M5)."""
 
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),
@@ -22,4 +22,4 @@ COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),
     PILOTS_BY_SITE: ("pilot", ("site", "slots")),
 }
-"""The kind that each counter counts, and its key: one row for each value of the key's columns and state."""
+"""The kind that each counter counts, and its key: one row per value of the key's columns and state."""

@@ -23,7 +23,7 @@ class File:
     size: int
     """Bytes."""
     checksum: str
-    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty where unknown."""
+    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty if unknown."""
     task: int | None = None
     """The task that made it; none for an input from outside."""
     job: int | None = None
@@ -32,10 +32,10 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedFile:
-    """Another description of a file that is known, since its bytes or an operator say so.
+    """A new description of a known file, taken from its bytes or from an operator.
 
-    It counts only while the file is known as it was when that was found, and is no job's output. What was
-    known of its replicas is forgotten with the former description.
+    It applies only while the known description is still the former one, and not to outputs of jobs. The known
+    replicas are forgotten with the former description.
     """
 
     __pydantic_config__ = DESCRIBED
@@ -45,16 +45,16 @@ class CorrectedFile:
     size: int
     """Bytes."""
     checksum: str
-    """As of a file."""
+    """Checksum as in a file."""
     former_size: int
-    """Bytes that were known."""
+    """The known size in bytes."""
     former_checksum: str
-    """The checksum that was known."""
+    """The known checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A file at a storage: its original, under the file's name, or a copy that Pilotage made (``path``)."""
+    """A file at a storage: its original under the file's name, or a copy that Pilotage made (``path``)."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -67,35 +67,35 @@ class Replica:
 
     @property
     def place(self) -> str:
-        """Path below the storage's URL."""
+        """Return the path below the storage's URL."""
         return self.path or name_of(self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDatasetVersion:
-    """The next version of a dataset, as what differs from the one before."""
+    """The next version of a dataset, as differences from the one before."""
 
     __pydantic_config__ = DESCRIBED
 
     dataset: str
     """Identifier of the dataset, ``SCOPE:NAME``."""
     version: int
-    """Its number, from 1. Where the last version is not the one before, this one is not created."""
+    """Its number, from 1. If the last version is not the one before, it is not created."""
     author: str
     """Who made it."""
     added: tuple[File, ...]
-    """Files that are in it and were not before, or were otherwise."""
+    """Files in it that are new or changed."""
     removed: tuple[str, ...]
-    """Identifiers of files that were in the one before and are not in it, or are otherwise."""
+    """Identifiers of files in the version before that it lacks, or that changed."""
     files: int
-    """Files in it."""
+    """Number of files in it."""
     size: int
-    """Bytes of them all."""
+    """Total bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A copy that Pilotage made, with all that decides whether it may go."""
+    """A copy that Pilotage made, with everything that decides whether it may go."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -108,7 +108,8 @@ class Copy:
     size: int
     """Bytes."""
     used: float
-    """When a job that reads it there last changed its state, or else when it came, in s since 1970."""
+    """When a job that reads it there last changed its state, or else when the copy arrived, in s since
+    1970."""
     wanted: bool
     """Whether a task or live job reads the file, or a transfer moves it."""
     elsewhere: tuple[str, ...]
@@ -131,16 +132,16 @@ class CopiesSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTransfer:
-    """A transfer about to be. There is never more than one live transfer of a file to a storage."""
+    """A transfer to create. There is never more than one live transfer of a file to a storage."""
 
     __pydantic_config__ = DESCRIBED
 
     file: str
     """Identifier of the file, ``SCOPE:NAME``."""
     source: str
-    """The storage that it is read from."""
+    """The storage to read from."""
     destination: str
-    """The storage that it is written to."""
+    """The storage to write to."""
     direction: Direction
     """Download to a job, or upload from one."""
     share: str
@@ -148,14 +149,14 @@ class NewTransfer:
     priority: int
     """Its DTR priority, 1 to 100 (D2)."""
     source_path: str = ""
-    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
+    """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
     share_priority: int = 0
-    """Base priority of its share, by which the best share of several that ask for it is known (D2)."""
+    """Base priority of its share. If several shares request the file, the best one is known by it (D2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """A transfer (DTR) as it stands."""
+    """A transfer in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -164,9 +165,9 @@ class Transfer:
     file: str
     """Identifier of the file, ``SCOPE:NAME``."""
     source: str
-    """The storage that it is read from."""
+    """The storage to read from."""
     destination: str
-    """The storage that it is written to."""
+    """The storage to write to."""
     direction: Direction
     """Download to a job, or upload from one."""
     share: str
@@ -174,26 +175,26 @@ class Transfer:
     priority: int
     """Its DTR priority, 1 to 100 (D2)."""
     state: TransferState
-    """Where it is in its life."""
+    """Its state."""
     attempt: int
-    """The attempt under way, from 1."""
+    """The current attempt, from 1."""
     created: float
-    """When it was asked for, in s since 1970."""
+    """When it was requested, in s since 1970."""
     since: float
-    """When it came into its state, in s since 1970."""
+    """When it entered its state, in s since 1970."""
     source_path: str = ""
-    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
+    """Path at the source if it is not the file's name: an attempt's output in its scratch area."""
     emergency: bool = False
     """Whether it has an emergency slot (D5)."""
     wake_at: float | None = None
-    """When it may be tried again, in s since 1970."""
+    """When it may be retried, in s since 1970."""
     heartbeat: float | None = None
     """When its bytes last moved, in s since 1970."""
     error: str = ""
     """Why its last attempt failed."""
     server: str = ""
-    """The process that delivers it, or did last."""
+    """The process that delivers it, or the last that did."""
     size_class: SizeClass = ""
-    """``small`` where it shares its slots with other small files (D8)."""
+    """``small`` if it shares its slot with other small files (D8)."""
     way: str = ""
-    """How the file came, in words: streamed or by the storages themselves, why, and by which mover."""
+    """How the file came, in words: streamed or copied by the storages themselves, why, and by which mover."""

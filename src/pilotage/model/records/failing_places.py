@@ -1,4 +1,5 @@
-"""Places that fail again and again rest, longer each time; once a rest is over, the place is tried again."""
+"""Circuit breakers: a place that fails repeatedly is paused, longer each time, and tried again after each
+pause."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -6,7 +7,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 
 class Timed(Protocol):
-    """A failure, at a time in s since 1970."""
+    """A failure with a time in s since 1970."""
 
     @property
     def time(self) -> float:
@@ -17,7 +18,7 @@ F = TypeVar("F", bound=Timed)
 
 
 class Row(NamedTuple, Generic[F]):
-    """Failures in a row that made a place rest, ``failures`` of them, and its last rest, in s since 1970."""
+    """``failures`` consecutive failures that paused a place, and its last pause, in s since 1970."""
 
     failures: int
     last: F
@@ -28,11 +29,11 @@ class Row(NamedTuple, Generic[F]):
 def followed(
     failures: Iterable[F], enough: Callable[[int, F], bool], rest_after: Callable[[int], float]
 ) -> Row[F] | None:
-    """Follow failures in time; None where they made the place rest never.
+    """Follow failures over time. Return None if they never paused the place.
 
-    What fails during a rest was under way before it, and counts nothing. ``enough`` is asked of each that
-    counts, with its number in the row, whether the place rests from then on; ``rest_after`` tells for how
-    many s, after so many rests.
+    A failure during a pause began before it, and does not count. ``enough`` decides for each counting
+    failure, with its number in the row, whether the place is paused from then on. ``rest_after`` returns the
+    seconds of the pause after a number of pauses.
     """
     count, times, since, until = 0, 0, 0.0, -inf
     last: F | None = None

@@ -1,4 +1,4 @@
-"""Failed attempts, and what they speak against: their queue, their node, or their task alone (F2, F3)."""
+"""Failed attempts, and what they count against: their queue, their node, or only their task (F2, F3)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ Verdict = Literal["task", "place", "doubt", "unknown"]
 """What a failure follows: its task, its place, one of the two, or nobody can tell."""
 
 LONGEST_ENDING = 200
-"""Characters that are kept of the end of an error."""
+"""Most characters kept from the end of an error."""
 
 _DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedAttempt:
-    """How an attempt of a job failed at a pilot, as its history tells it."""
+    """How an attempt of a job failed at a pilot, from its history."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -30,11 +30,11 @@ class FailedAttempt:
     queue: str
     """Where it ran."""
     node: str
-    """The machine; the pilot where that did not tell it."""
+    """The machine, or the pilot if the machine is unknown."""
     time: float
     """When it failed, in s since 1970."""
     lasted: float
-    """s for which its payload ran."""
+    """Duration of its payload in s."""
     exit_code: int | None = None
     """Exit code of its payload; none: it never ran."""
     ending: str = ""
@@ -43,12 +43,12 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(FailedAttempt):
-    """An attempt that failed at a pilot, as guards see it (F2, F3)."""
+    """An attempt that failed at a pilot, as the guards see it (F2, F3)."""
 
     job: int
     """The job."""
     task: int
-    """The task that it belongs to."""
+    """Its task."""
     owner: str
     """Whose task it is."""
     vo: str
@@ -58,37 +58,38 @@ class Failure(FailedAttempt):
     pilots: int
     """Pilots that ran at the queue then."""
     against: Against = "queue"
-    """What it speaks against: its queue, until a job of its task ends well at another node there; its node,
-    until one ends well at that; then its task alone."""
+    """What it counts against: its queue, until a job of its task succeeds at another node there; its node,
+    until one succeeds at it; then only its task."""
     others: Against = "queue"
-    """The same for other tasks: any job that ends well there shows that the place works for others."""
+    """The same for other tasks: any job that succeeds there shows that the place works for others."""
     at_node: Verdict = "unknown"
     """Whether it follows its node."""
     at_queue: Verdict = "unknown"
     """Whether it follows its queue."""
 
     def verdict(self, node: bool) -> Verdict:
-        """What it follows, where its node or its queue is in question."""
+        """Return what it follows, if its node or its queue is in question."""
         return self.at_node if node else self.at_queue
 
     def shows(self, node: bool) -> bool:
-        """Whether it shows other tasks that its node or its queue is bad (F2)."""
+        """Return whether it shows other tasks that its node or its queue is bad (F2)."""
         works = self.others == "task" or (not node and self.others == "node")
         return self.verdict(node) == "place" and not works
 
     @property
     def excused(self) -> bool:
-        """Whether the task is not to blame, or may not be."""
+        """Return whether the task is certainly or possibly not to blame."""
         return bool({self.at_node, self.at_queue} & {"place", "doubt"})
 
     @property
     def whose(self) -> tuple[str, str]:
-        """VO and name of the owner."""
+        """Return VO and name of the owner."""
         return self.vo, self.owner
 
 
 def ending_of(error: str) -> str:
-    """The last line of an error, with ``#`` for its numbers: those of a file or a line differ by job."""
+    """Return the last line of an error, with ``#`` for its numbers, because numbers of files or lines
+    differ by job."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     return _DIGITS.sub("#", lines[-1])[-LONGEST_ENDING:] if lines else ""
 
@@ -97,7 +98,7 @@ _LESS: dict[Against, int] = {"queue": 0, "node": 1, "task": 2}
 
 
 def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) -> Iterator[Failure]:
-    """The failures that speak against less once a job of a task has ended well at a node of a queue."""
+    """Yield the failures that count less after a job of a task has succeeded at a node of a queue."""
     for failure in failures:
         if failure.queue != queue:
             continue
@@ -111,12 +112,13 @@ def outweighed(failures: Iterable[Failure], task: int, queue: str, node: str) ->
 
 
 def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
-    """Count the attempts that a job may have: ``most``, and as many more at the most that do not count (F2).
+    """Return the most attempts of a job: ``most``, and at most as many again for attempts that do not count
+    (F2).
 
-    These failed fast where the place may be to blame: a black hole is given the first jobs that wait, again
-    and again, until five have failed there. Nor does a failure count at a node where the job failed fast
-    before, if one pilot there is too few for its queue to rest: the first jobs of a task have no others that
-    speak for them.
+    An attempt does not count if it failed fast where the place may be to blame: a black hole gets the first
+    waiting jobs again and again, until five have failed there. A failure at a node where the job failed fast
+    before does not count either, if one pilot there is too few to pause its queue: the first jobs of a task
+    have no others to prove their case.
     """
     nodes: set[tuple[str, str]] = set()
     excused = 0

@@ -80,64 +80,63 @@ class Site:
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What queues, storages and links call it."""
+    """Its name in queues, storages and links."""
     nucleus: bool = False
     """Whether it may gather the outputs of tasks."""
     max_jobs: Number | None = None
-    """Most jobs over all its queues, from their match to their end, and most slots of live pilots; none: no
-    limit (M5, M8)."""
+    """Most jobs over all its queues, from their match to their end, and most slots of live pilots; none:
+    no limit (M5, M8)."""
     max_submitting_jobs: Number | None = None
-    """Most of these jobs that no pilot runs yet, and most pilots that wait; none: no limit (M5, M8)."""
+    """Most of these jobs that no pilot runs yet, and most waiting pilots; none: no limit (M5, M8)."""
     max_pending_jobs: Number | None = None
-    """The same, beside the jobs of others that wait in its batch system; none: no limit (M6)."""
+    """The same limit, including other people's jobs that wait in its batch system; none: no limit (M6)."""
     throttle: Literal["matches", "current"] = "matches"
-    """How its ad says that ``max_jobs`` bounds it: ``CurMatches < MaxJobs``, or with ``current`` the text's
-    simple ``CurrentJobs < MaxJobs`` (M6)."""
+    """How its ad expresses ``max_jobs``: ``CurMatches < MaxJobs``, or with ``current`` the text's simple
+    ``CurrentJobs < MaxJobs`` (M6)."""
     requirements: Annotated[str, Field(max_length=4000)] = ""
-    """ClassAd expression that jobs must meet besides, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
+    """A further ClassAd expression that jobs must meet, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
     attributes: Annotated[Mapping[str, Any], Field(max_length=200), FREE_NUMBERS] = field(
         default_factory=dict
     )
-    """What operators add to its advertisement: numbers, texts, truth values and lists of these (M2)."""
+    """What operators add to its advertisement: numbers, texts, booleans and lists of these (M2)."""
     monitoring_url: Annotated[str, Field(max_length=2000)] = ""
     """Where payloads send their monitoring events: ``PILOTAGE_MONITORING_URL`` of their environment (M2)."""
 
     @property
     def is_limited(self) -> bool:
-        """Tell whether operators bound its jobs (M5)."""
+        """Return whether operators bound its jobs (M5)."""
         declared = (self.max_jobs, self.max_submitting_jobs, self.max_pending_jobs)
         return any(limit is not None for limit in declared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferService:
-    """A service that has files brought from storage to storage on our behalf, such as an FTS server."""
+    """A service that moves files between storages for us, such as an FTS server."""
 
     __pydantic_config__ = CLOSED
 
     kind: Name = "fts"
     """The adapter for it."""
     url: Annotated[str, Field(pattern=r"^https?://", max_length=2000)]
-    """Where it listens."""
+    """Its URL."""
     options: Options = field(default_factory=dict)
-    """Options of the adapter, files with credentials among them."""
+    """Options of the adapter, including files with credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """A storage system, below whose URL files lie."""
+    """A storage system with files below its URL."""
 
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What queues and files' replicas call it."""
+    """Its name in queues and replicas."""
     site: Name
     """The site where it is."""
     url: Annotated[str, Field(pattern=r"^[a-z][a-z0-9+]*://")]
-    """Any URL that a mover can open; names of files are paths below it."""
+    """Any URL that a mover can open. Names of files are paths below it."""
     free: NonNegative | None = None
-    """Free space in GB, which counts as long as the storage itself does not tell its own (B18). None: not
-    known, and enough."""
+    """Free space in GB, used while the storage itself does not report it (B18). None: unknown, and enough."""
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
     station: Annotated[str, Field(max_length=200)] = ""
@@ -145,21 +144,21 @@ class Storage:
     scratch: bool = False
     """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()
-    """What may not be done here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
+    """What is forbidden here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
     copies_quota: NonNegative | None = None
-    """GB that copies which Pilotage makes there may take; above it those that nobody wants go, the longest
-    unused first. None: no limit but their age."""
+    """Most GB of copies that Pilotage makes there. Beyond it, unwanted copies go, longest unused first.
+    None: only their age limits them."""
     transfer_slots: Slots | None = None
-    """Most transfers from it and to it that are delivered at the same time; none: no limit of its own."""
+    """Most concurrent deliveries from it and to it; none: no limit of its own."""
     folders: Mapping[FileName, tuple[Name, ...]] = field(default_factory=dict)
-    """Whose files lie where: VOs by folder, of which the longest around a path counts. Only their people may
-    register, list or name as input what lies there, and nobody but operators what lies elsewhere. Empty:
-    anybody may name anything that the storage has."""
+    """Whose files lie where: VOs by folder. The longest folder around a path counts. Only these people may
+    register, list or use as input the files there. Only operators may do so elsewhere. Empty: anybody may
+    use any of the storage's files."""
     remote_reads: bool = False
-    """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). Where it has
-    a token, they are given that of the moment."""
+    """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). If it has
+    a token, they get the current one."""
     options: Options = field(default_factory=dict)
-    """Options of the mover for this kind of URL, credentials among them."""
+    """Options of the mover for this kind of URL, including credentials."""
     transfer_service: TransferService | None = None
     """Brings files to it, and from it to storages without one of their own. None: Pilotage's own movers."""
 
@@ -171,52 +170,53 @@ class Server:
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What it is called in the records of its pilots."""
+    """Its name in the records of its pilots."""
     options: Options = field(default_factory=dict)
-    """Options of the adapter for this server, over those of the computing element."""
+    """Options of the adapter for this server. They override those of the computing element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputingElement:
-    """The entrance to a batch system, through which pilots are submitted to a queue."""
+    """The way into a batch system, for submitting pilots to a queue."""
 
     __pydantic_config__ = CLOSED
 
     kind: Name = "process"
     """The adapter for its batch system."""
     max_pilots: Positive = 10
-    """Most pilots that live there at once, waiting or running."""
+    """Most live pilots there, waiting or running."""
     pilot_slots: Slots = 1
-    """Payloads that one pilot runs side by side."""
+    """Payloads that one pilot runs at once."""
     pilot_walltime: Seconds = 172_800
-    """s that a pilot asks for."""
+    """s that a pilot requests."""
     containment: Literal["strongest", "required", "off"] = "strongest"
-    """How payloads are kept from all that is not theirs: in the strongest way of each machine. ``required``
-    refuses pilots whose machine has none; with ``off`` payloads see all that the pilot's user may see."""
+    """How payloads are contained: ``strongest`` uses the strongest way of each machine. ``required``
+    refuses pilots whose machine has none. With ``off``, payloads see everything that the pilot's user may
+    see."""
     readable_paths: tuple[AbsolutePath, ...] = ()
-    """Paths that contained payloads may read besides the system: software, conditions data."""
+    """Paths that contained payloads may read besides the system, such as software or conditions data."""
     writable_paths: tuple[AbsolutePath, ...] = ()
-    """Paths that contained payloads may also write to, shared by all of them."""
+    """Paths that contained payloads may also write to. All of them share these paths."""
     control_groups: bool = True
-    """Whether payloads are put into control groups where the node lets pilots make them. Otherwise, and
-    elsewhere, limits are kept by watching."""
+    """Whether payloads run in control groups, if the node lets pilots make them. Otherwise the agent
+    watches the limits."""
     options: Options = field(default_factory=dict)
     """Options of the adapter."""
     servers: Annotated[tuple[Server, ...], Field(max_length=100)] = ()
-    """Servers to submit to; one that fails is left alone for a while (P6). None: the one of ``options``."""
+    """Servers to submit to. One that fails is paused for some time (P6). None: the one in ``options``."""
     rank: Annotated[str, Field(max_length=500)] = ""
-    """Orders the servers, the highest first: arithmetic over ``slots``, ``running``, ``waiting`` and ``free``
-    as each tells them, such as ``free - 2 * waiting`` (P6). Empty: by chance."""
+    """Sorts the servers, highest first: arithmetic over their reported ``slots``, ``running``, ``waiting``
+    and ``free``, such as ``free - 2 * waiting`` (P6). Empty: random."""
     list_match: bool = False
-    """Whether the batch system is asked first whether it has a resource for such a pilot (P8)."""
+    """Whether to ask the batch system first for resources for such a pilot (P8)."""
     pilot_kinds: Annotated[tuple[Literal["generic", "private"], ...], Field(min_length=1)] = (
         "generic",
         "private",
     )
-    """Kinds of pilots that the site takes (P7)."""
+    """Kinds of pilots that the site accepts (P7)."""
 
     def at(self, server: str) -> "ComputingElement":
-        """The same as one of its servers has it; unchanged where there is none of this name."""
+        """Return the element with one server's options, or unchanged if no server has this name."""
         for one in self.servers:
             if one.name == server:
                 return replace(self, options={**self.options, **one.options}, servers=(), rank="")
@@ -225,38 +225,38 @@ class ComputingElement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue of a site. 0 or none is no limit, except ``cores``, where 0 takes any."""
+    """A queue of a site. 0 or none means no limit, except for ``cores``, where 0 accepts any."""
 
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What tasks call it."""
+    """Its name in tasks."""
     site: Name
     """The site where it is."""
     storage: Name
-    """The storage from which its jobs read and to which they write."""
+    """The storage that its jobs read from and write to."""
     status: QueueStatus = "online"
-    """What it takes now: ``standby`` counts as online (B4); a paused queue keeps its jobs."""
+    """What it accepts now: ``standby`` counts as online (B4); a paused queue keeps its jobs."""
     parent: str = ""
-    """The unified queue of which it is a pseudo-queue (B2)."""
+    """The unified queue behind this pseudo-queue (B2)."""
     cores: Cores = 1
-    """Cores of a slot; 0 takes any number (B13)."""
+    """Cores of a slot; 0 accepts any number (B13)."""
     gpus: Cores = 0
-    """GPUs of a slot; where 0, a queue that publishes accelerators in ``architectures`` has one (B14)."""
+    """GPUs of a slot. If 0, a queue that publishes accelerators in ``architectures`` has one (B14)."""
     core_power: Annotated[float, Field(ge=0.001, le=1e9), FINITE] | None = None
-    """HS23 per core; none is unknown, and counts as 10 (B21)."""
+    """HS23 per core; none means unknown, and counts as 10 (B21)."""
     min_memory: Megabytes = 0
-    """MB that a job must ask for, for the whole slot (B15)."""
+    """Least MB that a job must request, for the whole slot (B15)."""
     max_memory: Megabytes = 0
-    """MB that a job may have, for the whole slot (B15)."""
+    """Most MB of a job, for the whole slot (B15)."""
     max_workdir: Megabytes = 0
     """MB of work directory of a slot (B17)."""
     min_walltime: Seconds = 0
-    """s that a job must take (B21)."""
+    """Least s of a job (B21)."""
     max_walltime: Seconds = 0
-    """s that a job may take (B20, B21)."""
+    """Most s of a job (B20, B21)."""
     max_disk_io: NonNegative | None = None
-    """kB/s of disk I/O per core that its nodes bear (B12)."""
+    """Most kB/s of disk I/O per core on its nodes (B12)."""
     direct_access: bool = False
     """Whether payloads can read inputs from the storage without a copy (B16)."""
     connectivity: Annotated[str, Field(pattern=r"^(full|http|none)(#(IPv4|IPv6)?)?$")] = "full"
@@ -264,48 +264,49 @@ class Queue:
     fairshare_policy: str = ""
     """Comma list of ``type=``, ``group=``, ``gshare=``, ``priority<op>n`` with ``:n%``; 0 refuses (B10)."""
     event_service: Literal["std", "es", "eshigh", "all"] = "all"
-    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` of it only priority 800 (B23)."""
+    """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` only event service of priority 800
+    (B23)."""
     transferring_limit: Number | None = None
     """Most transferring jobs; none: the federation's (B24)."""
     disable_reassign: bool = False
     """Whether its jobs are exempt from time-outs (T)."""
     pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12), FINITE] | None = None
-    """Pledged power in HS23; -1 is an opportunistic queue, which takes no urgent work (B8)."""
+    """Pledged power in HS23. -1 marks an opportunistic queue, which accepts no urgent work (B8)."""
     num_slots: Number | None = None
-    """Slots that it counts as having, whatever runs; fast rebrokerage then leaves its jobs alone (B30, T).
-    Without it those of its own pilots, ``max_pilots`` × ``pilot_slots``, count while these call: all where
-    one called in the last three hours, 20 at most where none ever did."""
+    """Slots that it counts as having, whatever runs. Fast rebrokerage then leaves its jobs alone (B30, T).
+    Without it, the slots of its own pilots, ``max_pilots`` × ``pilot_slots``, count while these call: all
+    of them if one called in the last three hours, at most 20 if none ever did."""
     vos: tuple[Name, ...] = ()
-    """VOs whose tasks may use it; none named: all (F1)."""
+    """VOs whose tasks may use it; none: all (F1)."""
 
     @property
     def is_online(self) -> bool:
-        """Tell whether brokerages place jobs there whose task does not name it (B4)."""
+        """Return whether brokerages place jobs there whose task does not name it (B4)."""
         return self.status in ("online", "standby")
 
     @property
     def gpus_of_slot(self) -> int:
-        """GPUs of a slot: as declared, else one where accelerators are published (B14)."""
+        """Return the GPUs of a slot: as declared, else one if it publishes accelerators (B14)."""
         return self.gpus or int(any(item.type == "gpu" for item in self.architectures))
 
     @property
     def forwards(self) -> bool:
-        """Tell whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
+        """Return whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
         return self.computing_element is not None and self.computing_element.kind == "pilotage"
 
     @property
     def own_slots(self) -> int:
-        """Slots of as many pilots as its computing element may have; 0 without one (B30)."""
+        """Return the slots of all pilots that its computing element may have; 0 without one (B30)."""
         own = self.computing_element
         return own.max_pilots * own.pilot_slots if own else 0
 
     releases: tuple[str, ...] = ("ANY",)
-    """``ANY`` offers every software; ``AUTO`` goes by the fields below; else releases, as ``version`` or
+    """``ANY`` offers all software; ``AUTO`` uses the fields below; otherwise releases, as ``version`` or
     ``project-version`` (B14)."""
     cmtconfigs: tuple[str, ...] = ()
     """Platforms that it runs (B14)."""
     containers: tuple[str, ...] = ()
-    """Container images or the beginnings of their names; ``any`` and ``/cvmfs`` are all (B14)."""
+    """Container images or prefixes of their names. ``any`` and ``/cvmfs`` accept all (B14)."""
     cvmfs: tuple[str, ...] = ()
     """Tags of the software repositories mounted (B14)."""
     architectures: tuple[Hardware, ...] = ()
@@ -318,16 +319,16 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """The way from one site to another (B5, B35)."""
+    """The network from one site to another (B5, B35)."""
 
     __pydantic_config__ = CLOSED
 
     source: Name
-    """The site from which files come."""
+    """The site that files come from."""
     destination: Name
-    """The site to which they go."""
+    """The site that files go to."""
     closeness: Closeness | None = None
-    """0 (best) to 11; -1 is blocked (B5)."""
+    """0 (best) to 11; -1 means blocked (B5)."""
     throughput_1h: NonNegative | None = None
     """MB/s over the last hour."""
     throughput_1d: NonNegative | None = None
@@ -335,36 +336,36 @@ class Link:
     throughput_1w: NonNegative | None = None
     """MB/s over the last week."""
     transfer_slots: Slots | None = None
-    """Most transfers over it that are delivered at the same time; none: no limit of its own."""
+    """Most concurrent deliveries over it; none: no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalShare:
     """A share of the federation.
 
-    Shares without parent are siblings, whatever their VO: they divide the federation.
+    Shares without parent are siblings, whatever their VO. Together they divide the federation.
     """
 
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What tasks call it."""
+    """Its name in tasks."""
     vo: str = ""
     """The VO whose tasks may use it; empty: all."""
     parent: str = ""
-    """The share of which it is a part."""
+    """The share that contains it."""
     target: NonNegative = 1
-    """Its part of its parent's share, against the targets of its siblings."""
+    """Its part of its parent's share, relative to its siblings' targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """All that is declared about a federation, with every constant of every policy."""
+    """The whole declaration of a federation, with every constant of every policy."""
 
     __pydantic_config__ = LARGE
 
     name: Name
-    """The instance's name, which its files at storages carry: it cannot change once it is in force."""
+    """The instance's name, which is part of its files' paths at storages. It cannot change while in force."""
     sites: Annotated[tuple[Site, ...], Field(min_length=1)]
     """Every site."""
     storages: Annotated[tuple[Storage, ...], Field(min_length=1)]
@@ -372,17 +373,17 @@ class Federation:
     queues: Annotated[tuple[Queue, ...], Field(min_length=1)]
     """Every queue."""
     catalogues: tuple[ExternalCatalogue, ...] = ()
-    """Catalogues of files that others keep."""
+    """External catalogues of files."""
     links: tuple[Link, ...] = ()
-    """What is known of the ways between sites."""
+    """Known properties of the network between sites."""
     shares: tuple[GlobalShare, ...] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
-    """The brokerage plugin by VO, where it is not ``production``."""
+    """The brokerage plugin by VO, if it is not ``production``."""
     plugin_options: Mapping[str, Options] = field(default_factory=dict)
     """Options by brokerage plugin."""
     container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Full paths of container images by name: the ``ALL`` entry of what is published of software (B14)."""
+    """Full paths of container images by name: the published ``ALL`` entry of software (B14)."""
     brokerage: BrokerageConstants = field(default_factory=BrokerageConstants)
     """Constants of the production brokerage."""
     staging: StagingConstants = field(default_factory=StagingConstants)
@@ -390,7 +391,7 @@ class Federation:
     director: DirectorConstants = field(default_factory=DirectorConstants)
     """Constants of the director."""
     binding: BindingConstants = field(default_factory=BindingConstants)
-    """Whether jobs stay at the queue that was chosen for them, and for what gain they leave it."""
+    """Whether jobs stay at the queue chosen for them, and for which gain they leave it."""
     timeouts: TimeoutConstants = field(default_factory=TimeoutConstants)
     """Time-outs."""
     scouting: ScoutConstants = field(default_factory=ScoutConstants)
@@ -398,8 +399,8 @@ class Federation:
     loops: LoopConstants = field(default_factory=LoopConstants)
     """Constants of the loops."""
     logs: LogConstants = field(default_factory=LogConstants)
-    """How long logs are kept, and how much of them."""
+    """How long logs stay, and how much of them."""
     guard: GuardConstants = field(default_factory=GuardConstants)
     """Constants of the guards against black holes and broken tasks."""
     quotas: QuotaConstants = field(default_factory=QuotaConstants)
-    """How much work users and VOs may have."""
+    """Most work of users and VOs."""

@@ -1,4 +1,4 @@
-"""The files of a job as people ask about them: where they lie, and what brought them there."""
+"""The files of a job, for people: where they lie, and how they came there."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,14 +19,15 @@ class FileOfJob:
     file: str
     """Its identifier, ``SCOPE:NAME``."""
     kind: FileKind
-    """What it is to the job."""
+    """Its role for the job."""
     size: int
     """Bytes."""
     storages: tuple[str, ...]
     """Storages that hold it, by name."""
     transfer: Transfer | None = None
-    """The last transfer of it to the storage of the job's queue, or of an output from there; none: none."""
+    """The last transfer of it to the storage of the job's queue, or of an output from there; none: there
+    was none."""
     took: float | None = None
-    """Seconds that its delivery took; none: it has not ended."""
+    """Duration of its delivery in s; none: it has not ended."""
     way: str = ""
-    """How the job has it, or its destination gets it, in words."""
+    """How the job, or its destination, gets it, in words."""

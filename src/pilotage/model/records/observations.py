@@ -1,4 +1,4 @@
-"""Observations of pilots and deliveries through ports, as records that a world carries to policies."""
+"""Observations of pilots and deliveries through ports, as records in a world for policies."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,10 +6,8 @@ from typing import Literal
 from pilotage.model.values.types import DESCRIBED
 
 Fault = Literal["", "source", "destination", "either", "file", "altered"]
-"""Who is to blame for a delivery that failed: the storage at one end, or one of both, or the file.
-
-``altered``: what was read of it at its source is not what must be there. Empty: not known.
-"""
+"""Who is to blame for a failed delivery: the storage at one end, one of the two, or the file. ``altered``
+means that the file at its source has wrong content. Empty: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +19,12 @@ class PilotSubmission:
     pilot: int
     """The pilot."""
     reference: str = ""
-    """The batch system's own name for it."""
+    """The batch system's name for it."""
     error: str = ""
-    """Why it was not taken."""
+    """Why it was refused."""
     unknown: bool = False
-    """Whether nobody knows if it was taken: the answer was lost, and it is submitted again by its name."""
+    """Whether nobody knows if it was accepted: the answer was lost, and it is submitted again under its
+    name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,49 +36,50 @@ class PilotSighting:
     pilot: int
     """The pilot."""
     state: Literal["waiting", "running", "stuck", "ended", "unknown"]
-    """Where the batch system has it; ``stuck``: it does not start it unless somebody intervenes there."""
+    """Its state in the batch system. ``stuck`` means that somebody must intervene there before it can
+    start."""
     reason: str = ""
     """Why it waits or is stuck, or how it ended, in the batch system's words."""
     exit_code: int | None = None
-    """Exit code with which it ended; none: unknown."""
+    """Its exit code; none: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
-    """The last report of a queue's server on its batch system; None where it does not say."""
+    """The last report of a queue's server on its batch system; None where it says nothing."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
     """The queue."""
     server: str = ""
-    """The server's name; empty where the queue has one alone."""
+    """The server's name; empty if the queue has only one."""
     slots: int | None = None
-    """Slots in all."""
+    """All slots."""
     running: int | None = None
-    """Our pilots that run."""
+    """Our running pilots."""
     waiting: int | None = None
-    """Our pilots that wait."""
+    """Our waiting pilots."""
     answered: float | None = None
-    """When it was asked what it told, in s since 1970; none: it never answered."""
+    """When it was asked for this report, in s since 1970; none: it never answered."""
     error: str = ""
-    """Why it did not answer when it was asked last; empty: it did."""
+    """Why it did not answer the last question; empty: it did."""
     pilots: int = 0
-    """Pilots at the site, as they were recorded when it was asked (M5)."""
+    """Recorded pilots at the site when it was asked (M5)."""
     submitting: int = 0
-    """Those of them that were created or submitted."""
+    """Those of them in state CREATED or SUBMITTED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListMatch:
-    """The answer of a server that was asked for resources for a pilot (P8)."""
+    """A server's answer about resources for a pilot (P8)."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
     """The queue."""
     server: str = ""
-    """The server of its computing element; empty where it has only one."""
+    """The server of its computing element; empty if it has only one."""
     cores: int
     """Cores of the pilot."""
     memory: float
@@ -87,53 +87,53 @@ class ListMatch:
     walltime: float
     """s of the pilot."""
     resources: int | None = None
-    """Resources that would take it; none: the batch system cannot tell."""
+    """Resources that would accept it; none: the batch system cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentServer:
-    """A server that did not answer a list-match, and is not asked before its rest is over (P8)."""
+    """A server that did not answer a list-match. It is not asked again before its pause ends (P8)."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
     """The queue."""
     server: str
-    """The server of its computing element; empty where it has only one."""
+    """The server of its computing element; empty if it has only one."""
     times: int
-    """How often it did not answer, one time after the other."""
+    """Consecutive times without an answer."""
     until: float
-    """The end of its rest, in s since 1970."""
+    """The end of its pause, in s since 1970."""
     error: str
-    """What was said instead of an answer."""
+    """The error instead of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
-    """Submissions of a pool that are under way or wait (P5)."""
+    """A pool's running and waiting submissions (P5)."""
 
     __pydantic_config__ = DESCRIBED
 
     pool: str
     """The pool."""
     submissions: int
-    """How many."""
+    """Their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationSighting:
-    """Result of asking a catalogue to register an attempt of a publication."""
+    """Result of a request to a catalogue to register an attempt of a publication."""
 
     __pydantic_config__ = DESCRIBED
 
     publication: int
     """The publication."""
     attempt: int
-    """The attempt that is told of."""
+    """The attempt that it is about."""
     error: str = ""
     """Why it was not registered; empty: it was."""
     refused: bool = False
-    """Whether it would be refused again: it is not tried any more."""
+    """Whether the catalogue would refuse it again, so that it is not retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,21 +145,21 @@ class DeliverySighting:
     transfer: int
     """The transfer."""
     attempt: int
-    """The attempt that is told of."""
+    """The attempt that it is about."""
     state: Literal["moving", "delivered", "failed"]
     """Where its bytes are."""
     error: str = ""
     """Why it failed."""
     fault: Fault = ""
-    """Who is to blame: the source, the destination, either of them, or the file alone, also as ``altered`` at
-    its source; empty: not known."""
+    """Who is to blame: the source, the destination, either of them, or only the file, also if ``altered``
+    at its source; empty: unknown."""
     way: str = ""
-    """How a file that was delivered came: streamed or by the storages themselves, why, by which mover."""
+    """How a delivered file came: streamed or copied by the storages themselves, why, and by which mover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceSighting:
-    """Answer of a storage that was asked for its free space (B18)."""
+    """A storage's answer to a question about its free space (B18)."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -168,10 +168,10 @@ class SpaceSighting:
     url: str
     """Its URL."""
     time: float
-    """When it answered, or was given up, in s since 1970."""
+    """When it answered, or when the question was given up, in s since 1970."""
     free: int | None = None
-    """Bytes that are free; none: it did not tell."""
+    """Free bytes; none: not reported."""
     total: int | None = None
-    """Bytes that it has in all; none: it did not tell."""
+    """Total bytes; none: not reported."""
     problem: str = ""
-    """Why it did not tell."""
+    """Why it reported nothing."""

@@ -1,4 +1,4 @@
-"""Publications: outputs on their way into datasets of this catalogue, and of those that others keep."""
+"""Publications: outputs on their way into datasets of this catalogue or of external ones."""
 
 import re
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from pilotage.model.values.types import DESCRIBED
 from .states import PublicationState
 
 LONGEST_NAME = 200
-"""Characters of a file's name in another's catalogue: Rucio takes 250."""
+"""Most characters of a file's name in an external catalogue: Rucio takes 250."""
 
 _UNKNOWN = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPublication:
-    """A publication about to be."""
+    """A publication to create."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -27,14 +27,14 @@ class NewPublication:
     dataset: str
     """The dataset, ``CATALOGUE~SCOPE:NAME``, or ``SCOPE:NAME`` of this catalogue."""
     asked: float
-    """When it is asked for, in s since 1970."""
+    """When it is requested, in s since 1970."""
     file: str = ""
     """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """A publication as it stands."""
+    """A publication in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -47,28 +47,28 @@ class Publication:
     file: str
     """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
     state: PublicationState
-    """Where it is in its life."""
+    """Its state."""
     attempt: int
-    """The attempt under way, from 1."""
+    """The current attempt, from 1."""
     created: float
-    """When it came into being, in s since 1970."""
+    """When it was created, in s since 1970."""
     since: float
-    """When it came into its state, in s since 1970."""
+    """When it entered its state, in s since 1970."""
     asked: float
-    """When it was asked for, or last asked for again, in s since 1970: after a time it is given up."""
+    """When it was requested, or last requested again, in s since 1970. After some time it is given up."""
     wake_at: float
     """When it may be tried, in s since 1970."""
     error: str = ""
     """Why its last attempt failed."""
     server: str = ""
-    """The process that asks its catalogue, or did last."""
+    """The process that calls its catalogue, or the last that did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationCount:
-    """Outputs of a task in one state of their publication.
+    """Outputs of a task with one state of publication.
 
-    ``error`` is that of one of them, ``wake_at`` when the first may be tried, in s since 1970.
+    ``error`` is from one of them; ``wake_at`` is when the first may be tried, in s since 1970.
     """
 
     files: int
@@ -78,14 +78,17 @@ class PublicationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedDataset:
-    """The publications of a task: its outputs by state, and that of the dataset itself at the end."""
+    """The publications of a task: its outputs by state, and the dataset itself at the end."""
 
     files: Mapping[PublicationState, PublicationCount]
     closing: Publication | None
 
 
 def split_dataset(dataset: str) -> tuple[str, str, str]:
-    """Split ``CATALOGUE~SCOPE:NAME`` into its three parts; the catalogue is empty for one's own datasets."""
+    """Split ``CATALOGUE~SCOPE:NAME`` into its three parts.
+
+    For this catalogue's datasets the catalogue is empty.
+    """
     scope, name = split_identifier(dataset)
     if not scope or scope.startswith(PERSONAL):
         return "", scope, name
@@ -94,20 +97,20 @@ def split_dataset(dataset: str) -> tuple[str, str, str]:
 
 
 def is_own(dataset: str) -> bool:
-    """Tell whether a dataset of outputs is of this catalogue, and not of one that others keep."""
+    """Return whether a dataset of outputs belongs to this catalogue, not to an external one."""
     return not split_dataset(dataset)[0]
 
 
 def author_of(task: int) -> str:
-    """Return the author of a dataset's version that was made of a task's outputs."""
+    """Return the author of a dataset's version made from a task's outputs."""
     return f"task:{task}"
 
 
 def published_name(dataset: str, file: str) -> str:
-    """Return the name of an output, by its identifier, in its dataset's scope: ``DATASET.INSTANCE.JOB.PATH``.
+    """Return an output's name in its dataset's scope, by its identifier: ``DATASET.INSTANCE.JOB.PATH``.
 
-    Characters that other catalogues do not take, ``/`` among them, become dots, and long names lose their
-    beginning: a part of a digest keeps such names apart.
+    Characters that other catalogues do not accept, including ``/``, become dots. Long names lose their
+    beginning; a part of a digest keeps such names distinct.
     """
     _, instance, _, job, path = name_of(file).split("/", 4)
     whole = f"{split_dataset(dataset)[2]}.{instance}.{job}.{path}"

@@ -1,4 +1,4 @@
-"""Requirements that jobs have in common: what a task queue is, and how its text is written (P1)."""
+"""Common requirements of jobs, which define a task queue, and their text form (P1)."""
 
 import json
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from pilotage.model.values.types import DESCRIBED
 from .spec import DEFAULT_SHARE, TaskSpec
 
 TIME_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
-"""Times are rounded up to one of these, in s, so that like jobs share a task queue (P1)."""
+"""Times round up to one of these, in s, so that similar jobs share a task queue (P1)."""
 
 CPU_SEGMENTS = tuple(10 * segment for segment in TIME_SEGMENTS)
-"""Work is rounded up to one of these, in HS23 seconds: the same times on a core of 10 HS23 (P1)."""
+"""Work rounds up to one of these, in HS23 s: the same times on a core of 10 HS23 (P1)."""
 
 LARGEST_WORK = 1e30
-"""What any larger work or time counts as."""
+"""Larger work or time counts as this."""
 
 KNOWN_TEXTS = 4096
-"""Texts of requirements that are remembered as they were read: matches read the same ones."""
+"""Most cached texts of requirements: matches read the same ones again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Requirements:
     memory: float
     """MB of a job."""
     cpu_time: float
-    """Work of a job in HS23 seconds, rounded up to a segment."""
+    """Work of a job in HS23 s, rounded up to a segment."""
     private: bool = False
     """Whether only the owner's pilots run them (P7)."""
     gpus: int = 0
@@ -48,17 +48,17 @@ class Requirements:
     container: bool = False
     """Whether a job runs in a container, which not every node has."""
     walltime: float = 0
-    """s that a job takes on any core besides, or instead, rounded up to a segment."""
+    """s that a job takes on any core, in addition or instead, rounded up to a segment."""
     force_generic: bool = False
-    """Whether all pilots that are submitted for them are generic (P7)."""
+    """Whether all pilots submitted for them are generic (P7)."""
     submit_pools: tuple[str, ...] = ()
     """Submit pools for their pilots; none: the default ones (P5)."""
     share: str = DEFAULT_SHARE
-    """Global share of the jobs: at the pilot it has its turn first (P13)."""
+    """Global share of the jobs. It decides first whose turn it is at a pilot (P13)."""
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
-        """The requirements of a task's jobs. A walltime that is given is a promise, whatever the work is."""
+        """Return the requirements of a task's jobs. A given walltime is a promise, whatever the work is."""
         work = 0.0 if spec.walltime else spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
         seconds = spec.walltime or spec.base_time
         return cls(
@@ -78,23 +78,26 @@ class Requirements:
         )
 
     def seconds(self, core_power: float) -> float:
-        """The walltime of a job in s, on cores of so many HS23 each."""
+        """Return the walltime of a job in s, on cores with that many HS23 each."""
         return self.walltime + self.cpu_time / (core_power * max(1, self.cores))
 
     @property
     def text(self) -> str:
-        """The same for the same requirements: how a task queue is named within a site's queue."""
+        """Return a text that names a task queue within a site's queue.
+
+        Equal requirements have equal texts.
+        """
         values: list[object] = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time]
         values += [self.private, self.walltime]
         special = {name: value for name, usual in _SPECIAL.items() if (value := getattr(self, name)) != usual}
-        # Left out where there is none, so that texts in older stores mean the same task queues.
+        # Leave it out if there is none, so that texts in older stores mean the same task queues.
         values += [special] if special else []
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     @lru_cache(maxsize=KNOWN_TEXTS)
     def from_text(cls, text: str) -> "Requirements":
-        """The reverse of :attr:`text`. Of older stores, what stands for the work is a walltime."""
+        """Parse the :attr:`text`. In older stores, the value for work is a walltime."""
         values = json.loads(text)
         special = values.pop() if isinstance(values[-1], dict) else {}
         vo, group, owner, cores, memory, cpu_time, private, *walltime = values
@@ -112,15 +115,15 @@ class Requirements:
 
 
 _SPECIAL = {"gpus": 0, "container": False, "force_generic": False, "submit_pools": (), "share": DEFAULT_SHARE}
-"""What few task queues ask for, and what it is with all others, whose texts leave it out."""
+"""Rarely used requirements with their default. Texts leave out defaults."""
 
 
 def _rounded_up(value: float, segments: tuple[int, ...]) -> float:
-    """The first segment that is not below the value; beyond the last one, twice as much again and again."""
+    """Return the first segment not below the value. Beyond the last one, keep doubling."""
     for segment in segments:
         if value <= segment:
             return float(segment)
-    # Never a loop: whatever the value, the power of two is found at once.
+    # Do not loop: compute the power of two directly, whatever the value.
     power = ceil(log2(min(value, LARGEST_WORK) / segments[-1]))
     rounded = segments[-1] * 2.0**power
     return rounded if rounded >= min(value, LARGEST_WORK) else 2 * rounded

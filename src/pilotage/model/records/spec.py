@@ -32,14 +32,14 @@ DEFAULT_SHARE = "default"
 
 JobKind = Literal["normal", "scout", "merge"]
 Binding = Literal["early", "elastic", "late"]
-"""How firmly a job is bound to the queue that a brokerage prefers: it stays there, may be borrowed by a pilot
-that would end it sooner, or is taken by any candidate's pilot (E1)."""
+"""How firmly a job is bound to its preferred queue: it stays there; a pilot that would end it sooner may
+borrow it; or any candidate's pilot takes it (E1)."""
 
 MOST_JOBS = 100_000
 """Most jobs of one task."""
 
 SCOUTS = 10
-"""Scouts of a task that does not say how many."""
+"""Scouts of a task that gives no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,47 +53,47 @@ class InputFile:
     size: FileSize
     """Bytes."""
     checksum: Checksum = ""
-    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty where unknown."""
+    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty if unknown."""
     replicas: tuple[Name, ...] = ()
     """Storages that hold it."""
     scope: Scope = ""
-    """Whose name it is: a VO's scope, or a person's own; empty: the VO's, and for outputs one's own."""
+    """The scope of the name: a VO's, or a person's own; empty: the VO's, or for outputs the person's own."""
 
     @property
     def identifier(self) -> str:
-        """``SCOPE:NAME``, as the catalogue knows it."""
+        """Return ``SCOPE:NAME``, the identifier in the catalogue."""
         return identifier(self.scope, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPattern:
-    """All files that match ``glob``, on the named storages, or in the catalogue where none is named.
+    """All files that match ``glob``: on the named storages, or in the catalogue if none is named.
 
-    Storages are listed when the task is submitted, and sizes and checksums read; the catalogue knows them.
+    Storages are listed at submission, and sizes and checksums are read. The catalogue knows them already.
     """
 
     __pydantic_config__ = CLOSED
 
     storages: tuple[Name, ...] = ()
-    """Storages to look on; none: the catalogue is asked for files that were registered or named before."""
+    """Storages to search; none: search the catalogue for files that were registered or named before."""
     glob: Annotated[str, Field(min_length=1, max_length=500)]
-    """Pattern of paths below their URLs. Copies that Pilotage made are not found."""
+    """Pattern of paths below their URLs. It does not match copies that Pilotage made."""
     scope: Scope = ""
-    """Whose names are found; empty: the VO's, and for outputs one's own."""
+    """The scope of the names; empty: the VO's, or for outputs the person's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDataset:
-    """All files of one version of a dataset, as the catalogue knows them."""
+    """All files of one version of a dataset in the catalogue."""
 
     __pydantic_config__ = CLOSED
 
     dataset: DatasetName
     """Name of the dataset."""
     version: Annotated[Whole, Field(ge=1, le=2**31 - 1)] | None = None
-    """Its version; none: the one that is current when the task is submitted, which the task then keeps."""
+    """Its version; none: the current one at submission, which the task then keeps."""
     scope: Scope = ""
-    """Whose dataset it is; empty: the VO's, and for datasets of outputs one's own."""
+    """The scope of the dataset; empty: the VO's, or for datasets of outputs the person's own."""
 
 
 Input = InputFile | InputPattern | InputDataset
@@ -101,18 +101,18 @@ Input = InputFile | InputPattern | InputDataset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSpec:
-    """The job that makes one output of many: it reads every output of the task's other jobs."""
+    """The job that merges many outputs into one. It reads every output of the task's other jobs."""
 
     __pydantic_config__ = CLOSED
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     """The program and its arguments."""
     outputs: Annotated[tuple[OutputPattern, ...], Field(min_length=1)]
-    """Files that it leaves in its directory, as those of the task."""
+    """Files that it leaves in its directory, in the form of the task's outputs."""
     ram: Megabytes | None = None
-    """MB that it needs; none: as the other jobs."""
+    """MB that it needs; none: like the other jobs."""
     walltime: Seconds | None = None
-    """s that it needs; none: as the other jobs."""
+    """s that it needs; none: like the other jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,35 +122,36 @@ class TaskSpec:
     __pydantic_config__ = CLOSED
 
     name: Name
-    """What people call it; need not be unique."""
+    """Its name for people, which need not be unique."""
     share: Name = DEFAULT_SHARE
     """The global share that it belongs to."""
     priority: Annotated[Whole, Field(ge=1, le=100_000)] = 500
-    """Higher ones go first; from 800 on bound to the nucleus (B8), from 1000 on urgent (B27)."""
+    """Higher ones go first. From 800 on it is bound to the nucleus (B8), from 1000 on urgent (B27)."""
     transfer_priority: Annotated[Whole, Field(ge=1, le=100)] = 50
     """Priority of its transfers within their share, 1 to 100 (D2)."""
     transfer_sub_share: Name | Literal[""] = ""
-    """Sub-share of its transfers instead of ``download`` and ``upload``; it has a base priority (D6)."""
+    """Sub-share of its transfers instead of ``download`` and ``upload``. It must have a base priority
+    (D6)."""
     nucleus: str = ""
     """The site that gathers the outputs; empty: they stay where they are made."""
     t1_weight: Literal[-1, 0] = 0
     """-1 keeps normal jobs at the nucleus (B25)."""
     brokerage: str = ""
-    """The brokerage plugin; empty: that of the submitter's VO."""
+    """The brokerage plugin; empty: the one of the submitter's VO."""
     queues: tuple[Name, ...] = ()
-    """Queues to which it is bound (B2); none: all."""
+    """Queues that it is restricted to (B2); none: all."""
     binding: Binding | Literal[""] = ""
-    """``early``: jobs stay at the queue that was chosen; ``elastic``: a pilot of another candidate may borrow
-    one that would end sooner there; ``late``: any candidate's pilot takes them; empty: as the federation has
-    it for the VO (E1)."""
+    """``early``: jobs stay at the chosen queue. ``elastic``: a pilot of another candidate may borrow a job
+    that would end sooner there. ``late``: any candidate's pilot takes them. Empty: the federation's choice
+    for the VO (E1)."""
 
     stations: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    """Stations of which a site must have one, for the matchmaking brokerage; none: any site (M3)."""
+    """A site must have one of these stations, for the matchmaking brokerage; none: any site (M3)."""
     site_requirements: Annotated[str, Field(max_length=4000)] = ""
     """ClassAd expression that a site must meet, such as ``TARGET.MaxMemory >= 4000``, for the matchmaking
     brokerage (M3, M4)."""
     site_rank: Annotated[str, Field(max_length=4000)] = ""
-    """ClassAd expression of which sites with the highest value are drawn; none: all are alike (M3, M4)."""
+    """ClassAd expression. Sites with its highest value are drawn; none: all are equal (M3, M4)."""
 
     command: tuple[str, ...] = ()
     """The program and its arguments; none: the payload is empty and succeeds at once."""
@@ -161,66 +162,66 @@ class TaskSpec:
     inputs: tuple[Input, ...] = ()
     """Files to read, patterns of them, or datasets."""
     outputs: tuple[OutputPattern, ...] = ()
-    """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and folders,
-    such as ``plots/``. A pattern or folder stands for one file at least."""
+    """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and
+    folders, such as ``plots/``. A pattern or folder must give at least one file."""
     optional_outputs: tuple[OutputPattern, ...] = ()
-    """Those of ``outputs``, written as there, that a job may leave out."""
+    """Those of ``outputs``, in the same spelling, that a job may leave out."""
     strict_processes: bool = False
-    """Whether a job fails whose command ends while processes that it started still run. They are killed in
-    any case; without this the outputs are kept, and standard error says so."""
+    """Whether a job fails if its command ends while processes that it started still run. They are killed
+    in any case. Without this, the outputs are kept, and standard error says so."""
     merge: MergeSpec | None = None
-    """The jobs that make one output of many."""
+    """The jobs that merge many outputs into one."""
     output_dataset: OutputDataset = ""
-    """Dataset which gathers the outputs, or what was merged of them: a name in the owner's own scope, which
-    has its next version when the task has finished, or ``CATALOGUE~SCOPE:NAME`` of a catalogue that others
-    keep, which is closed then. Empty: none."""
+    """Dataset that gathers the outputs, or their merged form. A name in the owner's own scope gets its
+    next version when the task has finished. ``CATALOGUE~SCOPE:NAME`` names a dataset of an external
+    catalogue, which is closed then. Empty: none."""
     files_per_job: Annotated[Whole, Field(ge=1, le=2**31 - 1)] = 1
     """Input files that one job reads."""
     jobs: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] = 1
-    """Jobs to make of a task without inputs."""
+    """Number of jobs of a task without inputs."""
     events_per_job: Annotated[Whole, Field(ge=1, le=2**31 - 1)] = 1
-    """Events that one job works on."""
+    """Events that one job processes."""
     max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
-    """Attempts of a job before it fails for good; failures that are their place's fault do not count (F2)."""
+    """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2)."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
-    """Jobs that run first, to measure what the others need; 0: none. None either without a command, or with
-    no more jobs than twice as many."""
+    """Jobs that run first, to measure what the others need; 0: none. There are none either without a
+    command, or if the task has at most twice as many jobs."""
 
     cores: Cores = 1
     """Cores of a job; 0: those of the queue."""
     max_cores: Cores = 0
     """Most cores of a queue; 0: no limit (B13)."""
     gpus: Cores = 0
-    """GPUs of a job, which sees these alone; where 0, ``&`` in ``architecture`` asks for one. A queue whose
-    slots have fewer takes no such job (B14)."""
+    """GPUs of a job, which sees only these. If 0, ``&`` in ``architecture`` requests one. A queue whose
+    slots have fewer refuses the job (B14)."""
     ram: Megabytes = 0
     """MB, per core unless ``ram_unit`` is MB (B15)."""
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
-    """What ``ram`` is counted by: each core, or the whole job."""
+    """The unit of ``ram``: per core, or per job."""
     base_ram: Megabytes = 0
-    """MB beyond that, whatever the cores (B15)."""
+    """Further MB, whatever the cores (B15)."""
     cpu_time: NonNegative = 0
-    """HS23 seconds an event (B21)."""
+    """HS23 s per event (B21)."""
     cpu_efficiency: Annotated[float, Field(ge=0.001, le=1), FINITE] = 0.9
     """Fraction of the time that the processor is used (B21)."""
     base_time: Seconds = 0
-    """s beyond the time for events (B21)."""
+    """s in addition to the time for events (B21)."""
     walltime: Seconds = 0
-    """s, used as given where ``cpu_time`` is 0 (B21)."""
+    """s, used directly if ``cpu_time`` is 0 (B21)."""
     work_disk: Megabytes = 0
-    """MB of the work directory beyond inputs and outputs (B17)."""
+    """MB of the work directory in addition to inputs and outputs (B17)."""
     out_disk: Megabytes = 0
-    """MB of output an event (B17)."""
+    """MB of output per event (B17)."""
     io_intensity: NonNegative = 0
-    """kB/s of I/O, by which the moving of input is bounded (B11)."""
+    """kB/s of I/O, which limits the moving of input (B11)."""
     disk_io: NonNegative = 0
     """kB/s of disk I/O (B12)."""
     direct_access_only: bool = False
     """Whether inputs can only be read from the storage, without a copy (B16)."""
     copy_inputs: bool = False
-    """Whether inputs are copied even where the queue can read them from the storage (B17)."""
+    """Whether inputs are copied even if the queue can read them from the storage (B17)."""
     ip_connectivity: str = ""
-    """``full``, ``http`` or ``none``, then ``#IPv4`` or ``#IPv6`` where it must be one (B22)."""
+    """``full``, ``http`` or ``none``, followed by ``#IPv4`` or ``#IPv6`` if it must be one (B22)."""
     architecture: str = ""
     """``platform@base#arch-vendor-instr&vendor-model``, every part optional (B14)."""
     sw_project: str = ""
@@ -230,28 +231,28 @@ class TaskSpec:
     nightlies: bool = False
     """Whether the release is a nightly build (B14)."""
     container_name: str = ""
-    """Container image that it runs in: a path, or a name by a queue's tags or a registry (B14)."""
+    """Container image to run in: a path, or a name from a queue's tags or a registry (B14)."""
     only_tags: bool = False
     """Whether the image must be among a queue's tags (B14)."""
     event_service: bool = False
-    """Whether it is event service, which only some queues take (B23)."""
+    """Whether it is event service, which only some queues accept (B23)."""
     min_events: Annotated[Whole, Field(ge=0, le=2**31 - 1)] = 0
-    """Fewest events of a job, where their number is dynamic up to ``events_per_job``; 0: it is not."""
+    """Fewest events of a job if their number varies up to ``events_per_job``; 0: it does not vary."""
     processing_type: str = ""
     """Kind of processing, for fair-share policies (B10)."""
     working_group: str = ""
     """Working group, for fair-share policies (B10)."""
     workflow: str = ""
-    """Kind of work, by which its jobs' heartbeat time-out goes (T)."""
+    """Kind of work. It selects the heartbeat time-out of its jobs (T)."""
     private_pilots: bool = False
     """Whether only pilots of the owner run it (P7)."""
     force_generic: bool = False
-    """Whether all pilots that are submitted for it are generic (P7)."""
+    """Whether all pilots submitted for it are generic (P7)."""
     submit_pools: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     """Submit pools for its pilots; none: the default ones (P5)."""
 
     def for_job(self, kind: JobKind) -> "TaskSpec":
-        """The same, with what a merge job asks for where the job is one."""
+        """Return the same, with a merge job's requests if the job is one."""
         if kind != "merge" or self.merge is None:
             return self
         merge = self.merge
@@ -272,37 +273,37 @@ class TaskSpec:
 
     @property
     def gpus_used(self) -> int:
-        """GPUs that a job is given."""
+        """Return the GPUs that a job gets."""
         return self.gpus or int("&" in self.architecture)
 
     @property
     def planned_jobs(self) -> int:
-        """Jobs that it is split into, without merge jobs."""
+        """Return the number of jobs that it is split into, without merge jobs."""
         return -(-len(self.inputs) // self.files_per_job) if self.inputs else self.jobs
 
     @property
     def least_events(self) -> int:
-        """The smallest number of events that a job may have."""
+        """Return the smallest number of events of a job."""
         return self.min_events or self.events_per_job
 
     @property
     def memory(self) -> float:
-        """MB that a job may use, all its cores together."""
+        """Return the MB that a job may use on all its cores together."""
         return self.fixed_memory + self.memory_per_core * max(1, self.cores)
 
     @property
     def fixed_memory(self) -> float:
-        """MB that a job may use however many cores it has: the whole of it where ``ram`` is for the job."""
+        """Return the MB that a job may use whatever its cores: everything if ``ram`` is per job."""
         return self.ram if self.ram_unit == "MB" else self.base_ram
 
     @property
     def memory_per_core(self) -> float:
-        """MB that a job may use for each of its cores."""
+        """Return the MB that a job may use per core."""
         return 0.0 if self.ram_unit == "MB" else self.ram
 
     @property
     def ram_units(self) -> int:
-        """Factor on ``ram``: the cores, or 1 where it is given for all of them."""
+        """Return the factor on ``ram``: the cores, or 1 if it is per job."""
         return 1 if self.ram_unit == "MB" else max(1, self.cores)
 
 
@@ -319,23 +320,23 @@ class OwnerJobs:
     group: str
     """The group in it."""
     live: int
-    """Jobs that count: neither throttled, nor waiting to be merged."""
+    """Jobs that count: neither throttled, nor waiting for a merge."""
     throttled: int = 0
     """Jobs beyond a quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWork:
-    """Tasks that have not ended, and the jobs and input files that they have in all."""
+    """Unfinished tasks, and all of their jobs and input files."""
 
     __pydantic_config__ = DESCRIBED
 
     tasks: int = 0
     """Tasks."""
     jobs: int = 0
-    """Their jobs, made or still to be made."""
+    """Their jobs, including future ones."""
     files: int = 0
-    """Their input files, counted for each task."""
+    """Their input files, counted per task."""
 
     @classmethod
     def total(cls, parts: Iterable["LiveWork"]) -> "LiveWork":
@@ -348,11 +349,11 @@ class LiveWork:
         )
 
     def is_within(self, most: "LiveWork") -> bool:
-        """Tell whether it is no more than this in any respect."""
+        """Return whether it exceeds this in no respect."""
         return self.tasks <= most.tasks and self.jobs <= most.jobs and self.files <= most.files
 
     def with_task(self, spec: TaskSpec) -> "LiveWork":
-        """The same with one more task."""
+        """Return the same with one more task."""
         return replace(
             self,
             tasks=self.tasks + 1,

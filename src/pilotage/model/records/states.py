@@ -1,6 +1,7 @@
 """The states of tasks, jobs, transfers, pilots and publications, and the one table of their transitions.
 
-The commit refuses what is not in :data:`TRANSITIONS`; the diagrams in the documentation are drawn from it.
+The commit refuses transitions outside :data:`TRANSITIONS`, and the documentation's diagrams are drawn from
+it.
 """
 
 from collections.abc import Iterable
@@ -12,9 +13,9 @@ Kind = Literal["task", "job", "transfer", "pilot", "publication"]
 
 
 class TaskState(StrEnum):
-    """A task is split into jobs, scouts first; runs, is merged where it asks for it, and ends.
+    """A task is split into jobs, scouts first; it runs, is merged if requested, and ends.
 
-    A large one is split part by part; its first jobs are brokered meanwhile.
+    A large one is split in parts, and its first jobs are brokered meanwhile.
     """
 
     REGISTERED = "registered"
@@ -28,7 +29,7 @@ class TaskState(StrEnum):
 
 
 class JobState(StrEnum):
-    """The states of the field, in the order in which a job meets them."""
+    """The states of the field, in the order in which a job passes through them."""
 
     THROTTLED = "throttled"
     PENDING = "pending"
@@ -48,7 +49,8 @@ class JobState(StrEnum):
 
 
 class TransferState(StrEnum):
-    """A transfer waits for a slot three times (D8): to be prepared, delivered by a mover, and finished."""
+    """A transfer waits for a slot three times (D8): for preparation, for delivery by a mover, and for
+    finishing."""
 
     QUEUED = "queued"
     PREPARING = "preparing"
@@ -62,7 +64,7 @@ class TransferState(StrEnum):
 
 
 class PilotState(StrEnum):
-    """A pilot is recorded before it is submitted (P10), waits at the site, runs, and ends."""
+    """A pilot is recorded before its submission (P10), waits at the site, runs, and ends."""
 
     CREATED = "created"
     SUBMITTED = "submitted"
@@ -73,7 +75,7 @@ class PilotState(StrEnum):
 
 
 class PublicationState(StrEnum):
-    """A publication waits for its turn, is registered in a catalogue that others keep, or is given up."""
+    """A publication waits for its turn, then an external catalogue registers it, or it is given up."""
 
     WAITING = "waiting"
     PUBLISHING = "publishing"
@@ -85,7 +87,7 @@ State = TaskState | JobState | TransferState | PilotState | PublicationState
 
 
 class Transition(NamedTuple):
-    """One allowed step; ``source`` is None for a record's first state."""
+    """One allowed step. ``source`` is None for a record's first state."""
 
     kind: Kind
     source: State | None
@@ -185,46 +187,48 @@ TRANSITIONS: dict[tuple[Kind, State | None, State], str] = {row[:3]: row.meaning
 STATES: dict[Kind, type[State]] = {"task": T, "job": J, "transfer": X, "pilot": P, "publication": U}
 
 QUEUED_JOBS = (J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING)
-"""What the rules count as waiting at a queue (B32, B36)."""
+"""The states that count as waiting at a queue (B32, B36)."""
 
 AT_A_PILOT = _AT_A_PILOT
-"""A pilot holds the job; taking it away needs a new attempt."""
+"""A pilot holds the job. Taking it away needs a new attempt."""
 
 UNSTARTED_JOBS = _UNSTARTED
 SUBMITTING_JOBS = (*_UNSTARTED, J.SENT, J.STARTING)
-"""Jobs that were matched to a site, and that no pilot runs yet (M5)."""
+"""Jobs matched to a site that no pilot runs yet (M5)."""
 
 JOBS_AT_A_SITE = (*SUBMITTING_JOBS, J.RUNNING, J.HOLDING, J.TRANSFERRING)
-"""Jobs that were matched to a site and have not ended (M5). One that waits to be merged has left it: the
+"""Jobs matched to a site that have not ended (M5). A job that waits for a merge has left it, because the
 merge job may need its place."""
 
 DONE_JOBS = (J.HOLDING, J.TRANSFERRING, J.MERGING, J.FINISHED)
-"""The payload ended well."""
+"""The payload succeeded."""
 
 LIVE_JOBS = _LIVE_JOBS
 JOBS_AT_WORK = tuple(state for state in LIVE_JOBS if state is not J.MERGING)
-"""Jobs that a task waits for: those that wait to be merged are done but for that."""
+"""Jobs that a task waits for. Those that wait for a merge are otherwise done."""
 
 COUNTED_JOBS = tuple(state for state in JOBS_AT_WORK if state is not J.THROTTLED)
-"""Jobs that count against quotas of live jobs. What waits to be merged does not: it waits for the others."""
+"""Jobs that count against quotas of live jobs. Those that wait for a merge do not: they wait for the
+others."""
 
 LIVE_TASKS = _LIVE_TASKS
 TASKS_TO_SPLIT = (T.REGISTERED, T.SPLITTING)
-"""Tasks of which jobs are still to be made, now."""
+"""Tasks with jobs that can be made now."""
 
 UNFINISHED_TRANSFERS = (*_UNDELIVERED, X.DELIVERED)
-"""Those that serve whoever asks for the same file at the same storage, and that may be cancelled."""
+"""Transfers that can still serve further requests for the same file at the same storage, and that may be
+cancelled."""
 
 QUEUED_TRANSFERS = (X.QUEUED, X.PREPARED)
-"""Those that wait for a slot with no bytes moved: they may be raised, or cancelled at no cost."""
+"""Transfers that wait for a slot with no bytes moved: they may be raised, or cancelled at no cost."""
 
 TRANSFERS_AHEAD = (X.PREPARING, X.PREPARED)
-"""What is prepared, or being so, ahead of its delivery (D11)."""
+"""Transfers that are prepared, or in preparation, ahead of their delivery (D11)."""
 
 LIVE_TRANSFERS = (*UNFINISHED_TRANSFERS, X.FINISHING)
 WAITING_PILOTS = (P.CREATED, P.SUBMITTED)
 PILOTS_AT_A_SITE = (P.SUBMITTED, P.RUNNING)
-"""Pilots that a batch system knows of."""
+"""Pilots that a batch system knows."""
 
 LIVE_PILOTS = (*WAITING_PILOTS, P.RUNNING)
 LIVE_PUBLICATIONS = (U.WAITING, U.PUBLISHING)
@@ -236,17 +240,17 @@ LIVE: dict[Kind, tuple[State, ...]] = {
     "pilot": LIVE_PILOTS,
     "publication": LIVE_PUBLICATIONS,
 }
-"""States that a record has not ended in."""
+"""States of records that have not ended."""
 
 ENDED: dict[Kind, tuple[State, ...]] = {
     kind: tuple(state for state in states if state not in LIVE[kind]) for kind, states in STATES.items()
 }
-"""States that a record has ended in; a failed job may be tried again."""
+"""States of ended records. A failed job may be retried."""
 
 FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source is None}
-"""The state in which a record of each kind comes into being; jobs beyond a quota are throttled at first."""
+"""The first state of each kind of record. Jobs beyond a quota begin throttled."""
 
 
 def is_allowed(kind: Kind, source: State | None, target: State) -> bool:
-    """Tell whether the table has this transition."""
+    """Return whether the table has this transition."""
     return (kind, source, target) in TRANSITIONS

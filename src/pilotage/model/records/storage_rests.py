@@ -1,4 +1,5 @@
-"""Storages that rest because delivery after delivery failed there, through no fault of the files (F4)."""
+"""Storages that are paused because delivery after delivery failed there, through no fault of the files
+(F4)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,23 +12,26 @@ from .constants import StagingConstants
 from .failing_places import followed
 
 End = tuple[str, str]
-"""The storage at which deliveries fail, as their source or their destination; both: between these two."""
+"""The storage where deliveries fail, as their source or their destination; both: between these two."""
 
 
 LONGEST_ERROR = 200
-"""Characters that are kept of an error."""
+"""Most characters kept of an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDelivery:
-    """A delivery that failed, and not because of its file: a mover's, or a pilot's that read or wrote it."""
+    """A delivery that failed, and not because of its file.
+
+    A mover delivered it, or a pilot read or wrote it.
+    """
 
     __pydantic_config__ = DESCRIBED
 
     transfer: int = 0
     """The transfer; 0: a pilot read or wrote the file."""
     job: int = 0
-    """The job for which it did; 0: a mover delivered it."""
+    """The job whose pilot read or wrote it; 0: a mover delivered it."""
     attempt: int
     """Attempt of the transfer, or of the job."""
     task: int = 0
@@ -47,15 +51,16 @@ class FailedDelivery:
 
     @property
     def end(self) -> End:
-        """The storage and operation that failed."""
+        """Return the storage and operation that failed."""
         return self.source, self.destination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageRest:
-    """A storage from which, or to which, nothing is moved until a time, in s since 1970; or both: a pair.
+    """A pause of a storage: nothing moves from it, or to it, or (with both) between a pair, until a time in s
+    since 1970.
 
-    After that one delivery tries. ``failures`` counts those in a row, ``error`` is that of the last.
+    After that, one delivery tries. ``failures`` counts those in a row; ``error`` is the last one's.
     """
 
     source: str
@@ -67,35 +72,36 @@ class StorageRest:
 
     @property
     def end(self) -> End:
-        """The storage and operation that rest."""
+        """Return the paused storage and operation."""
         return self.source, self.destination
 
     @property
     def forgotten(self) -> float:
-        """Time from which its failures no longer count although nobody tried, in s since 1970 UTC."""
+        """Return the time from which its failures count no more although nobody tried, in s since 1970
+        UTC."""
         return self.until + (self.until - self.since)
 
     @property
     def what(self) -> str:
-        """Name what rests."""
+        """Return the name of what is paused."""
         if self.source and self.destination:
             return f"moving from {self.source} to {self.destination}"
         return f"reading from {self.source}" if self.source else f"writing to {self.destination}"
 
     @property
     def text(self) -> str:
-        """The storage and operation that rest, until when, and why, in words."""
+        """Return what is paused, until when, and why, in words."""
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         failed = f"{self.failures} failed in a row, the last with: {self.error}"
         return f"{self.what} rests until {until}: {failed}"
 
     def concerns(self, source: str, destination: str) -> bool:
-        """Tell whether it concerns what is moved between two storages."""
+        """Return whether it concerns transfers between two storages."""
         return self.source in ("", source) and self.destination in ("", destination)
 
 
 def one_line(error: str) -> str:
-    """Return the first line of an error that says anything, not too long."""
+    """Return the first non-empty line of an error, cut if it is long."""
     line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
     return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."
 
@@ -103,12 +109,12 @@ def one_line(error: str) -> str:
 def storage_rests(
     failed: Iterable[FailedDelivery], constants: StagingConstants, time: float
 ) -> tuple[StorageRest, ...]:
-    """Return what rests, or rested and is to be tried, at a time in s since 1970; by name.
+    """Return the storages that are paused, or due for a trial, at a time in s since 1970; by name.
 
-    Deliveries of ``failing_files`` different files fail in a row before that, so that nobody's broken file
-    closes a storage to others; where pilots tell it, at two machines or more and for two tasks or more, as
-    one machine may be cut off, and one task may lie. A row is forgotten if
-    nothing more is heard of it for as long as its rest took.
+    First, deliveries of ``failing_files`` different files must fail in a row, so that nobody's broken file
+    closes a storage to others. Failures reported by pilots must come from at least two machines and two
+    tasks: one machine may be disconnected, and one task may lie. A row is forgotten if nothing more is heard
+    of it for as long as its pause took.
     """
     rows: dict[End, list[FailedDelivery]] = defaultdict(list)
     for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.job, one.attempt)):
@@ -118,9 +124,9 @@ def storage_rests(
 
 
 def tried_again(failed: Iterable[FailedDelivery], constants: StagingConstants) -> dict[int, float]:
-    """Return when each job may be tried again that storages failed at its pilots, in s since 1970.
+    """Return when each job may be retried whose pilots reported failing storages, in s since 1970.
 
-    Pilots are believed as to their own job: after each such attempt it waits, twice as long each time.
+    Pilots are trusted about their own job: after each such attempt it waits, twice as long each time.
     """
     times: dict[int, list[float]] = defaultdict(list)
     for one in failed:
@@ -130,7 +136,7 @@ def tried_again(failed: Iterable[FailedDelivery], constants: StagingConstants) -
 
 
 def resting_at(rests: Sequence[StorageRest], time: float) -> tuple[StorageRest, ...]:
-    """Return the rests that are not over."""
+    """Return the pauses that have not ended."""
     return tuple(rest for rest in rests if time < rest.until)
 
 
@@ -155,7 +161,7 @@ def _rest(end: End, row: list[FailedDelivery], constants: StagingConstants) -> S
 
 
 def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:
-    """Tell whether failures in a row make a storage rest: movers are believed, pilots where others agree."""
+    """Return whether failures in a row pause a storage. Movers are trusted; pilots only if others agree."""
     if len({one.file for one in seen if not one.job}) >= files:
         return True
     agree = len({one.node for one in seen}) > 1 and len({one.task for one in seen}) > 1

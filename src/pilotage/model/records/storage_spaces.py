@@ -1,4 +1,4 @@
-"""Free space of storages: what they told when they were asked, and what the federation declares (B18)."""
+"""Free space of storages: their own reports, and the federation's declarations (B18)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,46 +9,46 @@ from pilotage.model.values.types import DESCRIBED
 from .federation import Federation, Storage
 
 PERIODS = 3
-"""Periods for which an answer counts: after that the number of the file counts again."""
+"""Periods for which a report counts. After that, the declared number counts again."""
 
 LEAST_FREE = 200.0
-"""GB of which a storage must have more free, unless ``storage_min_free`` says otherwise (B18)."""
+"""GB that must be free at a storage, unless ``storage_min_free`` says otherwise (B18)."""
 
 LEAST_PART = 0.1
-"""The part of all that a storage has which is enough where that is less."""
+"""A smaller storage needs only this part of its total size free."""
 
 GIGABYTE = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSpace:
-    """The last answers of a storage that is asked for its free space (B18)."""
+    """The last reports of a storage about its free space (B18)."""
 
     __pydantic_config__ = DESCRIBED
 
     storage: str
     """The storage."""
     url: str
-    """Its URL when it was asked: an answer says nothing of another place."""
+    """Its URL when it was asked: a report says nothing about another place."""
     asked: float
-    """When it was asked last, in s since 1970."""
+    """When it was last asked, in s since 1970."""
     told: float | None = None
-    """When it last told its free space, in s since 1970; none: never."""
+    """When it last reported its free space, in s since 1970; none: never."""
     free: float | None = None
-    """GB that were free then; none: it never told."""
+    """Free GB at that time; none: it never reported any."""
     total: float | None = None
-    """GB that it has in all; none: it does not say."""
+    """Total GB; none: not reported."""
     problem: str = ""
-    """Why it did not tell when it was asked last; empty: it told."""
+    """Why it did not answer the last question; empty: it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeSpace:
-    """The free space of a storage that counts now: measured, or declared by the federation.
+    """The current free space of a storage: measured, or declared by the federation.
 
-    ``gigabytes`` is None where neither is known. ``told`` is when it was measured, in s since 1970; None: it
-    is declared. ``total`` is what the storage has in all, where it tells that. ``problem`` says why there is
-    no measurement.
+    ``gigabytes`` is None if both are unknown. ``told`` is the time of the measurement in s since 1970; None
+    means declared. ``total`` is the storage's total size, if it reports it. ``problem`` says why there is no
+    measurement.
     """
 
     gigabytes: float | None
@@ -58,7 +58,7 @@ class FreeSpace:
 
     @property
     def text(self) -> str:
-        """The number and where it comes from, in words."""
+        """Return the number and its origin, in words."""
         if self.told is not None:
             return f"{_short(self.gigabytes)} GB free, measured {moment(self.told)}"
         why = f"; not measured: {self.problem}" if self.problem else ""
@@ -68,10 +68,10 @@ class FreeSpace:
 
 
 def free_spaces(federation: Federation, spaces: Iterable[StorageSpace], time: float) -> dict[str, FreeSpace]:
-    """Return the free space of each storage that counts at a time, in s since 1970, by name.
+    """Return each storage's free space at a time in s since 1970, by name.
 
-    An answer counts for :data:`PERIODS` times the period at which it is asked for. Then, and where the
-    storage has another URL now, the federation's number counts.
+    A report counts for :data:`PERIODS` times the period between questions. After that, or if the storage has
+    another URL now, the federation's number counts.
     """
     known = {(one.storage, one.url): one for one in spaces}
     period = federation.brokerage.storage_space_period
@@ -95,7 +95,7 @@ def _free_space(storage: Storage, found: StorageSpace | None, time: float, perio
 
 
 def moment(time: float) -> str:
-    """A time in s since 1970 as date and time, UTC."""
+    """Return a time in s since 1970 as date and time, UTC."""
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,4 +1,4 @@
-"""Live transfers, counted by what shares and limits look at."""
+"""Live transfers, counted by the values that shares and limits use."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from .states import TransferState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferCount:
-    """The number of live transfers of one share, way, state and class of size."""
+    """The number of live transfers with one share, way, state and class of size."""
 
     share: str
     source: str
@@ -20,5 +20,5 @@ class TransferCount:
     transfers: int
 
     def slots(self, bundle: int) -> float:
-        """Return the slots that all of them together take, each of a ``bundle`` of small files."""
+        """Return the slots that all of them take together. A slot holds a ``bundle`` of small files."""
         return self.transfers * parts_of(self.size_class, bundle) / bundle

@@ -1,4 +1,4 @@
-"""The three queues of transfers, each with slots of its own: preparing, delivering and finishing (D8)."""
+"""The three queues of transfers, each with its own slots: preparing, delivering and finishing (D8)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,14 +11,14 @@ QueueName = Literal["preparing", "delivering", "finishing"]
 
 @dataclass(frozen=True, slots=True)
 class TransferQueue:
-    """Transfers wait in one state for a slot, and have it in the next."""
+    """Transfers wait for a slot in one state, and have it in the next."""
 
     name: QueueName
     waiting: TransferState
     holding: TransferState
 
     def slots(self, constants: StagingConstants) -> int:
-        """Return how many transfers have a slot at the same time, besides emergencies."""
+        """Return the number of slots, without emergencies."""
         match self.name:
             case "preparing":
                 return constants.preparing_slots
@@ -37,5 +37,5 @@ TRANSFER_QUEUES = (PREPARING, DELIVERING, FINISHING)
 
 
 def queue_of(state: TransferState) -> TransferQueue | None:
-    """Return the queue in which a transfer of this state waits; None where it waits in none."""
+    """Return the queue where a transfer in this state waits; None if it waits in none."""
     return next((queue for queue in TRANSFER_QUEUES if queue.waiting is state), None)

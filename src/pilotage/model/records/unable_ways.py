@@ -1,4 +1,4 @@
-"""Ways between storages that a server cannot move files on, since it lacks a package for them."""
+"""Ways between storages on which a server cannot move files because it lacks a package."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .federation import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnableWay:
-    """Storages of two kinds between which a server has no mover, or not the adapter of their service."""
+    """Two kinds of storages between which a server has no mover, or lacks the adapter of their service."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -19,7 +19,7 @@ class UnableWay:
     destination: str
     """URL scheme of the destination."""
     service: str = ""
-    """Kind of the transfer service that is to carry the files; empty: none is."""
+    """Kind of the transfer service for the files; empty: none."""
     reason: str
     """What the server lacks."""
 
@@ -37,18 +37,18 @@ def way_of(source: Storage, destination: Storage) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class UnableWays:
-    """The ways that a server is unable to take, between the storages of a federation by name."""
+    """The ways that a server cannot use, between the storages of a federation by name."""
 
     storages: dict[str, Storage]
     ways: dict[Way, str]
 
     @classmethod
     def of(cls, storages: Iterable[Storage], unable: Iterable[UnableWay]) -> "UnableWays":
-        """The ways between these storages."""
+        """Return the ways between these storages."""
         ways = {(one.source, one.destination, one.service): one.reason for one in unable}
         return cls({one.name: one for one in storages}, ways)
 
     def reason(self, source: str, destination: str) -> str:
-        """Tell what is lacking between two storages; empty where nothing is, or one is unknown."""
+        """Return what the server lacks between two storages; empty if nothing, or if one is unknown."""
         ends = self.storages.get(source), self.storages.get(destination)
         return self.ways.get(way_of(ends[0], ends[1]), "") if self.ways and ends[0] and ends[1] else ""

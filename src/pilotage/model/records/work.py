@@ -1,4 +1,4 @@
-"""Tasks, jobs and pilots, as they stand and as they come into being; with the data that they work on."""
+"""Tasks, jobs and pilots, current and new ones, with the data that they work on."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -66,28 +66,29 @@ PilotKind = Literal["generic", "private"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task about to be, its input patterns and datasets already resolved to files."""
+    """A task to create. Its input patterns and datasets are already resolved to files."""
 
     __pydantic_config__ = DESCRIBED
 
     spec: TaskSpec
-    """What is asked for."""
+    """The specification."""
     owner: Identity
-    """Who asks."""
+    """The submitter."""
     submission: str = ""
-    """Names the request and the task in it; a second task of the same name is not created. Empty: unnamed."""
+    """Names the request and the task in it. A second task with the same name is not created. Empty:
+    unnamed."""
     lease_end: float | None = None
     """When it is cancelled unless its submitter renews the lease, in s since 1970; none: never."""
     datasets: tuple[str, ...] = ()
-    """The versions of datasets that its inputs are of, as ``SCOPE:NAME@VERSION``."""
+    """The versions of datasets that its inputs belong to, as ``SCOPE:NAME@VERSION``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Needs of a task's jobs as its scouts showed them, with a margin; none where no scout reported it.
+    """Needs of a task's jobs, measured by its scouts, with a margin; none if no scout reported it.
 
-    Where there is none, what was asked for stands. Other jobs of the task do the work of scouts that
-    failed, so these do not count as its failed jobs.
+    Without a measurement, the request stands. Other jobs of the task do the work of failed scouts, so these
+    do not count as its failed jobs.
     """
 
     __pydantic_config__ = CLOSED
@@ -97,7 +98,7 @@ class Measured:
     failed: int = 0
     """Scouts that failed."""
     cpu_time: float | None = None
-    """HS23 seconds an event."""
+    """HS23 s per event."""
     base_time: float | None = None
     """s that CPU time does not explain."""
     walltime: float | None = None
@@ -107,46 +108,46 @@ class Measured:
     work_disk: float | None = None
     """MB."""
     out_disk: float | None = None
-    """MB an event."""
+    """MB per event."""
 
     def replaced(self, spec: TaskSpec) -> TaskSpec:
-        """The same with every estimate that was measured in place of the one asked for."""
+        """Return the same with measured values in place of estimates."""
         names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.memory is not None:
             base = 0.0 if spec.ram_unit == "MB" else min(spec.base_ram, self.memory)
-            # The measured memory is that of the whole job: it is given back in the unit that was asked in.
+            # The measurement is for the whole job: convert it to the unit of the request.
             found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
         return replace(spec, **found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task as it stands."""
+    """A task in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
     id: int
     """Its number."""
     spec: TaskSpec
-    """What was asked for."""
+    """The specification."""
     owner: Identity
-    """Who asked."""
+    """The submitter."""
     state: TaskState
-    """Where it is in its life."""
+    """Its state."""
     created: float
     """When it was submitted, in s since 1970."""
     since: float
-    """When it came into its state, in s since 1970."""
+    """When it entered its state, in s since 1970."""
     error: str = ""
     """Why it failed or was cancelled."""
     measured: Measured | None = None
-    """What its scouts needed; none without scouts, or before they ended."""
+    """The needs measured by its scouts; none without scouts, or before they ended."""
     attempt: int = 1
-    """Grows with each part of its jobs that is made: no part is made twice."""
+    """Grows with each new part of its jobs, so that no part is made twice."""
 
     def expected(self, kind: JobKind) -> TaskSpec:
-        """The specification of its jobs of a kind, with measured estimates where there are any.
+        """Return the specification of its jobs of a kind, with measured estimates if there are any.
 
         A merge job runs another command, which was not measured.
         """
@@ -155,11 +156,11 @@ class Task:
         return self.measured.replaced(self.spec)
 
     def limit(self, kind: JobKind, asked: float, most: float) -> float:
-        """Limit of memory or walltime beyond which a payload is ended; 0 is none.
+        """Return the limit of memory or walltime beyond which a payload is ended; 0 means none.
 
-        What was asked for, else ``most``, what the queue gives; 0 is none of either. Of a task with scouts
-        it is what the queue gives: a scout is to show what it needs, and what a few scouts needed is an
-        estimate, which a job may exceed. Merge jobs were not measured.
+        It is the request, else ``most``, the queue's limit; 0 means neither. For a task with scouts it is the
+        queue's limit: a scout should show its needs, and the needs of a few scouts are an estimate that a job
+        may exceed. Merge jobs were not measured.
         """
         if kind == "merge" or (kind == "normal" and self.measured is None):
             return asked or most
@@ -169,12 +170,12 @@ class Task:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job about to be."""
+    """A job to create."""
 
     __pydantic_config__ = DESCRIBED
 
     task: int
-    """The task that it belongs to."""
+    """Its task."""
     kind: JobKind
     """Normal, scout or merge."""
     share: str
@@ -186,7 +187,7 @@ class NewJob:
     inputs: tuple[str, ...] = ()
     """Logical names of the files that it reads."""
     events: int = 1
-    """Events that it works on."""
+    """Number of its events."""
     throttled: bool = False
     """Whether it is beyond a quota of live jobs, and waits for room (T)."""
 
@@ -194,14 +195,14 @@ class NewJob:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as it stands."""
+    """A job in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
     id: int
     """Its number."""
     task: int
-    """The task that it belongs to."""
+    """Its task."""
     kind: JobKind
     """Normal, scout or merge."""
     share: str
@@ -211,23 +212,23 @@ class Job:
     requirements: str
     """Its task queue within a queue, as ``Requirements.text``."""
     state: JobState
-    """Where it is in its life."""
+    """Its state."""
     attempt: int
-    """The attempt under way, from 1: it fences pilots that come back from the dead."""
+    """The current attempt, from 1. It fences pilots that were thought lost."""
     since: float
-    """When it came into its state, in s since 1970."""
+    """When it entered its state, in s since 1970."""
     created: float
     """When it was made, in s since 1970."""
     queue: str = ""
-    """The queue that was preferred for it, and once a pilot has it that pilot's; empty before."""
+    """Its preferred queue, and once a pilot has it, the pilot's queue; empty before."""
     choice: int | None = None
     """The stored choice whose candidates may take it; none: it stays at its queue (E1)."""
     pilot: int | None = None
-    """The pilot that has it; none before it was matched."""
+    """The pilot that has it; none before the match."""
     inputs: tuple[str, ...] = ()
     """Logical names of the files that it reads."""
     events: int = 1
-    """Events that it works on."""
+    """Number of its events."""
     wake_at: float | None = None
     """When a pending job is brokered again, in s since 1970 (B37)."""
     error: str = ""
@@ -239,18 +240,18 @@ class Job:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPilot:
-    """A pilot about to be recorded (P10)."""
+    """A pilot to record (P10)."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
-    """The queue that it is for."""
+    """Its queue."""
     requirements: str
-    """The task queue that it is for, as ``Requirements.text``."""
+    """Its task queue, as ``Requirements.text``."""
     kind: PilotKind
-    """Whose jobs it runs: anybody's, or its owner's alone (P7)."""
+    """Whose jobs it runs: anybody's, or only its owner's (P7)."""
     owner: Identity
-    """Whom it belongs to."""
+    """Its owner."""
     cores: int
     """Cores for all its payloads."""
     memory: float
@@ -258,36 +259,36 @@ class NewPilot:
     walltime: float
     """s that it may run."""
     site: str = ""
-    """The site of its queue, whose throttle it counts for (M8)."""
+    """The site of its queue, whose throttle counts it (M8)."""
     element: str = ""
     """Kind of its computing element (P10)."""
     broker: str = ""
-    """The server that it is submitted to, where its computing element has several (P6, P10)."""
+    """The server to submit it to, if its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submits it (P5)."""
     reason: str = ""
-    """How its task queue came to be given pilots (P2 to P4, P12)."""
+    """Why its task queue gets pilots (P2 to P4, P12)."""
     slots: int = 1
-    """Payloads that it runs side by side (M5)."""
+    """Payloads that it runs at once (M5)."""
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pilot:
-    """A pilot as it stands."""
+    """A pilot in its current state."""
 
     __pydantic_config__ = DESCRIBED
 
     id: int
     """Its number."""
     queue: str
-    """The queue that it is for."""
+    """Its queue."""
     requirements: str
-    """The task queue that it is for, as ``Requirements.text``."""
+    """Its task queue, as ``Requirements.text``."""
     kind: PilotKind
-    """Whose jobs it runs: anybody's, or its owner's alone (P7)."""
+    """Whose jobs it runs: anybody's, or only its owner's (P7)."""
     owner: Identity
-    """Whom it belongs to."""
+    """Its owner."""
     cores: int
     """Cores for all its payloads."""
     memory: float
@@ -295,51 +296,51 @@ class Pilot:
     walltime: float
     """s that it may run."""
     state: PilotState
-    """Where it is in its life."""
+    """Its state."""
     created: float
     """When it was recorded, in s since 1970."""
     since: float
-    """When it came into its state, in s since 1970."""
+    """When it entered its state, in s since 1970."""
     reference: str = ""
-    """The batch system's own name for it; empty before it was submitted."""
+    """The batch system's name for it; empty before submission."""
     heartbeat: float | None = None
     """When it last called, in s since 1970."""
     matched: int = 0
-    """Jobs that it was given so far."""
+    """Number of jobs that it got so far."""
     error: str = ""
     """Why it failed."""
     containment: str = ""
-    """How it keeps payloads from all that is not theirs; empty: not known yet."""
+    """How it contains payloads; empty: unknown yet."""
     node: str = ""
-    """The machine that it runs on; empty: not known yet."""
+    """The machine that it runs on; empty: unknown yet."""
     lacks: str = ""
-    """What its machine lacks of that which its task queue asks for: GPUs, containers (P12)."""
+    """Requirements of its task queue that its machine lacks: GPUs, containers (P12)."""
     site: str = ""
-    """The site of its queue, whose throttle it counts for (M8)."""
+    """The site of its queue, whose throttle counts it (M8)."""
     element: str = ""
     """Kind of its computing element (P10)."""
     broker: str = ""
-    """The server that it was submitted to, where its computing element has several (P6, P10)."""
+    """The server that it was submitted to, if its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submitted it (P5)."""
     reason: str = ""
-    """How its task queue came to be given pilots (P2 to P4, P12); empty: not known."""
+    """Why its task queue gets pilots (P2 to P4, P12); empty: unknown."""
     waits: str = ""
-    """Why its batch system does not start it, as that last said; empty: not known."""
+    """Why its batch system does not start it, by its last report; empty: unknown."""
     slots: int = 1
-    """Payloads that it runs side by side (M5)."""
+    """Payloads that it runs at once (M5)."""
 
     @property
     def place(self) -> str:
-        """The pilot's node, or the pilot itself where its node is not known."""
+        """Return the pilot's node, or the pilot itself if its node is unknown."""
         return place_of(self.node, self.id)
 
     @property
     def last_heard(self) -> float:
-        """Time of its last call; before the first one, the time at which it came into its state."""
+        """Return the time of its last call, or before the first one, the time when it entered its state."""
         return self.since if self.heartbeat is None else self.heartbeat
 
 
 def place_of(node: str, pilot: int) -> str:
-    """The node of a pilot, or the pilot itself where its node is not known."""
+    """Return the node of a pilot, or the pilot itself if its node is unknown."""
     return node or f"pilot {pilot}"

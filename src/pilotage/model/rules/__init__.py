@@ -1,1 +1,1 @@
-"""Facts that several rooms share, each stated once."""
+"""Facts that several packages share, each stated once."""

@@ -10,16 +10,16 @@ from pilotage.model.records.failing_places import followed
 from pilotage.model.records.failures import Failure
 
 Scope = tuple[str, str, int]
-"""Whose jobs a place takes none of: VO, owner and task; a task of 0 is all tasks of the owner."""
+"""Whose jobs a place refuses: VO, owner and task. A task of 0 means all tasks of the owner."""
 
 EVERYBODY: Scope = ("", "", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """A queue, or one ``node`` of it, that gets no jobs of a scope until a time, in s since 1970.
+    """A queue, or one ``node`` of it, that gets no jobs of a scope until a time in s since 1970.
 
-    ``failures`` counts the fast failures in a row, ``last`` is the newest.
+    ``failures`` counts the fast failures in a row; ``last`` is the newest.
     """
 
     queue: str
@@ -32,32 +32,33 @@ class Rest:
 
     @property
     def text(self) -> str:
-        """The end of its rest, and the reason, in words."""
+        """Return the end of the pause, and the reason, in words."""
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return f"rests until {until}: {self.failures} failed fast in a row, the last with: {self.last.ending}"
 
     @property
     def whom(self) -> str:
-        """Whose jobs it concerns, in words."""
+        """Return whose jobs it concerns, in words."""
         _, owner, task = self.whose
         return f"task {task}" if task else (owner or "everybody")
 
     def holds_for(self, vo: str, owner: str, task: int) -> bool:
-        """Tell whether it concerns the jobs of a task."""
+        """Return whether it concerns the jobs of a task."""
         return self.whose in scopes(vo, owner, task)
 
 
 def scopes(vo: str, owner: str, task: int) -> tuple[Scope, Scope, Scope]:
-    """The scopes that a task is in."""
+    """Return the scopes that contain a task."""
     return (vo, owner, task), (vo, owner, 0), EVERYBODY
 
 
 def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest, ...]:
-    """Places where jobs failed fast in a row, and whose jobs they get no more. Afterwards, one job tries.
+    """Return the places where jobs failed fast in a row, and whose jobs they refuse. Afterwards, one job
+    tries.
 
-    A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
-    where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
-    What follows the task closes nothing.
+    A place closes to a *task* if the failures follow the place, or possibly do. It closes to an *owner* if
+    this is shown for two of their tasks, and to *everybody* if it is shown for two owners. Failures that
+    follow the task close nothing.
     """
     rows: dict[tuple[str, str], list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
@@ -68,12 +69,12 @@ def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest,
 
 
 def resting_now(failures: Iterable[Failure], constants: GuardConstants, time: float) -> tuple[Rest, ...]:
-    """The rests of whole queues that are not over."""
+    """Return the current pauses of whole queues."""
     return tuple(rest for rest in rests(failures, constants) if not rest.node and time < rest.until)
 
 
 def _of_place(queue: str, node: str, row: list[Failure], constants: GuardConstants) -> Iterator[Rest]:
-    """The rests of one place, for each scope by its own row of failures."""
+    """Yield the pauses of one place, for each scope by its own row of failures."""
     by_scope: dict[Scope, list[Failure]] = defaultdict(list)
     for failure in row:
         if failure.verdict(bool(node)) != "task":
@@ -102,7 +103,8 @@ def _rest(queue: str, node: str, scope: Scope, row: list[Failure], constants: Gu
             return failure.verdict(bool(node)) in ("place", "doubt")
         return failure.shows(bool(node))
 
-    # One by one: whether the next counts depends on those before it. A place that has rested needs no proof.
+    # Go one by one: whether the next failure counts depends on those before it. A place that was paused
+    # before needs no proof.
     found = followed((one for one in row if has_rested or counts(one)), enough, constants.rest_after)
     if found is None:
         return None
@@ -118,11 +120,11 @@ def _rest(queue: str, node: str, scope: Scope, row: list[Failure], constants: Gu
 
 
 def _is_shown_for(scope: Scope, seen: list[Failure], in_a_row: int) -> bool:
-    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners."""
+    """Return whether failures close their place to a scope: enough jobs failed, of enough tasks or owners."""
     _, owner, task = scope
     if owner and not task and len({one.task for one in seen}) < 2:
         return False
-    # One bad input fails again and again. A payload that never ran has read none.
+    # One bad input fails again and again, so count it once. A payload that never ran has read no input.
     jobs = {(one.job, one.attempt if one.exit_code is None else 0): one.whose for one in seen}
     if owner:
         return len(jobs) >= in_a_row

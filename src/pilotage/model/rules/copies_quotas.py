@@ -1,4 +1,4 @@
-"""Quotas of copies that Pilotage makes: of a storage, and of a scope at each storage."""
+"""Quotas of copies that Pilotage makes: per storage, and per scope at each storage."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ Counted = tuple[str, str | None]
 
 
 def usage(sizes: Iterable[CopiesSize]) -> Counter[Counted]:
-    """Bytes of all copies by storage, and by storage and scope."""
+    """Return the bytes of all copies by storage, and by storage and scope."""
     used: Counter[Counted] = Counter()
     for one in sizes:
         used[one.storage, None] += one.size
@@ -22,7 +22,7 @@ def usage(sizes: Iterable[CopiesSize]) -> Counter[Counted]:
 
 
 def quota(federation: Federation, place: Counted) -> float | None:
-    """Bytes that copies may take at a place; None where nothing bounds them."""
+    """Return the most bytes of copies at a place; None if there is no limit."""
     storage, scope = place
     if scope is None:
         found = next((one.copies_quota for one in federation.storages if one.name == storage), None)
@@ -32,7 +32,7 @@ def quota(federation: Federation, place: Counted) -> float | None:
 
 
 def exceeded(federation: Federation, sizes: Iterable[CopiesSize]) -> Iterator[Counted]:
-    """The places where copies take more than they may."""
+    """Yield the places where copies exceed their limit."""
     for place, size in sorted(usage(sizes).items(), key=str):
         most = quota(federation, place)
         if most is not None and size > most:

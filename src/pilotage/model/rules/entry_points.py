@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.model.records.federation import Queue
 
 _ADDRESSES = ("url", "endpoint", "host", "collector", "schedd", "context")
-"""Options of adapters that tell where a computing element is, the first of them that is given."""
+"""Options of adapters that locate a computing element. The first one that is set counts."""
 
 _PLACES = ("partition", "queue", "namespace")
 """Options that name a part of it."""
@@ -17,9 +17,9 @@ _SECRET = re.compile(r"(?<=//)[^/@]*@|[?#].*$")
 
 
 def entry_points(queues: Iterable[Queue]) -> Iterator[str]:
-    """The address of each server of the queues' computing elements, as ``KIND://HOST/PART`` or a URL.
+    """Yield the address of each server of the queues' computing elements, as ``KIND://HOST/PART`` or a URL.
 
-    Without a host it is a batch system of the server's own machine.
+    Without a host, it is a batch system on the server's own machine.
     """
     for queue in queues:
         element = queue.computing_element

@@ -1,13 +1,13 @@
-"""How long a job is expected to run at a queue: one answer for the brokerage and for pilots (B21, E2)."""
+"""The expected run of a job at a queue: one answer for the brokerage and for pilots (B21, E2)."""
 
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Queue
 from pilotage.model.records.work import Job, Task
 
 
 def expected_run(task: Task, job: Job, queue: Queue, mean_run: float | None) -> float:
-    """Seconds that a job of a task runs at a queue: as estimated or measured, else as payloads did lately.
+    """Return the expected seconds of a job at a queue: estimated or measured, else as payloads took recently.
 
-    ``mean_run`` is the mean of those in s, if there is one. 0 where nobody said anything.
+    ``mean_run`` is their mean in s, if there is one. 0 if nothing is known.
     """
     spec = task.expected(job.kind).for_job(job.kind)
     cores = spec.cores or queue.cores or 1

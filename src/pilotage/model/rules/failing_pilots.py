@@ -1,4 +1,4 @@
-"""Places that are left alone because pilots failed there before they called home (P6)."""
+"""Places that are paused because pilots failed there before they called home (P6)."""
 
 from collections.abc import Iterable
 from math import inf
@@ -10,7 +10,7 @@ from pilotage.model.records.work import Pilot
 
 
 class LeftAlone(NamedTuple):
-    """A place that is left alone: failures in a row, and the end of its rest, in s since 1970."""
+    """A paused place: failures in a row, and the end of its pause, in s since 1970."""
 
     times: int = 0
     until: float = 0.0
@@ -22,13 +22,13 @@ FINE = LeftAlone()
 def after_failures(
     pilots: Iterable[Pilot], director: DirectorConstants, changed: float | None = None
 ) -> LeftAlone:
-    """The rest of a server whose pilots failed before they called home, since one did call (P6).
+    """Return the pause of a server whose pilots failed before they called home, since one last called (P6).
 
-    It is over where its queue was declared anew at ``changed`` and no pilot that was made since has failed.
+    The pause is over if the queue's declaration changed at ``changed`` and no newer pilot has failed.
     """
     pilots = list(pilots)
     well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
-    # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
+    # Count times, not pilots: pilots that failed in one pass of the loop are one failure of the place.
     failed = [
         pilot
         for pilot in pilots
@@ -41,5 +41,5 @@ def after_failures(
 
 
 def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
-    """The pilots that were made by what their queue is declared to be now."""
+    """Return the pilots made under their queue's current declaration."""
     return [pilot for pilot in pilots if changed is None or pilot.created > changed]

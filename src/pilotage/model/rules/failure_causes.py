@@ -12,13 +12,14 @@ Place = tuple[str, str]
 """A queue and one node of it."""
 
 IN_DOUBT = 86400.0
-"""Seconds for which a task may be in doubt after its first failure of a kind."""
+"""Seconds after a task's first failure of a kind during which the task may be in doubt."""
 
 MARGIN = 30.0
-"""Seconds beyond twice the time of a failure for which a job must run elsewhere to count as doing well."""
+"""A job succeeds elsewhere if it runs twice the time of a failure, and this many seconds longer."""
 
 FEW_QUEUES = 2
-"""Most queues that may be bad together: a task that never did well and fails alike at more is to blame."""
+"""Most queues that may be bad together. A task that never succeeded and fails in the same way at more is
+to blame."""
 
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/._\\~-]\S*")
 """The parts of a message that name the input: quoted text, paths and names of files."""
@@ -26,11 +27,11 @@ _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/._\\~-]\S*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcomes:
-    """How one task fares: the evidence for what its failures follow.
+    """The evidence for what one task's failures follow.
 
-    ``well`` are places where jobs of it ended well lately, ``running`` the longest run in s of its running
-    jobs by queue, ``placed`` the places of its waiting and running jobs (without a node where no pilot has
-    them). ``shared`` are kinds of failure that jobs of other owners show as well, by queue.
+    ``well`` are places where its jobs succeeded recently. ``running`` is, by queue, the longest run in s of
+    its running jobs. ``placed`` are the places of its waiting and running jobs (without a node if no pilot
+    has them). ``shared`` are kinds of failure that jobs of other owners have too, by queue.
     """
 
     failures: Sequence[Failure]
@@ -41,14 +42,14 @@ class TaskOutcomes:
 
 
 def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
-    """The failures of a task, each with its verdict as to its node and as to its queue.
+    """Yield the failures of a task, each with its verdict on its node and on its queue.
 
-    - ``task``: the same input or command fails alike at another place, and does well at one of the two; or it
-      fails alike at more than two queues and does well nowhere.
-    - ``place``: the task does well elsewhere and its failure did not follow it there.
-    - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will tell; or others fail alike
-      here; or the payload never ran. A doubt ends after a day.
-    - ``unknown``: nothing is shown, and nothing else will tell.
+    - ``task``: the same input or command fails in the same way at another place, and succeeds at one of the
+      two; or it fails in the same way at more than two queues and succeeds nowhere.
+    - ``place``: the task succeeds elsewhere and its failure did not follow it there.
+    - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will show; or others fail in the
+      same way here; or the payload never ran. A doubt ends after a day.
+    - ``unknown``: nothing is shown, and nothing else will show it.
     """
     cases = [_Case(outcomes, at_node, time) for at_node in (True, False)]
     for failure in outcomes.failures:
@@ -58,7 +59,7 @@ def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
 
 @dataclass(slots=True)
 class _Alike:
-    """Where failures of one kind happened, and when the first did, in s since 1970."""
+    """The places where failures of one kind happened, and the time of the first, in s since 1970."""
 
     places: set[Place] = field(default_factory=set)
     first: float = inf
@@ -69,7 +70,7 @@ class _Alike:
 
 
 class _Case:
-    """A task before the question whether its nodes, or its queues, are to blame."""
+    """A task, for the question whether its nodes, or its queues, are to blame."""
 
     def __init__(self, outcomes: TaskOutcomes, at_node: bool, time: float) -> None:
         self._outcomes, self._at_node, self._time = outcomes, at_node, time
@@ -96,7 +97,7 @@ class _Case:
             return "doubt"
         is_fresh = self._time - min(command.first, job.first) < IN_DOUBT
         is_shared = (failure.queue, failure.exit_code, failure.ending) in self._outcomes.shared
-        # A job that waits without a pilot tells nothing of other nodes of the queue.
+        # A job that waits without a pilot says nothing about other nodes of the queue.
         elsewhere = any(node or queue not in queues for queue, node in self._placed - places)
         may_tell = len(queues) <= FEW_QUEUES and (elsewhere or is_shared)
         return "doubt" if is_fresh and may_tell else "unknown"
@@ -105,12 +106,12 @@ class _Case:
         longer = 2 * failure.lasted + MARGIN
         if any(queue != failure.queue and ran > longer for queue, ran in self._outcomes.running.items()):
             return True
-        # A place where the task fails about as often as here is no proof against this one.
+        # A place where the task fails about as often is no proof against this one.
         least = self._outstanding[here] / 2
         return any(self._outstanding[place] <= least for place in self._well - {here})
 
     def _speaks(self, failure: Failure) -> bool:
-        """Whether no job of the task has ended well here since."""
+        """Return whether no job of the task has succeeded here since."""
         return failure.against == "queue" or (self._at_node and failure.against == "node")
 
     def _place(self, failure: Failure) -> Place:
@@ -121,6 +122,9 @@ class _Case:
 
 
 def _keys(failure: Failure) -> tuple[object, object]:
-    """The command's way to fail, and the input's: one input may fail with a different message each time."""
+    """Return the command's way to fail, and the input's.
+
+    One input may fail with a different message each time.
+    """
     way = failure.exit_code, _VARYING.sub("#", failure.ending)
     return ("command", *way), ("input", failure.job, failure.exit_code)

@@ -1,4 +1,4 @@
-"""Differences between two federations, and what follows from them for the work that is under way."""
+"""Differences between two federations, and their effects on unfinished work."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -9,7 +9,7 @@ from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.values.types import DESCRIBED
 
 SECRET = "options"
-"""The field whose values are never shown: credentials may be among them."""
+"""The field whose values are never shown, because they may hold credentials."""
 
 STARTED = (
     JobState.SENT,
@@ -18,25 +18,25 @@ STARTED = (
     JobState.HOLDING,
     JobState.TRANSFERRING,
 )
-"""States of jobs that need their queue to the end: what they made lies at its storage alone."""
+"""States of jobs that need their queue to the end: their results lie only at its storage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationChange:
-    """One difference: what is declared otherwise, or anew, or no more."""
+    """One difference: a changed, new or removed declaration."""
 
     __pydantic_config__ = DESCRIBED
 
     path: str
-    """What it is, such as ``queues.north.status``."""
+    """The changed value, such as ``queues.north.status``."""
     before: str
-    """The value that was declared; empty: there was none."""
+    """The former value; empty: there was none."""
     after: str
-    """The value that is declared now; empty: there is none."""
+    """The new value; empty: there is none."""
 
     @property
     def text(self) -> str:
-        """The difference in one line."""
+        """Return the difference in one line."""
         if not self.before:
             return f"+ {self.path}" + (f": {self.after}" if self.after != ADDED else "")
         if not self.after:
@@ -46,26 +46,26 @@ class FederationChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FederationEffect:
-    """What follows from a change for what is under way or kept there; without ``lost`` all goes on."""
+    """The effect of a change on unfinished work or stored files. Without ``lost`` everything goes on."""
 
     __pydantic_config__ = DESCRIBED
 
     subject: str
     """The queue or storage, such as ``queue north``."""
     change: str
-    """What is changed of it."""
+    """The change of it."""
     standing: str
-    """What is there: counts and names."""
+    """The affected work or files: counts and names."""
     follows: str
-    """What becomes of it."""
+    """The consequence."""
     lost: bool = False
-    """Whether anything of it is lost: then the change is refused unless it is forced."""
+    """Whether something gets lost. Then the change is refused unless it is forced."""
     instead: str = ""
-    """What would work instead, where something is lost."""
+    """What would work instead, if something gets lost."""
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """Return the effect in one line."""
         told = f"{self.subject} {self.change}, with {self.standing}: {self.follows}"
         return f"{told}. Instead: {self.instead}" if self.instead else told
 
@@ -74,8 +74,8 @@ class FederationEffect:
 class WorkThere:
     """The work and the files at queues and storages, by name.
 
-    ``replicas`` counts files, ``only`` those of which no other storage has one. ``transfers`` counts live
-    ones from or to a storage, ``tasks`` names some of the tasks whose started jobs are at a queue.
+    ``replicas`` counts files; ``only`` counts those that no other storage has. ``transfers`` counts live ones
+    from or to a storage. ``tasks`` names some tasks with started jobs at a queue.
     """
 
     jobs: Mapping[str, Mapping[JobState, int]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ _NAMED = ("sites", "storages", "queues", "catalogues", "shares")
 
 
 def differences(before: Federation, after: Federation) -> tuple[FederationChange, ...]:
-    """Return what is declared otherwise, in the order of the document. Values of options are not shown."""
+    """Return the changed declarations, in the order of the document. Values of options are not shown."""
     return tuple(_differences("", before, after))
 
 
@@ -133,14 +133,14 @@ def _shown(value: Any) -> str:
 
 
 def concerned(before: Federation, after: Federation) -> tuple[set[str], set[str]]:
-    """Return the queues and the storages for which something follows from a change."""
+    """Return the queues and the storages that a change affects."""
     storages = {storage.name for storage, _ in _changed_storages(before, after)}
     queues = {queue.name for queue, _ in _changed_queues(before, after)}
     return queues | {queue.name for queue in before.queues if queue.storage in storages}, storages
 
 
 def effects(before: Federation, after: Federation, there: WorkThere) -> tuple[FederationEffect, ...]:
-    """Return what follows from a change for the work and the files that are there; losses first."""
+    """Return the effects of a change on the work and the files there, losses first."""
     found = [
         *(
             effect

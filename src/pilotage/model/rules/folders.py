@@ -10,9 +10,9 @@ from pilotage.model.values.patterns import literal_beginning
 
 
 def may_name(storage: Storage, path: str, owner: Identity) -> bool:
-    """Check that a person may name what lies at a path: the longest declared folder around it decides.
+    """Return whether a person may name a file at a path. The longest declared folder around it decides.
 
-    Where the storage declares none, anybody may name anything. Outputs of tasks have owners of their own.
+    If the storage declares none, anybody may name anything. Outputs of tasks have their own owners.
     """
     if not storage.folders or is_output(path):
         return True
@@ -21,14 +21,14 @@ def may_name(storage: Storage, path: str, owner: Identity) -> bool:
 
 
 def may_list(storage: Storage, glob: str, owner: Identity) -> bool:
-    """Check that a person may list what matches a pattern, by the folder in which all of that lies."""
+    """Return whether a person may list the files of a pattern, by the folder that contains all of them."""
     return may_name(storage, literal_beginning(glob).rpartition("/")[0], owner)
 
 
 def others_files(
     files: Iterable[InputFile], storages: Iterable[Storage], owner: Identity
 ) -> Iterator[tuple[int, str]]:
-    """Yield the files at paths that are not a person's to name, by index, each with the reason."""
+    """Yield the files at paths that a person may not name, by index, each with the reason."""
     guarded = {storage.name: storage for storage in storages if storage.folders}
     for index, file in enumerate(files):
         for name in file.replicas:
@@ -38,20 +38,20 @@ def others_files(
 
 
 def not_yours(storage: Storage, path: str, owner: Identity) -> str:
-    """Tell that a path is not a person's to name, and which are."""
+    """Return that a person may not name a path, and which paths they may."""
     mine = [folder for folder, vos in sorted(storage.folders.items()) if owner.vo in vos]
     whose = f"yours there are {', '.join(mine)}" if mine else "you have none there"
     return f"{path!r} is in no folder of yours at {storage.name}; {whose}: ask an operator to register it"
 
 
 class OthersFilesError(LookupError):
-    """Files that a listing found are not its asker's to name."""
+    """A listing found files that the caller may not name."""
 
 
 def refuse_others(files: Iterable[InputFile], storages: Iterable[Storage], owner: Identity | None) -> None:
-    """Raise OthersFilesError where a listing found what is not the owner's to name; None may name anything.
+    """Raise OthersFilesError if a listing found files that the owner may not name. None may name anything.
 
-    A folder within one's own may be that of others. Their files' names are not told.
+    A folder of others may lie within one's own. The error does not show their files' names.
     """
     if owner and (count := sum(1 for _ in others_files(files, storages, owner))):
         raise OthersFilesError(

@@ -1,4 +1,4 @@
-"""The order in which global shares have their turn."""
+"""The order of global shares' turns."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,16 +10,16 @@ ShareStanding = tuple[float, float, str]
 
 
 def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str, int]:
-    """The place of each share, 0 first: the one that is furthest below its target.
+    """Return the rank of each share, 0 first: the one furthest below its target.
 
     A share's use is the number of RUNNING jobs, whatever their cores, in it and in all shares below it, at
-    all queues. Going down from the top, siblings (shares of one parent; those without parent, of whatever
-    VO) are compared by use divided by target, which orders them as the shortfall against their targets'
-    fraction of what the parent runs: the smallest first. A share of target 0 comes after all others; equal
-    ones go by the larger target, then by name. A share comes right before those below it, and all of these
-    before its next sibling. Jobs placed in the cycle do not count: they do not run yet.
+    all queues. From the top down, siblings (shares with one parent, or those without parent in any VO) are
+    compared by use divided by target, smallest first. This gives the same order as the shortfall against
+    their targets' fraction of what the parent runs. A share with target 0 comes after all others. Equal ones
+    sort by the larger target, then by name. A share comes right before those below it, and all of these
+    before its next sibling. Jobs placed in this cycle do not count, because they do not run yet.
 
-    Raises ValueError where the parents run in a circle, which no federation that was checked has.
+    Raises ValueError for a circle of parents, which no checked federation has.
     """
     known = {share.name: share for share in shares}
     paths = {name: path(name, known) for name in known}
@@ -29,13 +29,13 @@ def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str
             for name in paths.get(row.share, ()):
                 use[name] += row.jobs
     standings = {share.name: standing(share, use[share.name]) for share in shares}
-    # The path of a share begins as its parent's, which sorts it right behind: prefixes come first.
+    # A share's path starts with its parent's. Prefixes sort first, so it comes right after its parent.
     ordered = sorted(known, key=lambda name: [standings[above] for above in paths[name]])
     return {name: place for place, name in enumerate(ordered)}
 
 
 def path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
-    """The path from the top to a share; a parent that does not exist is left out."""
+    """Return the path from the top to a share, without parents that do not exist."""
     path = [name]
     while (name := known[name].parent) in known:
         if name in path:
@@ -45,7 +45,7 @@ def path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
 
 
 def standing(share: GlobalShare, use: int) -> ShareStanding:
-    """The measure by which a share is compared with its siblings, the smallest first."""
+    """Return the value for comparing a share with its siblings, smallest first."""
     if share.target == 0:
         return (float("inf"), float(use), share.name)
     return (use / share.target, -share.target, share.name)

@@ -1,4 +1,4 @@
-"""Idle slots: payloads that running pilots could take at once, had their queues any."""
+"""Idle slots: payloads that running pilots could start at once if their queues had any."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,9 +11,8 @@ from pilotage.model.records.states import AT_A_PILOT, JobState
 def idle_slots(
     federation: Federation, reports: Iterable[QueueReport], counts: Iterable[JobCount]
 ) -> dict[str, int]:
-    """Idle slots by queue, of those that have any: the slots of running pilots, less the jobs that wait for
-    them or have them.
-    """
+    """Return the idle slots by queue, if any: the slots of running pilots, minus the jobs that wait for
+    them or run in them."""
     taken: Counter[str] = Counter()
     for count in counts:
         if count.state is JobState.ACTIVATED or count.state in AT_A_PILOT:

@@ -1,4 +1,4 @@
-"""Room for live jobs below the quotas of their user, group and VO (rules T): one sum for all that ask."""
+"""Room for live jobs below the quotas of their user, group and VO (rules T): one sum for all callers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,8 @@ Key = tuple[str, str, str]
 
 
 class JobQuota(NamedTuple):
-    """One quota of live jobs: whose it is, in words and as a key, the constant of its limit, and that."""
+    """One quota of live jobs: whose it is, in words and as a key; the constant of its limit; and the
+    limit."""
 
     whose: str
     key: Key
@@ -21,7 +22,7 @@ class JobQuota(NamedTuple):
 
 
 def quotas_of(constants: QuotaConstants, owner: Identity) -> Iterator[JobQuota]:
-    """The quotas that an owner's jobs are bound by; those without a group by none of a group."""
+    """Yield the quotas of an owner's jobs. Owners without a group have no group quota."""
     vo = owner.vo
     yield JobQuota(f"user {owner.name}", ("user", vo, owner.name), "jobs_by_user", constants.jobs_by_user)
     if owner.group:
@@ -44,7 +45,7 @@ class JobRooms:
                 self._have[quota.key] += one.live
 
     def room(self, owner: Identity) -> int:
-        """The jobs that may still become live."""
+        """Return how many more jobs may become live."""
         return max(0, min(one.most - self._have[one.key] for one in quotas_of(self._constants, owner)))
 
     def take(self, owner: Identity, jobs: int) -> None:
@@ -58,14 +59,14 @@ class JobRooms:
         self._throttled[owner.vo, owner.group, owner.name] -= 1
 
     def has_backlog(self, owner: Identity) -> bool:
-        """Tell whether throttled jobs of an owner go before new ones."""
+        """Return whether throttled jobs of an owner go before new ones."""
         return self._throttled[owner.vo, owner.group, owner.name] > 0
 
     def live(self, owner: Identity) -> int:
-        """The live jobs of an owner in a VO."""
+        """Return the live jobs of an owner in a VO."""
         return self._have["user", owner.vo, owner.name]
 
     def full(self, owner: Identity) -> list[tuple[JobQuota, int]]:
-        """The quotas without room, and the live jobs that they have."""
+        """Return the full quotas, each with its live jobs."""
         found = ((one, self._have[one.key]) for one in quotas_of(self._constants, owner))
         return [(quota, have) for quota, have in found if have >= quota.most]

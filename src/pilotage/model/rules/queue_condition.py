@@ -1,4 +1,4 @@
-"""The condition of a queue at a moment, for people who ask why nothing starts there."""
+"""The condition of a queue at one time, for people who ask why nothing starts there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from .black_holes import Rest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCondition:
-    """A queue with its jobs and pilots by state, at ``time``; all times in s since 1970.
+    """A queue with its jobs and pilots by state, at ``time``. All times are in s since 1970.
 
-    ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
-    newest pilots that failed before they called, newest first, and ``tried_at`` is when one pilot tries again
-    (P6), ``changed`` when the queue was declared otherwise within a day; ``waiting_since`` is when the oldest
-    one that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
-    ``storage_rests`` are those of its storage (F4), ``space`` is what is free there (B18).
+    ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are from
+    the newest pilots that failed before they called, newest first. ``tried_at`` is when one pilot tries again
+    (P6), ``changed`` when the queue's declaration changed within a day. ``waiting_since`` is when the oldest
+    pilot that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    ``storage_rests`` are the pauses of its storage (F4), ``space`` is its free space (B18).
     """
 
     time: float

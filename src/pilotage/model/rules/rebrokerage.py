@@ -1,4 +1,4 @@
-"""Fast rebrokerage (T): how many jobs a queue has too many of, by global share."""
+"""Fast rebrokerage (T): how many excess jobs a queue has, by global share."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from pilotage.model.records.states import QUEUED_JOBS, JobState
 from .timeouts import resting_queues
 
 MOVED_FAST = (JobState.ASSIGNED, JobState.ACTIVATED, JobState.STARTING)
-"""States from which fast rebrokerage takes jobs; none that is defined has a queue to be taken from."""
+"""States from which fast rebrokerage takes jobs. A DEFINED job has no queue."""
 
 
 def excess(federation: Federation, counts: Iterable[JobCount]) -> dict[tuple[str, str], int]:
-    """Queued jobs beyond all three thresholds, by queue and share; only where there are any.
+    """Return the queued jobs beyond all three thresholds, by queue and share, if there are any.
 
-    Thresholds: ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the share's
-    queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues with
-    ``num_slots``, and those at which no time-out holds, keep their jobs. Slots of our own pilots are no
+    The thresholds are ``fast_rebro_threshold_nqnr_ratio`` times the running jobs, ``..._nqueue_frac`` of the
+    share's queued jobs at any queue, and ``..._nqueue`` of the share, without which nothing moves. Queues
+    with ``num_slots``, and those without time-outs, keep their jobs. Slots of our own pilots do not count as
     ``num_slots`` (B30).
     """
     constants = federation.timeouts

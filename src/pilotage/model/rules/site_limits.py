@@ -1,4 +1,4 @@
-"""Limits of sites, and the jobs there: they count from their match to their end, whoever has them (M5)."""
+"""Limits of sites, and the jobs there. A job counts from its match to its end, whoever runs it (M5)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from pilotage.model.records.states import JOBS_AT_A_SITE, SUBMITTING_JOBS
 MAX_JOBS, MAX_SUBMITTING, MAX_PENDING = LIMITS
 
 ANY_NUMBER = 10**9
-"""A limit that bounds nothing: what is claimed is that the advertisement stands."""
+"""A limit without effect: the claim only checks that the advertisement is still current."""
 
 
 class JobsThere(NamedTuple):
@@ -25,16 +25,16 @@ class JobsThere(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The most jobs of ours that a site takes, and the most that no pilot runs yet; None for no limit (M5).
+    """The most jobs of ours at a site, and the most that no pilot runs yet; None for no limit (M5).
 
-    ``jobs`` bounds the slots of our pilots, too, and ``submitting`` those of our pilots that wait.
+    ``jobs`` also limits the slots of our pilots, and ``submitting`` our waiting pilots.
     """
 
     jobs: int | None = None
     submitting: int | None = None
 
     def left(self, there: JobsThere) -> int:
-        """The jobs that may be matched to the site beside those that are there."""
+        """Return how many more jobs may be matched to the site."""
         room = ANY_NUMBER if self.jobs is None else self.jobs - there.jobs
         if self.submitting is not None:
             room = min(room, self.submitting - there.submitting)
@@ -45,10 +45,13 @@ NO_BOUNDS, NOBODY = Bounds(), JobsThere()
 
 
 def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
-    """The limits of a site by name, the lower of what is declared and told; what has none is left out."""
+    """Return the limits of a site by name: the lower of the declared and the advertised one.
+
+    Missing limits are left out.
+    """
     declared = {MAX_JOBS: site.max_jobs, MAX_SUBMITTING: site.max_submitting_jobs}
     declared[MAX_PENDING] = site.max_pending_jobs
-    # Federations of before may have them among the attributes, too.
+    # Older federations may have them among the attributes too.
     added = canonical(site.attributes) if site.attributes else {}
     found: dict[str, int] = {}
     for name, most in declared.items():
@@ -60,9 +63,9 @@ def limits(site: Site, told: Advertisement | None) -> dict[str, int]:
 
 
 def bounds(site: Site, told: Advertisement | None) -> Bounds:
-    """The limits of a site less the jobs there that are not ours, as its last advertisement told them.
+    """Return the limits of a site minus other people's jobs there, by its last advertisement.
 
-    One that has fallen silent is still bounded by what it told last.
+    A silent site keeps the limits of its last advertisement.
     """
     most = limits(site, told)
     if not most:
@@ -83,14 +86,14 @@ def bounds(site: Site, told: Advertisement | None) -> Bounds:
 
 
 def all_bounds(world: World) -> Mapping[str, Bounds]:
-    """The bounds of every site that has any, by name."""
+    """Return the limits of every site that has any, by name."""
     told = {one.site: one for one in world.advertisements}
     found = {site.name: bounds(site, told.get(site.name)) for site in world.federation.sites}
     return {name: own for name, own in found.items() if own is not NO_BOUNDS}
 
 
 def jobs_there(federation: Federation, counts: Iterable[JobCount]) -> Mapping[str, JobsThere]:
-    """Our jobs by site; sites without any are left out."""
+    """Return our jobs by site, without sites that have none."""
     sites = {queue.name: queue.site for queue in federation.queues}
     jobs, submitting = Counter[str](), Counter[str]()
     for row in counts:
@@ -106,7 +109,7 @@ _AT_A_SITE, _SUBMITTING = frozenset(JOBS_AT_A_SITE), frozenset(SUBMITTING_JOBS)
 
 
 def queues_by_site(federation: Federation) -> Mapping[str, Sequence[str]]:
-    """The names of each site's queues, in order."""
+    """Return the names of each site's queues, in order."""
     found: dict[str, list[str]] = defaultdict(list)
     for queue in federation.queues:
         found[queue.site].append(queue.name)
@@ -114,10 +117,10 @@ def queues_by_site(federation: Federation) -> Mapping[str, Sequence[str]]:
 
 
 def claims(own: Bounds, queues: Sequence[str], told: Advertisement | None) -> tuple[Claim, ...]:
-    """Claims of jobs that are matched to a site of these queues, whoever matches them (M5, M8).
+    """Return claims of jobs matched to a site with these queues, whoever matches them (M5, M8).
 
-    They count the jobs themselves. That the advertisement stands is claimed too: another may tell of more
-    jobs that are not ours.
+    They count the jobs themselves. They also claim that the advertisement is still current: another one may
+    count more jobs of other people.
     """
     found = [
         _claim(queues, states, limit)
@@ -135,5 +138,6 @@ def _claim(queues: Sequence[str], states: tuple[str, ...], limit: int) -> Claim:
 
 
 def match_claim(site: str, number: int, limit: int = ANY_NUMBER) -> Claim:
-    """Claim matches since a site's advertisement of this number, so that none is made on an older one."""
+    """Return a claim on matches since a site's advertisement of this number, so that no match uses an
+    older one."""
     return Claim(counter=MATCHES_BY_SITE, key=(site, number), states=(), limit=limit)

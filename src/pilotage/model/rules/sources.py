@@ -1,4 +1,4 @@
-"""Links between sites, and the storages from which a file can be brought to another (B5, B19, B35)."""
+"""Links between sites, and the storages from which a file can reach another (B5, B19, B35)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,18 +11,19 @@ from pilotage.model.values.closeness import BLOCKED, UNKNOWN_CLOSENESS
 
 
 def throughput_of(link: Link) -> float | None:
-    """MB/s of the latest of the 1 h, 1 d and 1 w windows, each standing alone (B35); None if unmeasured."""
+    """Return the MB/s of the latest of the 1 h, 1 d and 1 w windows, each by itself (B35); None if
+    unmeasured."""
     windows = (link.throughput_1h, link.throughput_1d, link.throughput_1w)
     return next((measured for measured in windows if measured is not None), None)
 
 
 def closeness_of(link: Link | None) -> float:
-    """The closeness of a link, or of sites without one: 0 (best) to 11, -1 if blocked."""
+    """Return the closeness of a link, or of sites without one: 0 (best) to 11, -1 if blocked."""
     return UNKNOWN_CLOSENESS if link is None or link.closeness is None else link.closeness
 
 
 def is_blocked(link: Link | None) -> bool:
-    """Tell whether nothing may be moved over this link."""
+    """Return whether nothing may move over this link."""
     return closeness_of(link) == BLOCKED
 
 
@@ -30,8 +31,8 @@ def is_blocked(link: Link | None) -> bool:
 class Sources:
     """The storages and links of a federation, for choosing sources.
 
-    Brokerage (B19) and staging ask the same object, so that what brokerage accepts staging can bring. What
-    rests is the last choice (F4).
+    Brokerage (B19) and staging use the same object, so that staging can deliver everything that brokerage
+    accepts. A paused storage is the last choice (F4).
     """
 
     federation: Federation
@@ -46,10 +47,10 @@ class Sources:
         self._links.update({(link.source, link.destination): link for link in self.federation.links})
 
     def sites_reached(self, storage: str) -> frozenset[str]:
-        """Sites to whose storages files of this storage can be brought; none for an unknown storage.
+        """Return the sites whose storages files of this storage can reach; none for an unknown storage.
 
-        A storage that is blacklisted for reading gives nothing, locally (``read_lan``) or to other sites
-        (``read_wan``), and nothing goes over a blocked link (B5).
+        A storage blacklisted for reading gives no files, locally (``read_lan``) or to other sites
+        (``read_wan``). Nothing goes over a blocked link (B5).
         """
         if storage not in self._reached:
             self._reached[storage] = self._reached_from(self._storages.get(storage))
@@ -61,15 +62,15 @@ class Sources:
         return frozenset(site.name for site in self.federation.sites if self._gives(source, site.name))
 
     def _gives(self, source: Storage, site: str) -> bool:
-        """Tell whether files of a storage can be brought to a site."""
+        """Return whether files of a storage can reach a site."""
         reading = "read_lan" if site == source.site else "read_wan"
         return reading not in source.blacklisted and not is_blocked(self._links.get((source.site, site)))
 
     def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
-        """Storages that hold a file and from which it can be brought to ``destination``, best first.
+        """Return the storages that hold a file and can deliver it to ``destination``, best first.
 
-        What rests comes last (F4). Disk before tape, the destination's own site before others, then by
-        measured throughput, then by closeness: a link that nobody measured comes after those that are known.
+        Paused storages come last (F4). Disk goes before tape, the destination's own site before others. Then
+        measured throughput decides, then closeness; an unmeasured link comes after measured ones.
         """
         key = (frozenset(holders), destination)
         if key not in self._ranked:
@@ -78,32 +79,33 @@ class Sources:
         return self._ranked[key]
 
     def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
-        """The storage that a pilot beside ``destination`` reads a file from, which is not there (E3).
+        """Return the storage from which a pilot beside ``destination`` reads a file that is not there (E3).
 
-        It is the best of :meth:`ranked` that lets pilots read from afar, one that rests only where no other
-        does; tape does not answer in time.
+        It is the best of :meth:`ranked` that allows remote reads by pilots; a paused one only if no other
+        does. Tape is too slow.
         """
         ranked = (self._storages[name] for name in self.ranked(holders, destination))
         return next((one for one in ranked if one.remote_reads and not one.tape), None)
 
     def promises(self, holders: Iterable[str], destination: str) -> Storage | None:
-        """The storage of :meth:`readable_from`, unless it rests (F4): for jobs that may go elsewhere."""
+        """Return the storage of :meth:`readable_from` unless it is paused (F4): for jobs that may go
+        elsewhere."""
         found = self.readable_from(holders, destination)
         return None if found is None or self.is_resting(found.name, destination) else found
 
     def rate(self, source: str, destination: str) -> float | None:
-        """MB/s of the link between two sites; infinity within one, None where nobody measured it."""
+        """Return the MB/s of the link between two sites; infinity within one, None if unmeasured."""
         if source == destination:
             return inf
         link = self._links.get((source, destination))
         return throughput_of(link) if link else None
 
     def storage(self, name: str) -> Storage:
-        """The storage of a name. Raises KeyError."""
+        """Return the storage with this name. Raises KeyError."""
         return self._storages[name]
 
     def link(self, source: str, destination: str) -> Link | None:
-        """The link between two sites, where one is declared."""
+        """Return the link between two sites, if one is declared."""
         return self._links.get((source, destination))
 
     def _can_bring(self, name: str, destination: str) -> bool:
@@ -113,7 +115,7 @@ class Sources:
         return self._gives(source, target.site)
 
     def is_resting(self, name: str, destination: str) -> bool:
-        """Tell whether a storage rests as a source for another, or did and was not tried since (F4)."""
+        """Return whether a storage is paused as a source for another, or was and needs a trial (F4)."""
         return any(rest.concerns(name, destination) for rest in self.rests if rest.source)
 
     def _rank(self, name: str, destination: str) -> tuple[bool, bool, bool, float, float, str]:
@@ -121,20 +123,20 @@ class Sources:
         link = self._links.get((storage.site, target.site))
         throughput = throughput_of(link) if link else None
         away = storage.site != target.site
-        # The name last, so that the order is the same in every process.
+        # Compare by name last, so that the order is the same in every process.
         resting = self.is_resting(name, destination)
         return (resting, storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
 
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
-    """Storages of a nucleus that may take outputs, neither tape nor scratch, ordered by name (B19)."""
+    """Return the storages of a nucleus that may take outputs, neither tape nor scratch, by name (B19)."""
     own = (storage for storage in federation.storages if storage.site == site)
     kept = (storage for storage in own if not storage.tape and not storage.scratch)
     return tuple(sorted(kept, key=lambda storage: storage.name))
 
 
 def output_storages(spec: TaskSpec, federation: Federation) -> tuple[str, ...]:
-    """Return the storages where outputs of a task may come to lie: those of its nucleus, or of its queues."""
+    """Return the storages where outputs of a task may lie: those of its nucleus, or of its queues."""
     sites = {storage.name: storage.site for storage in federation.storages}
     queues = (one for one in federation.queues if not spec.queues or {one.name, one.parent} & {*spec.queues})
     found = {one.storage for one in queues if spec.nucleus in ("", sites.get(one.storage))}

@@ -6,12 +6,12 @@ from pilotage.model.records.federation import Federation, Storage
 
 
 def station_of(storage: Storage) -> str:
-    """The station that serves a storage: the name of its site where none is declared."""
+    """Return the station of a storage: its site's name if none is declared."""
     return storage.station or storage.site
 
 
 def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:
-    """The stations of each site by name: those of its queues' storages."""
+    """Return the stations of each site by name: those of its queues' storages."""
     storages = {storage.name: storage for storage in federation.storages}
     found: dict[str, set[str]] = {site.name: set() for site in federation.sites}
     for queue in federation.queues:

@@ -1,4 +1,4 @@
-"""The table of time-outs (rules T); the watchdog, its snapshot and the documentation are made from it."""
+"""The table of time-outs (rules T). The watchdog, its snapshot and the documentation are made from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ OUTCOMES: Mapping[Outcome, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A limit on the time in a state, or of silence, and the outcome beyond it.
+    """A limit on the time in a state, or on silence, and the outcome beyond it.
 
-    ``limit`` names a constant of ``TimeoutConstants``, in s, or ``max_pilot_waiting_hours``; ``high`` the
-    constant for jobs of high priority, where it is shorter. ``clock`` tells what is measured: the time in the
-    state, or the silence of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything
-    for ``last_start``.
+    ``limit`` names a constant of ``TimeoutConstants`` in s, or ``max_pilot_waiting_hours``. ``high`` names
+    the constant for jobs of high priority, if that is shorter. ``clock`` says what is measured: the time in
+    the state, or the silence of the pilot. With ``idle_only``, ``high`` applies only at queues without a
+    start for ``last_start``.
     """
 
     kind: Kind
@@ -47,13 +47,13 @@ class Rule:
     idle_only: bool = False
 
     def seconds(self, federation: Federation) -> float:
-        """The limit in s."""
+        """Return the limit in s."""
         if self.limit == "max_pilot_waiting_hours":
             return federation.director.max_pilot_waiting_hours * 3600
         return float(getattr(federation.timeouts, self.limit))
 
     def seconds_high(self, federation: Federation) -> float:
-        """The limit of jobs of high priority in s, where there is one."""
+        """Return the limit of jobs of high priority in s, if there is one."""
         return float(getattr(federation.timeouts, self.high))
 
 
@@ -61,7 +61,7 @@ J, P = JobState, PilotState
 
 
 def _job(state: JobState, outcome: Outcome, text: str, high: str = "", idle_only: bool = False) -> Rule:
-    """The time in a state, whose limit bears the state's name."""
+    """Return the rule for the time in a state. Its limit has the state's name."""
     return Rule(
         kind="job",
         state=state,
@@ -101,46 +101,51 @@ RULES: tuple[Rule, ...] = (
         text="waited too long at its site",
     ),
 )
-"""Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
-``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
-that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
-What has not started at a queue that left the federation is brokered again at once, too. Where the
-brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
+"""Every time-out. Those of jobs and silent pilots do not apply while the queue is paused or has
+``disable_reassign``. A pilot's goodbye is no time-out: its jobs go back at once. A pilot that only failed
+or was cancelled may still have payloads, so its jobs wait for its silence. Jobs that have not started at a
+queue that left the federation return to the brokerage at once, too. If the brokerage set a pending job's
+``wake_at``, that replaces ``pending``."""
 
 JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
 """Time-outs of jobs by the time in their state."""
 
 
 def resting_queues(federation: Federation) -> set[str]:
-    """Queues at which no time-out holds: those that are paused, or have ``disable_reassign``."""
+    """Return the queues without time-outs: paused ones, and those with ``disable_reassign``."""
     return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
 
 
 def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:
-    """s of silence after which a pilot's job of a workflow is taken from it."""
+    """Return the s of silence after which a pilot loses a workflow's job."""
     return constants.heartbeat_by_workflow.get(workflow, constants.heartbeat)
 
 
 LEASED = 0.6
-"""Part of a time-out that is leased: what is left is for payloads to be killed, and for clocks that run apart
-(decision 3)."""
+"""Part of a time-out that is leased. The rest is for killing payloads and for clocks that differ (decision
+3)."""
 
 
 def lease_of(constants: TimeoutConstants, workflow: str) -> float:
-    """s that a job of a workflow runs on without an answered report, well below its heartbeat time-out."""
+    """Return the s that a workflow's job runs without an answered report, well below its heartbeat
+    time-out."""
     return heartbeat_of(constants, workflow) * LEASED
 
 
 def first_lease_of(constants: TimeoutConstants, workflow: str) -> float:
-    """The same for a job of which no report was answered: others get what was ``sent`` for too long."""
+    """Return the same for a job without any answered report: other pilots get jobs that were in ``sent``
+    for too long."""
     return min(lease_of(constants, workflow), constants.sent * LEASED)
 
 
 def shortest_heartbeat(constants: TimeoutConstants) -> float:
-    """The shortest of these, in s: sooner no pilot loses a job. Agents without leases of jobs keep to it."""
+    """Return the shortest of these, in s: no pilot loses a job sooner.
+
+    Agents without leases per job use it.
+    """
     return min((constants.heartbeat, *constants.heartbeat_by_workflow.values()))
 
 
 def longest_heartbeat(constants: TimeoutConstants) -> float:
-    """The longest of these, in s: after so much silence a pilot has no job left that is its own."""
+    """Return the longest of these, in s: after that much silence, no job belongs to a pilot."""
     return max((constants.heartbeat, *constants.heartbeat_by_workflow.values()))

@@ -1,4 +1,4 @@
-"""Limits of storages and links on transfers under way, besides the slots (D4), and those of rests (F4)."""
+"""Limits of storages and links on active transfers, besides the slots (D4), and those of pauses (F4)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, Transf
 from pilotage.model.records.work import Transfer
 
 Place = tuple[str, ...]
-"""A storage by name, or a link by its two sites, or what rests: that word, and its source and destination."""
+"""A storage by name, or a link by its two sites, or a pause: that word, and its source and destination."""
 
 _REST = "rest"
 
@@ -22,16 +22,16 @@ _COUNTED: Mapping[TransferQueue, tuple[int, tuple[TransferState, ...]]] = {
     PREPARING: (2, (TransferState.PREPARING, TransferState.PREPARED, TransferState.DELIVERING)),
     DELIVERING: (1, (TransferState.DELIVERING,)),
 }
-"""How many times its limit a place takes of a queue, and the states that count. As many as are delivered
-stand prepared behind them, so that the place is never idle; what is finished touches no place any more."""
+"""How many times its limit a place may have in a queue, and the states that count. As many transfers wait
+prepared as are being delivered, so that the place is never idle. Transfers being finished use no place."""
 
 
 @dataclass(slots=True)
 class Room:
-    """Transfers of a queue that storages and links with limits still take, besides the slots of shares.
+    """Transfers of a queue that storages and links with limits can still take, besides the slots of shares.
 
-    What rests at ``time``, in s since 1970, takes none, and one once its rest is over (F4). ``sources`` are
-    those from which transfers would be brought now, by number, where these are not the recorded ones.
+    A storage paused at ``time``, in s since 1970, takes none, and one transfer after its pause (F4).
+    ``sources`` are the current sources of transfers, by number, if they differ from the recorded ones.
     """
 
     federation: Federation
@@ -61,21 +61,21 @@ class Room:
                     self.take(transfer)
 
     def full(self, transfer: Transfer) -> str:
-        """Name the storage or link that takes no such transfer now; empty where none is full."""
+        """Return the storage or link that is full for such a transfer; empty if none is."""
         blocking = next((place for place in self.bounded(transfer) if self._left[place] <= 0), ())
         return " to ".join(blocking[1:] if _is_rest(blocking) else blocking)
 
     def resting(self, transfer: Transfer) -> StorageRest | None:
-        """Return what holds a transfer up because it rests (F4)."""
+        """Return the pause that holds up a transfer (F4)."""
         full = {place for place in self.bounded(transfer) if self._left[place] <= 0}
         return next((rest for rest in self.rests if (_REST, *rest.end) in full), None)
 
     def limits(self, transfer: Transfer) -> dict[Place, int]:
-        """Return the limits of the storages and the link that a transfer touches."""
+        """Return the limits of the storages and the link that a transfer uses."""
         return {place: self._limits[place] for place in self.bounded(transfer) if not _is_rest(place)}
 
     def touches(self, place: Place, source: str, destination: str) -> bool:
-        """Tell whether what goes from one storage to another touches a storage or link."""
+        """Return whether a transfer between two storages uses a storage or link."""
         return place in ((source,), (destination,), self._link(source, destination))
 
     def take(self, transfer: Transfer) -> None:
@@ -83,20 +83,23 @@ class Room:
         self._left.subtract(self.bounded(transfer))
 
     def full_storages(self) -> tuple[str, ...]:
-        """Return the storages that take no transfer now."""
+        """Return the full storages."""
         return tuple(sorted(place[0] for place, left in self._left.items() if left <= 0 and len(place) == 1))
 
     def full_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the storages, source and destination, between which a link takes no transfer now."""
+        """Return the pairs of storages, source and destination, whose link is full."""
         links = {place for place, left in self._left.items() if left <= 0 and len(place) == 2}
         return tuple(pair for pair in self._pairs() if self._link(*pair) in links) if links else ()
 
     def full_ends(self) -> tuple[End, ...]:
-        """Return what rests and takes no transfer now (F4)."""
+        """Return the pauses that admit no transfer now (F4)."""
         return tuple(rest.end for rest in self.rests if self._left[_REST, *rest.end] <= 0)
 
     def bounded(self, transfer: Transfer) -> tuple[Place, ...]:
-        """Return what has a limit for a transfer: storages, its link, rests; an unknown storage has none."""
+        """Return the places with a limit for a transfer: storages, its link, pauses.
+
+        An unknown storage has none.
+        """
         if not self._limits:
             return ()
         ends = transfer.source, transfer.destination
@@ -106,7 +109,7 @@ class Room:
         return tuple(sorted(places & self._limits.keys() | rests))
 
     def claims(self, places: Collection[Place]) -> tuple[Claim, ...]:
-        """Claim what storages and links take, by the counts of the store: exact whoever else decides."""
+        """Return claims on storages and links, by the store's counts: exact, whoever else decides."""
         times, states = _COUNTED.get(self.queue, (0, ()))
         return tuple(
             Claim(
@@ -121,7 +124,7 @@ class Room:
         )
 
     def _rows(self, place: Place) -> tuple[tuple[str | None, ...], ...]:
-        """Return the rows of the counter that count at a place: what leaves a storage, what comes to it."""
+        """Return the rows of the counter that count at a place: transfers from a storage and to it."""
         if _is_rest(place):
             return ((place[1] or None, place[2] or None, None),)
         if len(place) == 1:

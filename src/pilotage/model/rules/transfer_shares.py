@@ -7,20 +7,18 @@ from pilotage.model.values.identity import Identity
 DEFAULT_SHARE = "_default"
 
 CANCEL_GRACE = 60.0
-"""Seconds that a job may have been assigned after the transfer that it counts on was cancelled.
-
-Both may happen at once: one that nobody waited for is cancelled while a job comes to wait for it.
-"""
+"""Seconds that a job may have been assigned after the cancellation of a transfer that it counts on. Both
+may happen at once: a transfer without waiting jobs is cancelled while a new job starts to wait for it."""
 
 
 def share_of(
     identity: Identity, direction: Direction, constants: StagingConstants, sub_share: str = ""
 ) -> str:
-    """The share of an identity's transfers, by the one criterion ``share_by`` (D1).
+    """Return the share of an identity's transfers, by the one criterion ``share_by`` (D1).
 
-    A user, group or role is named within its VO, ``vo:group``: people of one name in two VOs are two. Who
-    has none, or none of ``base_priorities``, is in ``_default``. With ``sub_shares`` the name ends in
-    ``-download`` or ``-upload``, or else in the ``sub_share`` that a task names (D6).
+    A user, group or role is named within its VO, ``vo:group``: the same name in two VOs means two people. An
+    identity without one, or with none of ``base_priorities``, is in ``_default``. With ``sub_shares`` the
+    name ends in ``-download`` or ``-upload``, or in the ``sub_share`` that a task names (D6).
     """
     parts: tuple[str, ...]
     match constants.share_by:
@@ -36,13 +34,13 @@ def share_of(
             parts = (identity.vo, identity.vo_role) if identity.vo_role else ()
     stem = ":".join(part for part in parts if part)
     suffix = f"-{sub_share or direction}" if sub_share or constants.sub_shares else ""
-    # Only declared shares are shares: else everybody who submits would bring one more.
+    # Only declared shares are shares. Otherwise everybody who submits would add one more.
     known = {stem, stem + suffix} & set(constants.base_priorities)
     return (stem if stem and known else DEFAULT_SHARE) + suffix
 
 
 def base_priority(share: str, constants: StagingConstants) -> int:
-    """The base priority of a share, 1..100 (D2): its own, else that of the share it is part of (D6)."""
+    """Return the base priority of a share, 1..100 (D2): its own, else that of its parent share (D6)."""
     stem = share
     while stem and stem not in constants.base_priorities:
         stem = stem.rpartition("-")[0]
@@ -50,7 +48,7 @@ def base_priority(share: str, constants: StagingConstants) -> int:
 
 
 def declared_sub_shares(identity: Identity, constants: StagingConstants) -> list[str]:
-    """Return the sub-shares that tasks of an identity may name: those that have a base priority (D6)."""
+    """Return the sub-shares that an identity's tasks may name: those with a base priority (D6)."""
     stem = share_of(identity, "download", constants).removesuffix("-download")
     found = (
         name.removeprefix(f"{stem}-") for name in constants.base_priorities if name.startswith(f"{stem}-")
@@ -59,7 +57,7 @@ def declared_sub_shares(identity: Identity, constants: StagingConstants) -> list
 
 
 def transfer_priority(share: str, job_priority: int, constants: StagingConstants) -> int:
-    """The DTR priority, 1..100 (D2): base priority x job priority / 100, rounded down, never below 1.
+    """Return the DTR priority, 1..100 (D2): base priority x job priority / 100, rounded down, at least 1.
 
     Raises ValueError for a job priority outside 1..100.
     """

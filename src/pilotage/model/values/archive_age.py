@@ -1,4 +1,4 @@
-"""The least age of what is archived."""
+"""The minimum age of archived records."""
 
 LEAST_ARCHIVE_DAYS = 7
-"""Days since its end before which nothing is archived: guards and passes look back no further."""
+"""Days between a record's end and its archiving. Guards and passes look back no further."""

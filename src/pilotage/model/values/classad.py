@@ -1,8 +1,9 @@
-"""ClassAd expressions as users and sites may write them: read, and bounded, before anything evaluates them.
+"""ClassAd expressions of users and sites: parse and limit them before anything evaluates them.
 
-The reference library says neither where an expression is wrong nor how long it may take. So expressions are
-read here first: only operators, attributes, constants, lists and :data:`FUNCTIONS` are allowed, whose cost
-is that of their text. Nothing in them reaches files, the network, the environment, the clock or chance.
+The reference library says neither where an expression is wrong nor how long it may take. So this parser comes
+first. It allows only operators, attributes, constants, lists and :data:`FUNCTIONS`, whose cost is
+proportional to their text. Nothing in them can reach files, the network, the environment, the clock or random
+numbers.
 """
 
 import re
@@ -20,13 +21,13 @@ MOST_TOKENS = 1000
 """Most names, constants, operators and brackets of an expression."""
 
 DEEPEST = 30
-"""How deep brackets, signs and conditions may be nested."""
+"""Deepest nesting of brackets, signs and conditions."""
 
 WORLD_TIME = "WorldTime"
-"""The attribute that stands for ``time()``: the world's, in s since 1970."""
+"""The attribute behind ``time()``: the world's time, in s since 1970."""
 
 WORLD_CHANCE = "WorldChance"
-"""The attribute of a site that stands for ``random()``: drawn in [0, 1) with the world's seed."""
+"""The site attribute behind ``random()``: drawn in [0, 1) with the world's seed."""
 
 FUNCTIONS = frozenset(
     [
@@ -75,11 +76,11 @@ FUNCTIONS = frozenset(
         "version_in_range",
     ]
 )
-"""Functions that may be called besides ``time()`` and ``random()``, in lower case."""
+"""Functions that are allowed besides ``time()`` and ``random()``, in lower case."""
 
 _SLOW = frozenset(["regexp", "regexps", "replace", "replaceall", "stringlistregexpmember", "regexpmember"])
 LARGEST = 2**53
-"""The largest number in an expression: those are exact whether they are whole or not."""
+"""The largest number in an expression. Up to it, whole and other numbers are exact."""
 
 _ESCAPED = {"n": "\n", "t": "\t"}
 _OWN, _OTHER = "my", "target"
@@ -107,7 +108,7 @@ _TOKEN = re.compile(
 
 
 class ClassAdError(ValueError):
-    """An expression that is not allowed; ``place`` is the character, from 1, where that shows."""
+    """An expression that is not allowed. ``place`` is the character, from 1, if known."""
 
     def __init__(self, place: int, problem: str) -> None:
         self.place = place
@@ -116,7 +117,7 @@ class ClassAdError(ValueError):
 
 
 class AttributeReference(NamedTuple):
-    """An attribute that an expression reads: of its own ad, or of the other's; in lower case."""
+    """An attribute that an expression reads, from its own ad or from the other's, in lower case."""
 
     other: bool
     name: str
@@ -134,9 +135,10 @@ class RelationalExpression:
 
 @dataclass(frozen=True, slots=True)
 class Subexpression:
-    """A part of an expression that must be true for all of it to be.
+    """A part that must be true for the whole expression to be true.
 
-    ``text`` is as written, ``evaluated`` what the library is given: with the world's time and chance.
+    ``text`` is the original, ``evaluated`` is the form for the library, with the world's time and random
+    numbers.
     """
 
     text: str
@@ -147,14 +149,14 @@ class Subexpression:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that may be evaluated: the whole as one part, and the parts that ``&&`` joins."""
+    """A checked expression: the whole as one part, and the parts joined by ``&&``."""
 
     whole: Subexpression
     parts: tuple[Subexpression, ...]
 
 
 class Lexeme(NamedTuple):
-    """A word or sign of a text, and where it stands."""
+    """A word or sign of a text, and its position."""
 
     kind: str
     text: str
@@ -163,7 +165,7 @@ class Lexeme(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A part of an expression; ``joined`` are the sides of ``&&``, ``compared`` those of others."""
+    """A part of an expression. ``joined`` are the sides of ``&&``, ``compared`` those of other operators."""
 
     start: int
     end: int
@@ -173,14 +175,14 @@ class _Span(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def read(text: str, of_site: bool = False) -> Expression:
-    """Read an expression, of a site's ad or of a job's. Raises :class:`ClassAdError`."""
+    """Parse an expression of a site's or a job's ad. Raises :class:`ClassAdError`."""
     reader = _Parser(text, of_site)
     span = reader.all()
     return Expression(reader.part(span), tuple(reader.part(part) for part in _flat(span)))
 
 
 def constant(text: str, at: int = 0) -> int | float | str:
-    """The value of a number or of a text in quotes that begins ``at``. Raises :class:`ClassAdError`."""
+    """Return the value of a number or of a quoted text that begins ``at``. Raises :class:`ClassAdError`."""
     if text.startswith('"'):
         return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
     value = int(text) if text.isdecimal() else float(text)
@@ -199,7 +201,7 @@ def _flat(span: _Span) -> Iterator[_Span]:
 
 
 def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> list[Lexeme]:
-    """The words and signs of a text, an ``end`` last. Raises :class:`ClassAdError`."""
+    """Return the words and signs of a text, followed by an ``end``. Raises :class:`ClassAdError`."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
     for place, sign in enumerate(text):
@@ -219,7 +221,7 @@ def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -
 
 
 class _Parser:
-    """Reads one expression from its first token to its last."""
+    """Parses one expression from its first token to its last."""
 
     def __init__(self, text: str, of_site: bool) -> None:
         self._text = text
@@ -231,7 +233,7 @@ class _Parser:
         self._bound: list[tuple[int, int, str]] = []
 
     def all(self) -> _Span:
-        """Read all of the text."""
+        """Parse the whole text."""
         span = self._condition()
         if self._now.kind != "end":
             raise self._unexpected("an operator or the end")
@@ -284,7 +286,7 @@ class _Parser:
         return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")
 
     def _condition(self) -> _Span:
-        """``condition ? value : other``, ``value ?: other``, or neither."""
+        """Parse ``condition ? value : other``, ``value ?: other``, or neither."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise ClassAdError(self._now.start + 1, f"is nested more than {DEEPEST} deep")
@@ -364,7 +366,7 @@ class _Parser:
         if name in ("requirements", "rank", "self", "parent", "toplevel", "root", "currenttime", *_WORDS):
             remedy = "call time()" if name == "currenttime" else "read single attributes"
             raise ClassAdError(token.start + 1, f"{name!r} may not be read here; {remedy}")
-        # With its place, so that each part of the expression finds its own references.
+        # Keep its position, so that each part of the expression finds its own references.
         self._references.append((token.start, AttributeReference(other, name)))
         return _Span(token.start, end)
 

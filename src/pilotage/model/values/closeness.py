@@ -1,4 +1,4 @@
-"""The scale on which the closeness of two sites is told (B5, B35)."""
+"""The scale for the closeness of two sites (B5, B35)."""
 
 from typing import Annotated
 
@@ -7,12 +7,12 @@ from pydantic import Field
 from .types import FINITE
 
 BLOCKED = -1
-"""Closeness of a link over which nothing is moved (B5)."""
+"""Closeness of a link over which nothing moves (B5)."""
 
 FARTHEST = 11
-"""The largest closeness; the best is 0."""
+"""The largest closeness. The best is 0."""
 
 UNKNOWN_CLOSENESS = 7.7
-"""The closeness that stands for one that nobody declared (B35)."""
+"""The closeness of a link that declares none (B35)."""
 
 Closeness = Annotated[float, Field(ge=BLOCKED, le=FARTHEST), FINITE]

@@ -1,4 +1,4 @@
-"""Descriptions of the fields of records in published schemas: the docstrings below them."""
+"""Descriptions of records' fields in published schemas, taken from the docstrings below them."""
 
 import ast
 import inspect
@@ -14,10 +14,10 @@ _PARSING = threading.Lock()
 
 
 def describe_fields(schema: dict[str, Any], kind: type[Any]) -> None:
-    """Describe the fields of a record's JSON schema that have no description yet.
+    """Add missing descriptions to the fields of a record's JSON schema.
 
     pydantic can do that itself (``use_attribute_docstrings``), but reads the sources when a record is first
-    validated: a third of the time that a server takes to start, for schemas that it may never be asked for.
+    validated. That would take a third of a server's start, for schemas that nobody may ever request.
     """
     with _PARSING:
         for owner in filter(is_dataclass, kind.__mro__):
@@ -28,7 +28,7 @@ def describe_fields(schema: dict[str, Any], kind: type[Any]) -> None:
 
 @cache
 def _docstrings(kind: type[Any]) -> dict[str, str]:
-    """The docstring below each field that a class itself declares, by the field's name."""
+    """Return the docstring below each field that a class itself declares, by the field's name."""
     (declared,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(declared, ast.ClassDef)
     return {

@@ -1,7 +1,7 @@
-"""Groups of entry points that several rooms look at."""
+"""Entry point groups that several packages use."""
 
 BROKERAGES = "pilotage.brokerage"
-"""The group under which a package offers a brokerage."""
+"""The group for packages that offer a brokerage."""
 
 TRANSFER_SERVICES = "pilotage.transfer_services"
-"""The group under which a package offers an adapter of services that carry files."""
+"""The group for packages that offer an adapter of transfer services."""

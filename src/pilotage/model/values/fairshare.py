@@ -20,14 +20,14 @@ _PERCENT = re.compile(r"(?P<percent>\d{1,18})%")
 
 
 class PolicyError(ValueError):
-    """A fair-share policy does not parse; the message quotes the entry and says why."""
+    """A fair-share policy cannot be parsed. The message quotes the entry and says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairshareWork:
     """Attributes that a policy reads: processing type, working group, global share and priority.
 
-    Of a ``merge`` job the priority is ignored.
+    The priority of a ``merge`` job is ignored.
     """
 
     type: str = ""
@@ -42,9 +42,9 @@ Condition = Callable[[FairshareWork], bool]
 
 @dataclass(frozen=True, slots=True)
 class FairshareEntry:
-    """One entry of a policy: work that meets all conditions has ``percent`` of the queue.
+    """One entry of a policy: work that meets all conditions gets ``percent`` of the queue.
 
-    ``priority_bounds`` are the numbers that it compares the priority of work with.
+    ``priority_bounds`` are the numbers that it compares with the priority of work.
     """
 
     conditions: tuple[Condition, ...]
@@ -54,13 +54,14 @@ class FairshareEntry:
 
 @dataclass(frozen=True, slots=True)
 class FairsharePolicy:
-    """Entries in order, and all numbers that they compare the priority of work with."""
+    """Entries in order, and all numbers that they compare with the priority of work."""
 
     entries: tuple[FairshareEntry, ...]
     priority_bounds: tuple[int, ...]
 
     def refuses(self, work: FairshareWork) -> bool:
-        """B10: the first entry that matches decides, 0 refuses; work that none matches has the remainder.
+        """B10: return whether it refuses the work. The first matching entry decides, and 0 refuses. Work
+        without a match gets the remainder.
 
         The remainder is what the entries leave of 100 %. Merge jobs skip entries about the priority.
         """
@@ -72,12 +73,13 @@ class FairsharePolicy:
 
 
 def parse(text: str) -> FairsharePolicy:
-    """A policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
+    """Parse a policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
 
-    Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``; several joined by ``:`` must all
-    hold. Names are anchored regular expressions in which ``*`` stands for any text; ``any`` and ``*`` match
-    all, none given included. The type ``evgensimul`` is evgen or simul, ``test`` every type with "test" in
-    its name, any case. A bare ``0`` is ``0%``. Raises :class:`PolicyError`, which has the column.
+    Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``. Several joined by ``:`` must all
+    hold. Names are anchored regular expressions where ``*`` stands for any text. ``any`` and ``*`` match
+    everything, even a missing value. The type ``evgensimul`` means evgen or simul, ``test`` means every type
+    with "test" in its name, in any case. A bare ``0`` means ``0%``. Raises :class:`PolicyError` with the
+    column.
     """
     entries = []
     column = 1

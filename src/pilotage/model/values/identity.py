@@ -6,14 +6,13 @@ from typing import Literal
 from .types import DESCRIBED
 
 Role = Literal["user", "pilot", "operator", "enrolment", "enrolled", "site"]
-"""An ``enrolment`` is what a pilot's order carries: it is exchanged once for the pilot's own credential, and
-``enrolled`` from then on. A ``site`` has its name, and may send
-its advertisement (M2)."""
+"""A pilot's order carries an ``enrolment``. The agent exchanges it once for the pilot's own credential,
+and then it is ``enrolled``. A ``site`` has its name, and may send its advertisement (M2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The owner of work: what shares, private pilots and permissions are decided by."""
+    """The owner of work. Shares, private pilots and permissions depend on it."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -29,15 +28,18 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """Rights of a bearer token. A pilot's is bound to one pilot and reaches nothing else (P9)."""
+    """Rights of a bearer token.
+
+    A pilot's token is bound to one pilot and gives access to nothing else (P9).
+    """
 
     __pydantic_config__ = DESCRIBED
 
     role: Role
-    """What it may do."""
+    """The kind of its rights."""
     identity: Identity
-    """Whose it is."""
+    """Its owner."""
     pilot: int | None = None
     """The pilot that it is bound to."""
     expires: float | None = None
-    """When it ends, in s since 1970; none: never."""
+    """When it expires, in s since 1970; none: never."""

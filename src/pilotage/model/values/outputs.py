@@ -11,12 +11,12 @@ _ANY = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]")
 
 
 def is_taken(asked: str, name: str) -> bool:
-    """Tell whether an output of this name is one that was asked for."""
+    """Return whether an output with this name was requested."""
     return matcher(f"{asked}**" if asked.endswith("/") else asked)(name)
 
 
 def missing(asked: Sequence[str], optional: Collection[str], stored: Collection[str]) -> list[str]:
-    """The outputs that were asked for, are not optional, and that no stored file answers to."""
+    """Return the requested outputs that are not optional and have no stored file."""
     names = {*stored, *optional}
     return [
         one
@@ -26,7 +26,8 @@ def missing(asked: Sequence[str], optional: Collection[str], stored: Collection[
 
 
 def taken(asked: Sequence[str], stored: Collection[str]) -> list[str]:
-    """The names of stored outputs that were asked for: those by name first, in the order of asking."""
+    """Return the names of stored outputs that were requested: those by name first, in the order of the
+    request."""
     if not stored:
         return []
     named = [one for one in asked if one in stored]
@@ -36,12 +37,12 @@ def taken(asked: Sequence[str], stored: Collection[str]) -> list[str]:
 
 
 def is_many(asked: str) -> bool:
-    """Tell whether it is a pattern or a folder, and so may stand for any number of files."""
+    """Return whether it is a pattern or a folder, which may match any number of files."""
     return asked.endswith("/") or bool(WILDCARDS.search(asked))
 
 
 def example(asked: str) -> str:
-    """A name that a payload could give to such an output."""
+    """Return a name that a payload could give to such an output."""
     return _ANY.sub(_one_taken, f"{asked}1" if asked.endswith("/") else asked)
 
 

@@ -1,6 +1,6 @@
-"""Names of the files that Pilotage makes at storages, and names in a job's directory that it takes itself.
+"""Names of the files that Pilotage makes at storages, and its own names in a job's directory.
 
-Several Pilotages may share a storage: every name carries the instance's, which is its federation's.
+Several Pilotages may share a storage, so every name contains the instance's name, which is its federation's.
 """
 
 import re
@@ -9,19 +9,19 @@ from .patterns import literal_beginning
 from .types import FILE_NAME, LONGEST_FILE_NAME
 
 SCRATCH = ".scratch"
-"""The folder of attempts' outputs: no logical name has a part that begins with a dot."""
+"""The folder of attempts' outputs. No logical name has a part that begins with a dot."""
 
 COPIES = ".copies"
-"""The folder of copies that Pilotage makes of files: patterns and listings find originals only."""
+"""The folder of copies that Pilotage makes. Patterns and listings find only originals."""
 
 OUTPUTS = "tasks"
 """The folder of accepted outputs."""
 
 INPUTS = frozenset({"inputs", "inputs.txt", "tmp"})
-"""What an agent puts into a job's directory before the payload starts; outputs take other names."""
+"""What an agent puts into a job's directory before the payload starts. Outputs have other names."""
 
 RESERVED = INPUTS | {"stdout", "stderr"}
-"""The same with what the payload prints, which may be outputs: payload files take other names."""
+"""The same with the payload's output streams, which may be outputs. Payload files have other names."""
 
 FILE_NAMES = (
     f"names are of letters, digits and _.:@+=~-, up to {LONGEST_FILE_NAME} in all, folders set apart by /, "
@@ -31,57 +31,59 @@ FILE_NAMES = (
 
 
 def is_file_name(name: str) -> bool:
-    """Tell whether a file may have this name in the catalogue."""
+    """Return whether a file may have this name in the catalogue."""
     return len(name) <= LONGEST_FILE_NAME and re.fullmatch(FILE_NAME, name) is not None
 
 
 def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:
-    """Path of an attempt's output before delivery, below its queue's storage; without a name, its folder."""
+    """Return the path of an attempt's output before delivery, below its queue's storage; without a name,
+    its folder."""
     return f"{SCRATCH}/{instance}/{job}.{attempt}/{name}".rstrip("/")
 
 
 def copy_path(instance: str, file: str) -> str:
-    """Path of the copy that Pilotage makes of a file, by its identifier ``SCOPE:NAME``, below a storage."""
+    """Return the path below a storage of Pilotage's copy of a file, by the file's identifier
+    ``SCOPE:NAME``."""
     return f"{COPIES}/{instance}/{file.replace(':', '/', 1)}"
 
 
 def is_copy(path: str) -> bool:
-    """Tell whether a path is that of a copy that Pilotage made."""
+    """Return whether a path belongs to a copy that Pilotage made."""
     return path.startswith(f"{COPIES}/")
 
 
 def is_scratch(path: str) -> bool:
-    """Tell whether a path lies below the folder of attempts' outputs."""
+    """Return whether a path lies below the folder of attempts' outputs."""
     return path.startswith(f"{SCRATCH}/")
 
 
 def output_name(instance: str, task: int, job: int, name: str) -> str:
-    """Logical name of a job's output."""
+    """Return the logical name of a job's output."""
     return f"{OUTPUTS}/{instance}/{task}/{job}/{name}"
 
 
 def path_in_job(output: str) -> str:
-    """The path of an output in its job's directory, from its logical name or identifier."""
+    """Return the path of an output in its job's directory, from its logical name or identifier."""
     return output.split("/", 4)[-1]
 
 
 def is_output(file: str) -> bool:
-    """Tell whether a logical name is that of a task's output, of this instance or another."""
+    """Return whether a logical name belongs to a task's output, of this instance or another."""
     return file.startswith(f"{OUTPUTS}/")
 
 
 def makers(instance: str, glob: str) -> int | None:
-    """Return the task of this instance whose outputs alone match a pattern; None where no one task's do."""
+    """Return the one task of this instance whose outputs match a pattern; None if that is not one task."""
     fixed = literal_beginning(glob)
     return maker(instance, fixed) if fixed.count("/") > 2 else None
 
 
 def maker(instance: str, file: str) -> int | None:
-    """The task of this instance whose output has this logical name; None where there can be none."""
+    """Return the task of this instance whose output has this logical name; None if there can be none."""
     folder, _, rest = file.partition("/")
     name, _, rest = rest.partition("/")
     number = rest.partition("/")[0]
-    # So many digits fit 64 bits: a longer number is no task of any store.
+    # That many digits fit 64 bits. A longer number belongs to no task of any store.
     if (folder, name) != (OUTPUTS, instance) or not number.isdecimal() or len(number) > 18:
         return None
     return int(number)

@@ -1,4 +1,4 @@
-"""Patterns of names, as storages are scanned with them: ``*`` within a folder, ``**`` for any folders."""
+"""Patterns of names for scanning storages: ``*`` within a folder, ``**`` for any folders."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ Part = Callable[[str], object]
 
 @lru_cache(maxsize=1024)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return the test of whether a name matches a pattern, in time linear in the parts of the name.
+    """Return a test of whether a name matches a pattern. It takes time linear in the parts of the name.
 
-    What stands between two ``**`` is looked for once, at its first place: a later one would leave less.
+    The part between two ``**`` is searched once, at its first place: a later place would leave less.
     """
     pieces: list[list[Part]] = [[]]
     for part in pattern.split("/"):
@@ -44,7 +44,7 @@ def _match(
     last: Sequence[Part] | None,
     names: Sequence[str],
 ) -> bool:
-    """Match the beginning, then what stands between, each at its first place, then the end."""
+    """Match the beginning, then the parts between, each at its first place, then the end."""
     if last is None:
         return len(first) == len(names) and _matches_at(first, names, 0)
     at, end = len(first), len(names) - len(last)

@@ -1,4 +1,4 @@
-"""Ranking expressions over the servers of a computing element (P6): arithmetic, and nothing else."""
+"""Ranking expressions over the servers of a computing element (P6): only arithmetic."""
 
 import ast
 import operator
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 NAMES = ("slots", "running", "waiting", "free")
-"""What an expression may name; a server that does not tell it has 0."""
+"""The names in an expression. A server that does not report one has 0."""
 
 _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -22,11 +22,11 @@ _CALLS: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
 
 
 class RankError(ValueError):
-    """An expression is no arithmetic over :data:`NAMES`."""
+    """An expression is not arithmetic over :data:`NAMES`."""
 
 
 def rank(expression: str, values: Mapping[str, float]) -> float:
-    """The value of an expression; what is divided by 0 is 0. Raises :class:`RankError`."""
+    """Return the value of an expression. Division by 0 gives 0. Raises :class:`RankError`."""
     try:
         return _value(_parsed(expression), values)
     except OverflowError as error:

@@ -1,37 +1,37 @@
-"""Scopes of logical names: whose a name is. A file's identifier is ``SCOPE:NAME``.
+"""Scopes of logical names: who owns a name. A file's identifier is ``SCOPE:NAME``.
 
-A scope belongs to a VO, or to one person. Its characters leave out the colon, so the first colon of an
-identifier ends the scope. Worlds saved before there were scopes hold names without one.
+A scope belongs to a VO, or to one person. Its characters exclude the colon, so the first colon of an
+identifier ends the scope. Worlds saved before scopes existed hold names without one.
 """
 
 from .identity import Identity
 from .paths import is_output
 
 PERSONAL = "user."
-"""How the scopes of persons begin."""
+"""The prefix of personal scopes."""
 
 
 def personal_scope(owner: Identity) -> str:
-    """Return the scope of one person: ``user.NAME``, and ``~VO`` where they belong to one.
+    """Return the scope of one person: ``user.NAME``, followed by ``~VO`` if they belong to one.
 
-    People of one name in two VOs are two persons. ``~`` and ``=`` are in no name of a person or VO.
+    The same name in two VOs means two people. No name of a person or VO contains ``~`` or ``=``.
     """
     return _legal(f"{PERSONAL}{owner.name}" + (f"~{owner.vo}" if owner.vo else ""))
 
 
 def scopes_of(owner: Identity) -> tuple[str, ...]:
-    """Return the scopes whose names a person may give and read: their VO's, if any, and their own."""
+    """Return the scopes where a person may give and read names: their VO's, if any, and their own."""
     own = personal_scope(owner)
     return (vo_scope(owner.vo), own) if owner.vo else (own,)
 
 
 def is_of_vo(scope: str, vo: str) -> bool:
-    """Check that a scope is a VO's own, or that of one of its people."""
+    """Return whether a scope belongs to a VO, or to one of its people."""
     return scope == vo_scope(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{_legal(vo)}"))
 
 
 def default_scope(owner: Identity, name: str) -> str:
-    """Return the scope of a name that was given without one: outputs are personal, inputs the VO's."""
+    """Return the scope of a name without one: personal for outputs, the VO's for inputs."""
     return personal_scope(owner) if is_output(name) else scopes_of(owner)[0]
 
 
@@ -41,23 +41,23 @@ def identifier(scope: str, name: str) -> str:
 
 
 def split_identifier(file: str) -> tuple[str, str]:
-    """Split an identifier into scope and name; the scope is empty where it has none."""
+    """Split an identifier into scope and name. The scope is empty if there is none."""
     scope, colon, name = file.partition(":")
     return (scope, name) if colon else ("", file)
 
 
 def name_of(file: str) -> str:
-    """Return the name of a file without its scope, which is also where its original lies."""
+    """Return the name of a file without its scope, which is also the path of its original."""
     return split_identifier(file)[1]
 
 
 def version_of(dataset: str, version: int | None) -> str:
-    """Return how a version of a dataset is written: ``SCOPE:NAME@VERSION``; without one, the dataset."""
+    """Return a version of a dataset in its written form, ``SCOPE:NAME@VERSION``; without one, the dataset."""
     return dataset if version is None else f"{dataset}@{version}"
 
 
 def vo_scope(vo: str) -> str:
-    """Return the scope of a VO; one whose name looks like a person's scope is told apart from it."""
+    """Return the scope of a VO. A name that looks like a personal scope is changed to differ from it."""
     return _legal(f"vo~{vo}" if vo.startswith(PERSONAL) else vo)
 
 

@@ -1,4 +1,4 @@
-"""Software and hardware: what queues offer, and the syntax of the architecture that a task asks for (B14)."""
+"""Software and hardware: queues' offers, and the syntax of the architecture in a task's request (B14)."""
 
 import re
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ _NOTHING = ("", "*")
 
 
 class ArchitectureError(ValueError):
-    """An architecture is not written as it should be."""
+    """An architecture has invalid syntax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """Processors or accelerators of a queue's nodes: for each attribute the values it has (B14).
+    """Processors or accelerators of a queue's nodes: the values of each attribute (B14).
 
-    ``excl`` among them takes only tasks that ask for one of them; an empty value or ``any`` accepts all. An
-    attribute that is left out has nothing that could be asked for.
+    With ``excl`` it accepts only tasks that request one of them. An empty value or ``any`` accepts all. A
+    missing attribute matches no request.
     """
 
     __pydantic_config__ = CLOSED
@@ -58,10 +58,10 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """``sw_platform<@base_platform><#arch<-vendor<-instr>>><&vendor<-model>>`` taken apart.
+    """The parts of ``sw_platform<@base_platform><#arch<-vendor<-instr>>><&vendor<-model>>``.
 
-    ``cpu`` and ``gpu`` pair each attribute with the value asked, only those that are asked; they are None
-    where the architecture has no such part. ``*`` asks for nothing.
+    ``cpu`` and ``gpu`` pair each requested attribute with its value. They are None if the architecture has no
+    such part. ``*`` requests nothing.
     """
 
     platform: str = ""
@@ -71,7 +71,7 @@ class Architecture:
 
 
 def parse_architecture(text: str) -> Architecture:
-    """The parts of a task's architecture. Raises :class:`ArchitectureError`."""
+    """Return the parts of a task's architecture. Raises :class:`ArchitectureError`."""
     match = _ARCHITECTURE.fullmatch(text)
     if match is None:
         form = "platform@base#arch-vendor-instr&vendor-model, every part optional"

@@ -13,7 +13,7 @@ CLOSED = ConfigDict(extra="forbid", json_schema_extra=describe_fields)
 """For records that people and programs send: unknown fields are refused."""
 
 LARGE = ConfigDict(**CLOSED, defer_build=True)
-"""The same for the largest: the API only describes them, and does without their validators of a MiB each."""
+"""The same for the largest records. The API only describes them, and saves their validators, a MiB each."""
 
 DESCRIBED = ConfigDict(json_schema_extra=describe_fields)
 """For every other record in a published schema: its fields' docstrings are their descriptions."""
@@ -31,7 +31,7 @@ DatasetName = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$",
     ),
 ]
-"""Without ``@``, which sets its version apart."""
+"""Without ``@``, which separates its version."""
 
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
 OUTPUT_DATASET = (
@@ -39,7 +39,7 @@ OUTPUT_DATASET = (
     r"|(user\.[A-Za-z0-9_.@+=~-]+:)?[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*)?$"
 )
 OutputDataset = Annotated[str, Field(max_length=600, pattern=OUTPUT_DATASET)]
-"""``CATALOGUE~SCOPE:NAME``, or a dataset of one's own scope: ``user.NAME~VO:NAME``, or its name alone."""
+"""``CATALOGUE~SCOPE:NAME``, or a dataset in one's own scope: ``user.NAME~VO:NAME``, or just its name."""
 
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 OutputPath = Annotated[
@@ -58,11 +58,11 @@ OutputPattern = Annotated[
         pattern=r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$",
     ),
 ]
-"""A path, one with wildcards, or a folder, which ends in ``/``."""
+"""A path, a path with wildcards, or a folder, which ends in ``/``."""
 
 
 def plain_checksum(value: object) -> object:
-    """A checksum as it is kept: in lower case, and an adler32 with the zeros at its beginning."""
+    """Return a checksum in stored form: lower case, and adler32 with leading zeros."""
     if not isinstance(value, str):
         return value
     kind, mark, digits = value.strip().lower().partition(":")
@@ -76,8 +76,8 @@ Checksum = Annotated[
 ]
 
 SMALLEST = 1e-9
-"""No number that people and programs send is nearer to 0 than this, but 0 itself: what is divided by one
-stays finite."""
+"""Numbers that people and programs send are 0 or at least this large, so that division by them stays
+finite."""
 
 
 def _not_tiny(value: float) -> float:
@@ -87,7 +87,7 @@ def _not_tiny(value: float) -> float:
 
 
 Whole = Annotated[int, Field(strict=True)]
-"""A whole number, which neither text nor a truth value is. Bound it."""
+"""A whole number, neither text nor a boolean. Add bounds to it."""
 
 
 LARGEST_FREE = 2**53
@@ -129,7 +129,7 @@ class _Finite(GroupedMetadata):
 
 
 FINITE = _Finite()
-"""Stands behind the bounds of a number: it is finite, 0 or not tiny, and neither text nor a truth value."""
+"""Follows the bounds of a number: it must be finite, 0 or not tiny, and neither text nor a boolean."""
 
 Count = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[Whole, Field(ge=1, le=10**9)]
@@ -137,11 +137,11 @@ Number = Annotated[Whole, Field(ge=0, le=10**9)]
 Slots = Annotated[Whole, Field(ge=1, le=100_000)]
 Cores = Annotated[Whole, Field(ge=0, le=1_000_000)]
 FileSize = Annotated[Whole, Field(ge=0, le=10**15)]
-"""Bytes of one file, so few that no sum of sizes leaves 64 bits."""
+"""Bytes of one file. The limit keeps sums of sizes within 64 bits."""
 
 Fraction = Annotated[float, Field(ge=0, le=1), FINITE]
 Megabytes = Annotated[float, Field(ge=0, le=1e9), FINITE]
 Seconds = Annotated[float, Field(ge=0, le=1e10), FINITE]
 NonNegative = Annotated[float, Field(ge=0, le=1e12), FINITE]
 Day = Annotated[float, Field(gt=0, le=86_400), FINITE]
-"""At most a day, in s: for what happens at least once in so long."""
+"""At most a day, in s: for intervals of something that must happen at least that often."""

@@ -1,11 +1,11 @@
-"""URLs that people write: what is impossible in one, in words that never repeat a password."""
+"""URLs that people write: their faults, in words that never repeat a password."""
 
 import re
 from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 FOLDERS = frozenset({"file", "local", "memory"})
-"""Schemes whose URLs are paths: what they hold besides may be part of a folder's name."""
+"""Schemes whose URLs are paths: special characters in them may be part of a folder's name."""
 
 _WEB = frozenset({"http", "https", "dav", "davs", "webdav", "webdavs"})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -15,9 +15,9 @@ _USER = re.compile(r"(?<=//)[^/?#\s'\"]*@")
 
 
 def url_fault(url: str, schemes: Collection[str] = ()) -> str:
-    """Say what is impossible in a URL of one of the ``schemes`` (none: of any); empty where nothing is.
+    """Return the fault of a URL with one of the ``schemes`` (none: any scheme); empty if it has none.
 
-    The words hold no part of the URL that may be secret.
+    The words contain no part of the URL that may be secret.
     """
     return next(_faults(url, schemes), "")
 
@@ -46,7 +46,7 @@ def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
 
 
 def _place(rest: str) -> str:
-    """What stands behind ``://`` and before a path: user, host and port."""
+    """Return the part between ``://`` and a path: user, host and port."""
     return re.split("[/?#]", rest, maxsplit=1)[0]
 
 
@@ -93,12 +93,12 @@ def _is_address(kind: type[IPv4Address] | type[IPv6Address], text: str) -> bool:
 
 
 def hidden(text: str) -> str:
-    """The text without users and passwords of the URLs in it, to be shown to anybody."""
+    """Return the text without users and passwords in its URLs, safe for anybody."""
     return _USER.sub("...@", text) if "@" in text else text
 
 
 def without_password(url: str) -> str:
-    """The URL without user and password where it holds a password, or a user that may be one."""
+    """Return the URL without user and password if it has a password, or a user that may be one."""
     scheme, mark, rest = url.partition("://")
     user, at, _ = _place(rest).rpartition("@")
     if scheme in FOLDERS or not at or not (":" in user or scheme in _WEB):

@@ -1,4 +1,4 @@
-"""FTS, the field's file transfer service: many files a job, all jobs asked for at once."""
+"""FTS, the field's file transfer service: many files per job, and one question about all jobs."""
 
 import threading
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ SCHEMES = ("https", "http", "root", "roots")
 
 
 class Fts:
-    """The deliveries that one FTS server carries for one identity.
+    """The deliveries that one FTS server makes for one identity.
 
     Options: ``token_file`` with a bearer token, or ``cert_file`` with an X.509 certificate or proxy and its
-    key, which is delegated; ``ca_file`` with the authorities to trust; ``activity``, the share at the server;
-    ``poll``, seconds between two looks at all jobs; ``unmanaged_tokens``, which tells the server not to renew
-    tokens of storages.
+    key, which is delegated; ``ca_file`` with trusted authorities; ``activity``, the share at the server;
+    ``poll``, seconds between two checks of all jobs; ``unmanaged_tokens``, which stops the server from
+    renewing tokens of storages.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ class Fts:
         )
 
     def _tokens(self, delivery: Delivery) -> tuple[str, str] | None:
-        """The tokens for source and destination; None where a proxy, or our own token, opens both."""
+        """Return the tokens for source and destination; None if a proxy, or our own token, opens both."""
         files = [place.options.get("token_file") for place in (delivery.source, delivery.destination)]
         if "token_file" not in self._options or not any(files):
             return None

@@ -1,4 +1,4 @@
-"""Blame for a file that FTS gave up, by the beginning of its reason."""
+"""Blame for a file that FTS gave up, from the beginning of its reason."""
 
 import errno
 import re
@@ -6,17 +6,17 @@ import re
 from pilotage.model.records.observations import Fault
 
 _REASON = re.compile(r"(SOURCE|DESTINATION|TRANSFER)\b[A-Z_ ]*\[(\d+)\]")
-"""FTS writes ``SCOPE [errno] words``; what is wrong with itself has the scope GENERAL_FAILURE."""
+"""FTS writes ``SCOPE [errno] words``. Its own faults have the scope GENERAL_FAILURE."""
 
 _SCOPES: dict[str, Fault] = {"SOURCE": "source", "DESTINATION": "destination", "TRANSFER": "either"}
 
 _OF_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
 _OF_READING = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
-"""Answers of a storage that is well: about a name, and about a file that is to be read."""
+"""Errors of a working storage: about a name, and about a file to read."""
 
 
 def fault_of(reason: str) -> Fault:
-    """Return who is to blame for a reason; empty where it does not say."""
+    """Return who is to blame for a reason; empty if it does not say."""
     found = _REASON.match(reason)
     if found is None or (code := int(found[2])) == errno.ECANCELED:
         return ""

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 OPTIONS = {"token_file", "cert_file", "ca_file", "activity", "poll", "unmanaged_tokens"}
 TIMEOUTS = (30.0, 120.0)
-"""Seconds to connect, and without a byte, before the server is given up."""
+"""Time limits in s for connecting, and without a byte."""
 
 FILE_FIELDS = "file_id,file_state,reason,file_metadata,source_surl,dest_surl,filesize,transferred"
 UNDER_WAY = "STAGING,TOKEN_PREP,SUBMITTED,READY,ACTIVE"
-"""States of jobs that are not over. A server ignores those that it does not know."""
+"""States of unfinished jobs. A server ignores states that it does not know."""
 
 Answer = Mapping[str, Any]
 
 
 class NoAnswerError(StorageError):
-    """The server may have done what it was asked, or not: the connection broke before it answered."""
+    """The connection broke before the server answered, so it may or may not have acted."""
 
 
 class JobRefusedError(StorageError):
-    """The server does not take a job as it is."""
+    """The server refuses a job in this form."""
 
 
 class FtsClient:
-    """One FTS server as one identity sees it. Raises StorageError, with the server's own words."""
+    """One FTS server, called with one identity. Raises StorageError with the server's own message."""
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
@@ -52,19 +52,19 @@ class FtsClient:
 
     @property
     def certificate(self) -> Path | None:
-        """The file with certificate, chain and key, which is delegated; None where we have a token."""
+        """Return the file with certificate, chain and key for delegation; None if we have a token."""
         name = self._options.get("cert_file")
         return Path(name).expanduser() if name else None
 
     def whoami(self) -> str:
-        """The delegation ID of our identity."""
+        """Return the delegation ID of our identity."""
         return str(_mapping(self._json("GET", "/whoami")).get("delegation_id", ""))
 
     def submit(self, files: Sequence[Answer], metadata: Answer) -> str:
-        """Submit a job. Raises NoAnswerError where it is not known whether there is one now."""
+        """Submit a job. Raises NoAnswerError if nobody knows whether the job exists."""
         params: dict[str, Any] = {
             "job_metadata": metadata,
-            # We check size and checksum of each copy ourselves, before it has its name, and count the tries.
+            # We check size and checksum of each copy ourselves before naming it, and count the attempts.
             "verify_checksum": "none",
             "retry": -1,
             "overwrite": True,
@@ -75,7 +75,7 @@ class FtsClient:
         return str(made.get("job_id", ""))
 
     def files(self, jobs: Collection[str]) -> dict[str, list[Answer]]:
-        """The files of jobs; a job that the server does not have is left out."""
+        """Return the files of jobs, without jobs that the server does not have."""
         if not jobs:
             return {}
         path, query = f"/jobs/{','.join(jobs)}", {"files": FILE_FIELDS}
@@ -88,7 +88,7 @@ class FtsClient:
         }
 
     def under_way(self) -> dict[str, Answer]:
-        """The metadata of our jobs that are not over, by job."""
+        """Return the metadata of our unfinished jobs, by job."""
         query = {"state_in": UNDER_WAY, "dlg_id": self.whoami(), "fields": "job_id,job_metadata"}
         found = self._json("GET", "/jobs", query)
         jobs = map(_mapping, found if isinstance(found, list) else [])
@@ -99,11 +99,11 @@ class FtsClient:
         }
 
     def cancel(self, job: str, files: Collection[int]) -> None:
-        """Give files of a job up; those that are over stay as they are."""
+        """Give up files of a job. Finished ones stay as they are."""
         self._json("DELETE", f"/jobs/{job}/files/{','.join(map(str, files))}")
 
     def text(self, method: str, path: str, body: str | None = None) -> str:
-        """Make a request whose answer is text."""
+        """Make a request that is answered with text."""
         return self._ask(method, path, data=body).text
 
     def _json(
@@ -133,7 +133,7 @@ class FtsClient:
                 headers=headers,
                 timeout=TIMEOUTS,
                 allow_redirects=False,
-                # With each request: what a session has of it gives way to variables of the environment.
+                # Set it with each request: environment variables override a session's setting.
                 verify=self._options.get("ca_file", True),
                 cert=str(self.certificate) if self.certificate else None,
                 **more,
@@ -149,7 +149,7 @@ class FtsClient:
         raise failure(f"{method} {self.url}{path}: {answer.status_code} {_words(answer)}")
 
     def _open(self) -> "requests.Session":
-        """The session with its connections: with the environment's proxies, without ``.netrc``."""
+        """Return the session with its connections. It uses the environment's proxies, but no ``.netrc``."""
         import requests
 
         with self._lock:
@@ -165,7 +165,7 @@ def _mapping(found: Any) -> Answer:
 
 
 def _words(answer: "requests.Response") -> str:
-    """The server's words about an error: ``message`` of a JSON document, or plain text."""
+    """Return the server's error message: ``message`` of a JSON document, or plain text."""
     try:
         said = _mapping(answer.json()).get("message", answer.text)
     except ValueError:

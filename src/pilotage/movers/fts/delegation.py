@@ -1,4 +1,4 @@
-"""Delegation of an X.509 certificate: the server makes a key, and we sign a proxy for it (RFC 3820)."""
+"""Delegate an X.509 certificate: the server makes a key, and we sign a proxy for it (RFC 3820)."""
 
 import json
 import secrets
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 LIFETIME = timedelta(hours=12)
 RENEW_BEFORE = timedelta(hours=4)
-"""Time that a delegated proxy must still have when a job is submitted."""
+"""Remaining time that a delegated proxy needs when a job is submitted."""
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""By how much the server's clock may be behind ours."""
+"""Tolerance for a server's clock behind ours."""
 
 PROXY_CERT_INFO = "1.3.6.1.5.5.7.1.14"
 INHERIT_ALL = bytes.fromhex("300c300a06082b06010505071501")
-"""The extension's content: the proxy may do all that its owner may."""
+"""The extension's content: the proxy may do everything that its owner may."""
 
 
 class Delegation:
-    """The proxy that an FTS server has of our certificate."""
+    """The proxy that an FTS server has for our certificate."""
 
     def __init__(self, client: FtsClient) -> None:
         self._client = client
         self._asked = -inf
 
     def renew(self, after: float = 0.0) -> None:
-        """Delegate, unless the server has a proxy that lasts; not within ``after`` s of the last time.
+        """Delegate, unless the server has a proxy that lasts, or the last call was less than ``after`` s ago.
 
-        The server is asked, and nothing remembered: it may have lost the proxy since. Raises StorageError.
+        Ask the server instead of remembering: it may have lost the proxy since. Raises StorageError.
         """
         certificate, now = self._client.certificate, datetime.now(UTC)
         if certificate is None or monotonic() - self._asked < after:
@@ -56,9 +56,9 @@ class Delegation:
 
 
 def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetime]:
-    """Sign a certificate request as a proxy; returns it with its chain as PEM text, and its end.
+    """Sign a certificate request as a proxy. Return it with its chain as PEM text, and its end.
 
-    Raises ValueError where the file has no certificate or no key, or is over.
+    Raises ValueError if the file has no certificate or no key, or has expired.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -91,7 +91,7 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
 
 
 def _key_usage() -> "x509.KeyUsage":
-    """Uses of a proxy's key: signatures and the exchange of keys, and nothing else (RFC 3820)."""
+    """Return the uses of a proxy's key: only signatures and key exchange (RFC 3820)."""
     from cryptography import x509
 
     others = dict.fromkeys(
@@ -103,7 +103,7 @@ def _key_usage() -> "x509.KeyUsage":
 
 
 def _end(answer: str) -> datetime:
-    """The end of the proxy that the server has; long ago where it has none."""
+    """Return the end of the server's proxy; a time long ago if it has none."""
     try:
         told = json.loads(answer)
         return datetime.fromisoformat(told["termination_time"]).replace(tzinfo=UTC)

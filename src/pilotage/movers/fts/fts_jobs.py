@@ -1,4 +1,4 @@
-"""Files that wait for an FTS server: submitted together, asked for together."""
+"""Files that wait for an FTS server: submitted together, and checked together."""
 
 import logging
 import threading
@@ -21,26 +21,26 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_FILES, MOST_JOBS = 200, 50
-"""Files of one job, and jobs of one question."""
+"""Most files of one job, and most jobs in one question."""
 
 GATHER = 1.0
-"""Seconds for which files are gathered that go into one job."""
+"""Seconds to collect files for one job."""
 
 LOOK = 0.5
-"""Seconds between two looks of a delivery at what is known of its file."""
+"""Seconds between two checks of a delivery's known state."""
 
 LOOK_AFTER = 600.0
-"""Seconds after which the server is asked whether it has our proxy still, while it carries files."""
+"""Seconds between two checks that the server still has our proxy, while it copies files."""
 
 OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "NOT_USED"})
-"""States of files for which the server does nothing any more."""
+"""States of files that the server has finished with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FtsFile:
-    """A file to carry: the URL of its source, and those of its temporary names, by attempt from the first.
+    """A file to copy: the URL of its source, and its temporary names by attempt from the first.
 
-    ``targets`` has their paths at the destination; the last is this attempt's. ``size`` is in bytes.
+    ``targets`` are their paths at the destination; the last one is this attempt's. ``size`` is in bytes.
     """
 
     instance: str
@@ -53,7 +53,7 @@ class FtsFile:
     activity: str = ""
 
     def document(self) -> dict[str, Any]:
-        """The file in the terms of the server."""
+        """Return the file in the server's form."""
         document: dict[str, Any] = {
             "sources": [self.source],
             "destinations": [list(self.targets)[-1]],
@@ -67,7 +67,7 @@ class FtsFile:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A delivery that waits, with its file's job and attempt at the server, which may be a former one."""
+    """A waiting delivery, with its file's job and attempt at the server, possibly an earlier one."""
 
     request: FtsFile
     attempt: int
@@ -90,7 +90,7 @@ class _Waiting:
 
 
 class FtsJobs:
-    """The files of one server and identity, followed by one thread while there are any."""
+    """The files of one server and identity. One thread follows them while there are any."""
 
     def __init__(self, client: FtsClient, poll: float) -> None:
         self._client, self._poll = client, poll
@@ -102,7 +102,7 @@ class FtsJobs:
         self._carried: list[_Waiting] = []
 
     def carry(self, request: FtsFile, progress: Progress, sign: Sign) -> str:
-        """Have a file brought under a temporary name; returns its path. Blocks. Raises CarrierError."""
+        """Let FTS copy a file to a temporary name. Return its path. Blocks. Raises CarrierError."""
         waiting, answers = _Waiting(request, request.attempt), 0
         with self._lock:
             self._new.append(waiting)
@@ -127,7 +127,7 @@ class FtsJobs:
     def _follow(self) -> None:
         while True:
             self._wake.wait(self._poll)
-            # Deliveries are begun one by one: those of a moment make one job.
+            # Deliveries start one by one: those within a moment become one job.
             threading.Event().wait(GATHER)
             self._wake.clear()
             with self._lock:
@@ -146,10 +146,10 @@ class FtsJobs:
             self._carried = [one for one in self._carried if not (one.done.is_set() or one.given_up)]
 
     def _begin(self, new: list[_Waiting]) -> None:
-        """Submit files, those apart that the server still has from former attempts. Ends those that fail."""
+        """Submit files, except those that the server still has from earlier attempts. End those that fail."""
         try:
             self._take_up([one for one in new if one.attempt > 1])
-            # While files are carried it is looked after now and then; before a job, always.
+            # Check it now and then while files are copied, and always before a job.
             self._delegation.renew(after=0.0 if new else LOOK_AFTER)
         except Exception as error:
             for one in new:
@@ -160,7 +160,7 @@ class FtsJobs:
         self._carried += [one for one in new if one.job]
 
     def _submit(self, files: Sequence[_Waiting]) -> None:
-        """Submit one job; one that is refused is divided, until the file that is to blame is alone."""
+        """Submit one job. If it is refused, split it until the faulty file is alone."""
         name = uuid.uuid4().hex
         metadata = {"pilotage": files[0].request.instance, "submission": name}
         error = f"{self._client.url} gave a job no ID"
@@ -182,7 +182,8 @@ class FtsJobs:
                 one.end(error)
 
     def _recognised(self, name: str) -> str:
-        """The job of a submission whose answer was lost; empty where there is none, or nobody knows."""
+        """Return the job of a submission whose answer was lost; empty if there is none, or if nobody
+        knows."""
         try:
             jobs = self._client.under_way()
         except StorageError:
@@ -190,9 +191,9 @@ class FtsJobs:
         return next((job for job, told in jobs.items() if told.get("submission") == name), "")
 
     def _take_up(self, again: Sequence[_Waiting]) -> None:
-        """Wait for files that the server still has from former attempts; others of them are cancelled.
+        """Wait for files that the server still has from earlier attempts, and cancel others of these jobs.
 
-        What a killed process of ours left at work is neither lost nor done twice. Raises StorageError.
+        So the work of a killed process of ours is neither lost nor done twice. Raises StorageError.
         """
         if not again:
             return
@@ -215,7 +216,7 @@ class FtsJobs:
                 yield from ((job, file) for file in files)
 
     def _look(self) -> None:
-        """Ask for every job, and end the deliveries whose files are over."""
+        """Ask for every job, and end the deliveries of finished files."""
         jobs = sorted({one.job for one in self._carried})
         try:
             found = {(job, *_names(file)): file for job, file in self._files(jobs)}
@@ -238,7 +239,7 @@ class FtsJobs:
 
 
 def _judge(one: _Waiting, file: Mapping[str, Any] | None) -> None:
-    """Note what the server says of a file, and end its delivery where it is over."""
+    """Record the server's state of a file, and end its delivery if it has finished."""
     if file is None:
         one.end(f"FTS job {one.job}: the server does not have it any more")
         return
@@ -254,7 +255,7 @@ def _judge(one: _Waiting, file: Mapping[str, Any] | None) -> None:
 
 
 def _names(file: Mapping[str, Any]) -> tuple[int, int]:
-    """Transfer and attempt, as our metadata of a file tells them; zeros where it is not ours."""
+    """Return transfer and attempt from our metadata of a file; zeros if it is not ours."""
     told = file.get("file_metadata")
     names = [told.get(name) for name in ("transfer", "attempt")] if isinstance(told, Mapping) else []
     transfer, attempt = (name if isinstance(name, int) else 0 for name in names or (0, 0))

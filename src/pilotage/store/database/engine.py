@@ -38,10 +38,9 @@ BUSY_TIMEOUT = 30.0
 """How long SQLite waits for another process's lock, in s, before the retry takes over."""
 
 WRITER_SILENCE = 10.0
-"""How long a writer of PostgreSQL may send nothing, in s, before its transaction is ended.
-
-It holds the writer's lock, or locks of rows for which the only writer waits: a server that was frozen, or
-lost its power or network, holds the others up no longer than that."""
+"""How long a writer of PostgreSQL may send nothing, in s, before its transaction is ended. It holds the
+writer's lock, or locks of rows for which the only writer waits: a server that was frozen, or lost its
+power or network, holds the others up no longer than that."""
 
 READER_SILENCE = 300.0
 """The same for a transaction that only reads, in s: it holds nobody up, but keeps old rows."""

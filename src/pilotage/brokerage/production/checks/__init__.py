@@ -23,9 +23,7 @@ CHECKS: tuple[Check, ...] = tuple(
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules; Pilotage's own (F) and the sites' (M) come last.
-
-A check's index is its bit in the refusal matrix.
-"""
+"""In the order of the rules; Pilotage's own (F) and the sites' (M) come last. A check's index is its bit
+in the refusal matrix."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]
