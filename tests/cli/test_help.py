@@ -29,7 +29,22 @@ COMMANDS = list(commands(typer.main.get_command(app)))
 
 def test_the_commands_are_those_that_people_know() -> None:
     assert {words[0] for words in COMMANDS} == {
-        *("up", "demo", "submit", "status", "cancel", "explain", "plan", "world", "queues", "shares"),
+        *(
+            "up",
+            "demo",
+            "submit",
+            "status",
+            "cancel",
+            "retry",
+            "hold",
+            "release",
+            "finish",
+            "explain",
+            "plan",
+            "world",
+            "queues",
+            "shares",
+        ),
         *(
             "logs",
             "pilots",

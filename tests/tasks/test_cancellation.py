@@ -33,8 +33,11 @@ def cancelled(where: World) -> set[tuple[str, int]]:
     moves = cancellation.cancel(where, 1, "cancelled by alice").moves
     for move in moves:
         assert is_allowed(move.kind, move.source, move.target)
-        assert move.target.value == "cancelled"
-        assert move.cause == move.changes["error"] == "cancelled by alice"
+        # Outputs that are stored stay.
+        is_stored = (move.kind, move.source) == ("job", S.MERGING)
+        assert move.target.value == ("finished" if is_stored else "cancelled")
+        assert move.cause == "cancelled by alice"
+        assert is_stored or move.changes["error"] == "cancelled by alice"
     return {(move.kind, id_) for move in moves for id_ in move.ids}
 
 

@@ -40,7 +40,7 @@ _RECORD = "record"
 
 _MEANINGS = {
     404: "there is no such thing, or it is somebody else's",
-    409: "not before a federation is there",
+    409: "not before a federation is there, or not as things stand",
     410: "the pilot was given up",
 }
 

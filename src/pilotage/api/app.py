@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from pilotage.flow.errors import KeyReused, LeaseTooShort, PilotGone
+from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.store import NoFederation, TooBroad
 
@@ -103,6 +103,10 @@ async def _too_short(_: Request, fault: LeaseTooShort) -> Response:
     return answer({"detail": [{"field": "lease", "message": str(fault)}]}, 422)
 
 
+async def _not_now(_: Request, fault: NotNow) -> Response:
+    return answer({"detail": str(fault)}, 409)
+
+
 async def _not_yet(_: Request, fault: NoFederation) -> Response:
     return answer({"detail": str(fault)}, 409)
 
@@ -117,6 +121,7 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     KeyReused: _reused,
     LeaseTooShort: _too_short,
     NoFederation: _not_yet,
+    NotNow: _not_now,
     TooBroad: _too_broad,
 }
 """Handlers for faults of steps and requests. The guard handles every other fault."""

@@ -2,13 +2,15 @@
 
 from fastapi import APIRouter, HTTPException, Response
 
-from pilotage.flow.calls import what_if
+from pilotage.flow import task_cancellation
+from pilotage.flow.calls import retry, what_if
+from pilotage.flow.errors import NotNow
 from pilotage.model.records.logs import LogKey
-from pilotage.model.records.states import AT_A_PILOT
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState
 from pilotage.model.values.identity import Credential
 from pilotage.store import JobDetails, Store
 
-from .access import Person, may_see
+from .access import Person, actor, may_see
 from .answers import answer, documented
 from .dependencies import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import JobExplanation, explained_job
@@ -59,6 +61,23 @@ def get_logs(
         runtime.log_readers.ask("job", job, runtime.clock())
     seen = {"stdout": stdout_seen, "stderr": stderr_seen}
     return answer(shown(runtime.store, LogKey(kind="job", record=job, attempt=number), seen, runs))
+
+
+@router.post("/{job}/retry", responses=documented(JobDetails, 404, 409))
+def post_retry(job: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Retry one job that ended badly; its task goes on."""
+    retry.retry(runtime, _seen(runtime.store, caller, job).task, actor(caller), job)
+    return answer(_seen(runtime.store, caller, job))
+
+
+@router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
+def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Cancel one job of a task; the others go on. Outputs that are stored stay."""
+    found = _seen(runtime.store, caller, job)
+    if found.state in ENDED["job"] or found.state is JobState.MERGING:
+        raise NotNow(f"job {job} is {found.state}: nothing of it is left to cancel")
+    task_cancellation.cancel(runtime, found.task, "cancelled by a person", actor(caller), job)
+    return answer(_seen(runtime.store, caller, job))
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow import task_cancellation
-from pilotage.flow.calls import lease, publications, submit, sure_waits, what_if
+from pilotage.flow.calls import lease, publications, retry, steering, submit, sure_waits, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -204,6 +204,51 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     seen(runtime.store, caller, task)
     task_cancellation.cancel(runtime, task, "cancelled by a person", actor(caller))
     return answer(seen(runtime.store, caller, task))
+
+
+class Retry(BaseModel, extra="forbid"):
+    """A retry; with ``dry_run`` nothing is touched, and the answer says what would be."""
+
+    dry_run: bool = False
+
+
+class Steered(BaseModel):
+    """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now."""
+
+    jobs: dict[JobState, int]
+    task: TaskView
+
+
+@router.post("/{task}/retry", responses=documented(Steered, 404, 409))
+def post_retry(task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None) -> Response:
+    """Retry the jobs of a task that ended badly; what is finished stays, and the task goes on."""
+    seen(runtime.store, caller, task)
+    done = retry.retry(runtime, task, actor(caller), dry_run=body is not None and body.dry_run)
+    return answer({"jobs": done, "task": seen(runtime.store, caller, task)})
+
+
+@router.post("/{task}/hold", responses=documented(Steered, 404, 409))
+def post_hold(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Hold a task: no job of it starts until it is released. Jobs that run go on."""
+    return _steered(runtime, caller, task, steering.hold)
+
+
+@router.post("/{task}/release", responses=documented(Steered, 404, 409))
+def post_release(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Release a held task: its jobs are brokered again."""
+    return _steered(runtime, caller, task, steering.release)
+
+
+@router.post("/{task}/finish", responses=documented(Steered, 404, 409))
+def post_finish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """End a task with what it has: its merge takes what is there, and other jobs are closed."""
+    return _steered(runtime, caller, task, steering.finish)
+
+
+def _steered(runtime: Runtime, caller: Credential, task: int, verb: steering.Verb) -> Response:
+    seen(runtime.store, caller, task)
+    moved = verb(runtime, task, actor(caller))
+    return answer({"jobs": moved, "task": seen(runtime.store, caller, task)})
 
 
 @router.post("/{task}/publish", responses=documented(TaskDetails, 404))

@@ -25,6 +25,7 @@ from . import (
     server,
     simulating,
     sites,
+    steering,
     storages,
     tasks,
     tokens,
@@ -94,6 +95,7 @@ app = typer.Typer(
 for room in (
     server,
     tasks,
+    steering,
     fetching,
     explaining,
     logs,

@@ -1,4 +1,4 @@
-"""Tasks: submit them, look at them, wait for them, cancel them."""
+"""Tasks: submit them, look at them, wait for them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,7 +126,7 @@ def rows(document: Any) -> list[tuple[object, ...]]:
         (
             view["id"],
             view["name"],
-            view["state"],
+            f"{view['state']}, held" if view.get("held") else view["state"],
             counts(view["jobs"]),
             view["priority"],
             f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
@@ -170,6 +170,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
+    if view.get("held"):
+        echo(f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}")
     if view["error"]:
         console().print(f"error: {visible(view['error'])}", style="red")
     if view.get("datasets"):
@@ -228,30 +230,3 @@ def publish(
         echo(line)
     if not view["published"]:
         raise CommandFailure(f"task {task} has no output_dataset")
-
-
-@app.command(epilog="Example: pilotage cancel 12 13")
-def cancel(
-    tasks: Annotated[list[int], typer.Argument(help="Tasks by id.", metavar="TASK...")],
-    json_output: Json = False,
-) -> None:
-    """Cancel tasks, with their jobs and transfers. A task that has ended stays as it is."""
-    from .client import Client
-
-    views, failures = [], []
-    with Client() as client:
-        for task in tasks:
-            try:
-                views.append(client.send("POST", f"/tasks/{task}/cancel"))
-            except CommandFailure as failure:
-                # After an unknown task, cancel the others. If the server is away, all of them fail.
-                if failure.code != CommandFailure.code:
-                    raise
-                failures.append(str(failure))
-                continue
-            if not json_output:
-                echo(f"task {task} is {views[-1]['state']}")
-    if json_output:
-        show_json({"tasks": views})
-    if failures:
-        raise CommandFailure("; ".join(failures))

@@ -23,3 +23,7 @@ class LeaseTooShort(ValueError):
 
 class KeyReused(Exception):
     """This Idempotency-Key was sent before with other tasks: make a new one for each submission."""
+
+
+class NotNow(ValueError):
+    """What a person asks for does not fit how a task or job stands; the message says what would."""

@@ -1,40 +1,49 @@
 """Cancel a task: for a person, and where its submitter has fallen silent."""
 
+from collections.abc import Iterable
+
 from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision_parts import parts
+from pilotage.model.records.work import Job
 from pilotage.pilots import withdrawal
 from pilotage.store.worlds.withdrawals import work_to_come
 from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
 from pilotage.tasks import cancellation
 
 
-def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
-    """Cancel a task, its live jobs and their transfers; returns how many records changed.
+def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None = None) -> int:
+    """Cancel a task, its live jobs and their transfers, or one ``job`` of it.
+
+    Returns how many records changed.
 
     Downloads that wait for a slot go with it, unless jobs of other tasks wait for them as well (D2). Pilots
     that run its jobs are told so at their next report; those that wait for it alone are ended in the batch
     system. Raises :class:`NoSuchTask`.
     """
     changed = 0
-    inputs: set[str] = set()
-    lines: set[tuple[str, str]] = set()
+    gone: list[Job] = []
     while True:
         world = runtime.world(one_task(task), live_work_of(task))
         if not world.tasks:
             raise NoSuchTask(task)
-        inputs.update(name for job in world.jobs for name in job.inputs)
-        lines.update((job.queue, job.requirements) for job in world.jobs if job.queue)
+        gone += [one for one in world.jobs if job in (None, one.id)]
         # Records that moved on since the world was read are handed back, and met again where they are now.
         handed_back = 0
-        for part in parts(cancellation.cancel(world, task, reason)):
+        for part in parts(cancellation.cancel(world, task, reason, job)):
             committed = runtime.store.commit(part, actor)
             changed += sum(len(ids) for ids in committed.accepted)
             handed_back += committed.handed_back
         if not handed_back:
-            _withdraw(runtime, frozenset(lines), actor)
-            return changed + give_up(runtime, inputs)
+            return changed + let_go(runtime, gone, actor)
+
+
+def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
+    """Let go what was there for jobs that are gone: downloads, and pilots; returns how many downloads."""
+    jobs = list(gone)
+    _withdraw(runtime, frozenset((one.queue, one.requirements) for one in jobs if one.queue), actor)
+    return give_up(runtime, {name for one in jobs for name in one.inputs})
 
 
 def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:

@@ -249,7 +249,7 @@ class _Hearing:
 
     def _most(self, job: Job) -> int:
         """Return the most attempts of a job."""
-        guard, most = self._world.federation.guard, self._tasks[job.task].spec.max_attempts
+        guard, most = self._world.federation.guard, self._tasks[job.task].most_attempts
         return allowed_attempts(self._speaking, job.id, guard, most)
 
     def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:

@@ -85,7 +85,7 @@ class _Facts:
 
     def most(self, job: Job) -> int:
         """Return the most attempts of a job."""
-        guard, most = self.world.federation.guard, self.tasks[job.task].spec.max_attempts
+        guard, most = self.world.federation.guard, self.tasks[job.task].most_attempts
         return allowed_attempts(self.world.failures, job.id, guard, most)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:

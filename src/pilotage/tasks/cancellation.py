@@ -25,35 +25,43 @@ _ENDS: dict[Kind, State] = {
 }
 
 
-def cancel(world: World, task_id: int, reason: str) -> Decision:
+def cancel(world: World, task_id: int, reason: str, only: int | None = None) -> Decision:
     """Cancel a task's live jobs and the transfers of their outputs, then the task itself once no job is live.
 
-    Transfers of inputs stay, because other tasks' jobs may wait for them. The commit hands back records that
-    changed state since the world was read. Cancel again until it hands back none. A task that has ended stays
-    as it is, but its remaining records are cancelled.
+    With ``only`` cancel one job of it, and let the others go on. Stored outputs stay: a job that only waited to
+    be merged has finished. Transfers of inputs stay, because other tasks' jobs may wait for them. The commit
+    hands back records that changed state since the world was read. Cancel again until it hands back none. A
+    task that has ended stays as it is, but its remaining records are cancelled.
     """
     live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
     for job in world.jobs:
-        if job.task == task_id and job.state in LIVE_JOBS:
+        if job.task == task_id and job.state in LIVE_JOBS and only in (None, job.id):
             live["job", job.state].append(job.id)
+    made = {file.name for file in world.files if file.job == only}
+
+    def is_mine(file: str) -> bool:
+        return file in made if only else maker(world.federation.name, name_of(file)) == task_id
+
     for transfer in world.transfers:
-        is_mine = maker(world.federation.name, name_of(transfer.file)) == task_id
-        if is_mine and transfer.state in UNFINISHED_TRANSFERS:
+        if is_mine(transfer.file) and transfer.state in UNFINISHED_TRANSFERS:
             live["transfer", transfer.state].append(transfer.id)
     # Last: its claim counts the jobs that the earlier moves have ended.
     for task in world.tasks:
-        if task.id == task_id and task.state in LIVE_TASKS:
+        if task.id == task_id and task.state in LIVE_TASKS and only is None:
             live["task", task.state].append(task.id)
-    moves = tuple(
-        Move(
-            kind=kind,
-            ids=tuple(sorted(ids)),
-            source=state,
-            target=_ENDS[kind],
-            cause=reason,
-            changes={"error": reason} if kind == "task" else {"error": reason, "ended": world.time},
-            claims=(no_live_job(task_id),) if kind == "task" else (),
-        )
-        for (kind, state), ids in live.items()
-    )
+    moves = tuple(_move(kind, state, ids, world.time, task_id, reason) for (kind, state), ids in live.items())
     return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
+
+
+def _move(kind: Kind, state: State, ids: list[int], time: float, task_id: int, reason: str) -> Move:
+    is_stored = kind == "job" and state == JobState.MERGING
+    ended = {} if kind == "task" or is_stored else {"ended": time}
+    return Move(
+        kind=kind,
+        ids=tuple(sorted(ids)),
+        source=state,
+        target=JobState.FINISHED if is_stored else _ENDS[kind],
+        cause=reason,
+        changes={} if is_stored else {"error": reason, **ended},
+        claims=(no_live_job(task_id),) if kind == "task" else (),
+    )

@@ -43,7 +43,7 @@ def complete(world: World) -> Decision:
         work.spend(task.id, FILES, len(files[task.id]))
         error = _error(task, counts[task.id], jobs[task.id], files[task.id])
         waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
-        if counts[task.id][JobState.CANCELLED]:
+        if error and counts[task.id][JobState.CANCELLED]:
             ended[JobState.CLOSED] += waiting
             moves.append(_cancelled(task, error))
         elif error:
@@ -80,12 +80,17 @@ def _is_over(task: Task, counts: Counter[JobState]) -> bool:
     split = task.state in (TaskState.RUNNING, TaskState.MERGING)
     if not split or any(counts[state] for state in JOBS_AT_WORK):
         return False
-    only_waiting = counts.total() == counts[JobState.MERGING]
+    bad = sum(counts[state] for state in _ENDED_BADLY) if task.finishing else 0
+    only_waiting = counts.total() - bad == counts[JobState.MERGING]
     return counts.total() > 0 and not (task.state == TaskState.MERGING and only_waiting)
 
 
 def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Sequence[File]) -> str:
     """Return why the task fails, with one job's error as example; empty if it does not fail."""
+    if task.finishing and counts[JobState.FINISHED if task.state == TaskState.MERGING else JobState.MERGING]:
+        return ""  # a person has it end with what it has; of one that merges, the merge job has finished
+    if task.finishing and not task.spec.merge and counts[JobState.FINISHED]:
+        return ""
     bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)

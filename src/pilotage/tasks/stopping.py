@@ -24,8 +24,10 @@ def stop(world: World) -> Decision:
     for count in world.task_counts:
         counts[count.task][count.state] = count.jobs
     failures: dict[int, list[Failure]] = defaultdict(list)
+    before = {task.id: task.attempts_before for task in world.tasks}
     for failure in world.failures:
-        failures[failure.task].append(failure)
+        if failure.attempt > before.get(failure.task, 0):
+            failures[failure.task].append(failure)
     live: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
         if job.state in LIVE_JOBS:

@@ -105,7 +105,7 @@ class _Watchdog:
 
     def _most(self, job: Job) -> int:
         """Return the most attempts of a job."""
-        guard, most = self._federation.guard, self._tasks[job.task].spec.max_attempts
+        guard, most = self._federation.guard, self._tasks[job.task].most_attempts
         return allowed_attempts(self._world.failures, job.id, guard, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:

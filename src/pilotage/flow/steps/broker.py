@@ -28,6 +28,7 @@ from pilotage.staging import lost
 from pilotage.store import Pass
 from pilotage.store.worlds.broker_facts import OF_JOBS, OF_PLACES, ahead, waiting_jobs
 from pilotage.store.worlds.parts import Reading, only_where, part
+from pilotage.tasks import holding
 
 
 def plugins(world: World) -> list[str]:
@@ -192,6 +193,8 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
         )
         for plugin in plugins(world)
     ]
+    if any(task.held for task in world.tasks):
+        deciding.insert(0, Phase(actor=BROKER, decide=holding.hold_back))
     if lost.any_lost(world):
         # First: no brokerage is to place a job that can never run.
         deciding.insert(0, Phase(actor=STAGE, decide=lost.fail))

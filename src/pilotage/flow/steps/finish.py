@@ -28,5 +28,13 @@ STEP = Step(
     ),
     subjects=(TASK,),
     idle=_idle,
-    wakes_on=frozenset({("job", JobState.MERGING), ("job", JobState.FINISHED), ("job", JobState.FAILED)}),
+    wakes_on=frozenset(
+        {
+            ("job", JobState.MERGING),
+            ("job", JobState.FINISHED),
+            ("job", JobState.FAILED),
+            ("job", JobState.CLOSED),
+            ("job", JobState.CANCELLED),
+        }
+    ),
 )

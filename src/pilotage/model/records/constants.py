@@ -230,6 +230,8 @@ class TimeoutConstants:
 
     pending: Seconds = 3600
     """s in state pending, if the brokerage set no time of its own."""
+    held: Seconds = 30 * 86400
+    """s in state held, because a person holds the task."""
     defined: Seconds = 4 * 3600
     """s in state defined: published, but without effect, because every pass of the brokerage looks at it."""
     assigned: Seconds = 12 * 3600

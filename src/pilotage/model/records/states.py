@@ -34,6 +34,7 @@ class JobState(StrEnum):
     THROTTLED = "throttled"
     PENDING = "pending"
     DEFINED = "defined"
+    HELD = "held"
     ASSIGNED = "assigned"
     ACTIVATED = "activated"
     SENT = "sent"
@@ -117,6 +118,7 @@ _TABLE: list[Transition] = [
     *_rows("task", [T.REGISTERED, T.SPLITTING], [T.SPLITTING], "some of its jobs are made"),
     *_rows("task", [T.SCOUTING], [T.SPLITTING], "its scouts are measured"),
     *_rows("task", [T.REGISTERED, T.SPLITTING], [T.RUNNING], "all of its jobs are made"),
+    *_rows("task", [T.SCOUTING], [T.RUNNING], "to end with what it has, by a person"),
     *_rows("task", [T.RUNNING], [T.MERGING], "every job's output is there"),
     *_rows("task", [T.RUNNING, T.MERGING], [T.FINISHED], "every job finished"),
     *_rows(
@@ -126,9 +128,17 @@ _TABLE: list[Transition] = [
         "a job failed for good, too many scouts did, or the task cannot be split",
     ),
     *_rows("task", _LIVE_TASKS, [T.CANCELLED], "cancelled by a person"),
+    *_rows(
+        "task",
+        [T.FAILED, T.CANCELLED],
+        [T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING],
+        "retried by a person",
+    ),
     *_rows("job", [None], [J.THROTTLED], "split off its task, beyond a quota of live jobs"),
     *_rows("job", [None], [J.DEFINED], "split off its task"),
     *_rows("job", [J.THROTTLED], [J.DEFINED], "its quotas have room"),
+    *_rows("job", [J.PENDING, J.DEFINED, *_UNSTARTED], [J.HELD], "held by a person"),
+    *_rows("job", [J.HELD], [J.DEFINED], "released by a person"),
     *_rows("job", [J.DEFINED], [J.PENDING], "no queue fits, or all that do are full (B36, B37)"),
     *_rows("job", [J.PENDING], [J.DEFINED], "its hour is over, or what it waited for happened (B37)"),
     *_rows("job", [J.PENDING], [J.ASSIGNED, J.ACTIVATED], "brokered: a queue takes it now (B37)"),
@@ -154,6 +164,14 @@ _TABLE: list[Transition] = [
         [J.PENDING],
         "tried again later, as the next attempt: its storage failed (F4), or its pilot may still run it",
     ),
+    *_rows("job", [J.CANCELLED, J.CLOSED], [J.DEFINED], "retried by a person, as the next attempt"),
+    *_rows(
+        "job",
+        [J.FAILED, J.CANCELLED, J.CLOSED],
+        [J.THROTTLED],
+        "retried by a person, as the next attempt, beyond a quota of live jobs",
+    ),
+    *_rows("job", [J.CLOSED, J.CANCELLED, J.FINISHED], [J.MERGING], "its task is retried; its outputs stay"),
     *_rows("job", _LIVE_JOBS, [J.CANCELLED], "cancelled by a person"),
     *_rows("job", _LIVE_JOBS, [J.CLOSED], "its task ended without it"),
     *_rows("transfer", [None], [X.QUEUED], "asked for"),

@@ -145,6 +145,17 @@ class Task:
     """The needs measured by its scouts; none without scouts, or before they ended."""
     attempt: int = 1
     """Grows with each new part of its jobs, so that no part is made twice."""
+    held: str = ""
+    """Who holds it, so that no job of it starts; empty: nobody."""
+    finishing: bool = False
+    """Whether a person has it end with what it has: jobs that ended badly do not count against it."""
+    attempts_before: int = 0
+    """The highest attempt of its jobs when a person last retried it: these attempts count no more."""
+
+    @property
+    def most_attempts(self) -> int:
+        """Attempts of a job before it fails for good: each retry by a person allows as many as at first."""
+        return self.attempts_before + self.spec.max_attempts
 
     def expected(self, kind: JobKind) -> TaskSpec:
         """Return the specification of its jobs of a kind, with measured estimates if there are any.

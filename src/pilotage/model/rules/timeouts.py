@@ -81,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     _job(J.THROTTLED, "fail", "its quotas of live jobs had no room"),
     _job(J.PENDING, "rebroker", "no queue took it (B37)"),
     _job(J.DEFINED, "none", "waits for the brokerage"),
+    _job(J.HELD, "fail", "nobody released it"),
     _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
     _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),
     _job(J.SENT, "retake", "its pilot never said that it has it"),

@@ -43,7 +43,7 @@ _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
 _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
-    "task": frozenset({"error", "measured", "lease_end"}),
+    "task": frozenset({"error", "measured", "lease_end", "attempts_before", "held", "finishing"}),
     "job": frozenset({"queue", "choice", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache
-from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table, Text, select
+from sqlalchemy import Boolean, Column, Connection, Double, Index, Integer, String, Table, Text, false, select
 
 from pilotage.model.documents.serialization import from_json, from_stored
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -44,6 +44,9 @@ tasks = Table(
     Column("lease_end", Double),
     text_column("datasets"),
     Column("output_dataset", String),
+    Column("attempts_before", Integer, server_default="0", nullable=False),
+    text_column("held"),
+    Column("finishing", Boolean, server_default=false(), nullable=False),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -64,6 +67,7 @@ partial_index("tasks_by_output_dataset", _t.output_dataset, where=_t.output_data
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
     *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
+    *(_t.attempts_before, _t.held, _t.finishing),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -83,6 +87,7 @@ class TaskView:
     created: float
     since: float
     error: str
+    held: str
     jobs: Mapping[JobState, int]
 
 
@@ -158,7 +163,7 @@ def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
 
 def task(row: Sequence[Any], spec: TaskSpec) -> Task:
     """Make a task of a row of :data:`TASK_COLUMNS`."""
-    id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt = row
+    id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt, *rest = row
     return Task(
         id=id_,
         spec=spec,
@@ -169,6 +174,9 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         error=error,
         measured=measurement(measured),
         attempt=attempt,
+        attempts_before=rest[0],
+        held=rest[1],
+        finishing=bool(rest[2]),
     )
 
 
@@ -177,7 +185,7 @@ def measurement(text: str | None) -> Measured | None:
     return None if text is None else from_json(Measured, text)
 
 
-_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
+_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held")
 TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
 
 

@@ -87,5 +87,5 @@ def _to_merge(found: Sequence[Task], counted: Iterable[TaskCount]) -> list[int]:
     return [
         task.id
         for task in found
-        if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
+        if task.spec.merge and task.state == TaskState.RUNNING and (task.finishing or task.id not in unmerged)
     ]

@@ -61,7 +61,7 @@ def _read(reading: Reading, most: float) -> Mapping[str, Any]:
     any_throttled = any(count for (count,) in reader.raw_rows(_ANY))
     if not any_throttled and not _near(reader, quotas, {task.owner.vo for task in new}):
         return {}
-    live, backlog = _by_owner(reader)
+    live, backlog = by_owner(reader)
     rooms = JobRooms(quotas, live)
     free = [one for one in backlog if rooms.room(one) > 0]
     free.sort(key=lambda one: (rooms.live(one), one.vo, one.group, one.name))
@@ -85,7 +85,7 @@ def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> b
     return False
 
 
-def _by_owner(reader: RecordReader) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
+def by_owner(reader: RecordReader) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
     """The jobs of each owner, and its tasks that have throttled ones, first submitted first."""
     sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0])
     backlog: dict[Identity, list[int]] = defaultdict(list)

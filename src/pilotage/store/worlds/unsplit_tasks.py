@@ -18,7 +18,7 @@ _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _LONGEST_FIRST = (
     select(_t.id, _t.state, _t.planned_jobs)
-    .where(is_state(tasks, *TASKS_TO_SPLIT), ~among(_t.id, "apart"))
+    .where(is_state(tasks, *TASKS_TO_SPLIT), _t.held == "", ~among(_t.id, "apart"))
     .order_by(_t.since, _t.id)
     .limit(_LIMIT)
 )

@@ -1,0 +1,44 @@
+"""A person ends a task with what it has: its merge takes what is there, and the rest is closed."""
+
+from collections import defaultdict
+
+from pilotage.model.documents.decision import Decision, Move, Touch
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.records.work import Job
+from pilotage.model.values.step_names import FINISH
+
+CAUSE = "its task ends with what it has, by a person"
+_NOT_SPLIT = (TaskState.SCOUTING, TaskState.SPLITTING)
+_ALMOST_DONE = (JobState.HOLDING, JobState.TRANSFERRING)
+
+
+def finish(world: World) -> Decision:
+    """Close the jobs of the world's one task that have not ended well, and let ``finish`` end it.
+
+    Jobs whose payload has ended well go on to store their outputs. No more jobs are made.
+    """
+    (task,) = world.tasks
+    at_work: dict[JobState, list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.state in JOBS_AT_WORK and job.state not in _ALMOST_DONE and job.kind != "merge":
+            at_work[job.state].append(job)
+    changes: list[Move | Touch] = [
+        Touch(kind="task", ids=(task.id,), changes={"finishing": True, "held": ""}),
+        *(
+            Move(
+                kind="job",
+                ids=tuple(sorted(job.id for job in jobs)),
+                source=state,
+                target=JobState.CLOSED,
+                cause=CAUSE,
+                changes={"ended": world.time},
+            )
+            for state, jobs in sorted(at_work.items())
+        ),
+    ]
+    if task.state in _NOT_SPLIT:
+        changes.append(
+            Move(kind="task", ids=(task.id,), source=task.state, target=TaskState.RUNNING, cause=CAUSE)
+        )
+    return Decision(step=FINISH, time=world.time, seed=world.seed, changes=tuple(changes))

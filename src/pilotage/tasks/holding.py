@@ -1,0 +1,67 @@
+"""A person holds a task: none of its jobs starts until it is released. Those that run go on."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from pilotage.model.documents.decision import Decision, Move, Touch
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.work import Job
+from pilotage.model.values.step_names import BROKER
+
+HOLDABLE = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
+"""States of jobs that have not started; throttled ones are held as soon as there is room for them."""
+
+
+def hold(world: World, who: str) -> Decision:
+    """Hold the world's one task for a person, with its jobs that have not started."""
+    (task,) = world.tasks
+    touch = Touch(kind="task", ids=(task.id,), changes={"held": who})
+    return _decision(world, "hold", touch, *_held(world.jobs, who))
+
+
+def release(world: World) -> Decision:
+    """Release the world's one task: its held jobs are brokered again."""
+    (task,) = world.tasks
+    held = [job for job in world.jobs if job.state is JobState.HELD]
+    touch = Touch(kind="task", ids=(task.id,), changes={"held": ""})
+    moves = [_move(held, JobState.HELD, JobState.DEFINED, "released by a person")] if held else []
+    return _decision(world, "release", touch, *moves)
+
+
+def hold_back(world: World) -> Decision:
+    """Hold the jobs that came to be brokered although their task is held: new ones, and next attempts."""
+    whose = {task.id: task.held for task in world.tasks if task.held}
+    by_person: dict[str, list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.task in whose:
+            by_person[whose[job.task]].append(job)
+    moves = (move for who, jobs in sorted(by_person.items()) for move in _held(jobs, who))
+    return _decision(world, BROKER, *moves)
+
+
+def _held(jobs: Iterable[Job], who: str) -> Iterable[Move]:
+    by_state: dict[JobState, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.state in HOLDABLE:
+            by_state[job.state].append(job)
+    for state, alike in sorted(by_state.items()):
+        yield _move(alike, state, JobState.HELD, f"held by {who}")
+
+
+def _move(jobs: Iterable[Job], source: JobState, target: JobState, cause: str) -> Move:
+    ordered = sorted(jobs, key=lambda job: job.id)
+    return Move(
+        kind="job",
+        ids=tuple(job.id for job in ordered),
+        attempts=tuple(job.attempt for job in ordered),
+        source=source,
+        target=target,
+        cause=cause,
+        changes=FRESH,
+    )
+
+
+def _decision(world: World, step: str, *changes: Move | Touch) -> Decision:
+    return Decision(step=step, time=world.time, seed=world.seed, changes=changes)

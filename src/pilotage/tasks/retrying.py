@@ -1,0 +1,107 @@
+"""A person retries the jobs of a task that ended badly: what is finished stays."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from pilotage.model.documents.decision import Decision, Move, Touch, Value
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.job_rooms import JobRooms
+
+BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+"""States of jobs that may be retried."""
+
+ENDED = (TaskState.FAILED, TaskState.CANCELLED)
+"""States of tasks that go on when they are retried."""
+
+CAUSE = "retried by a person"
+_MAY_HAVE_OUTPUTS = (JobState.CLOSED, JobState.CANCELLED, JobState.FINISHED)
+_KEPT = "its task is retried: its outputs are kept"
+
+
+def retry(world: World, only: int | None = None) -> Decision:
+    """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
+
+    Each becomes its next attempt; attempts before count no more. A job whose outputs were there to be merged
+    keeps them. Jobs beyond a quota of live jobs wait for room (T). The task moves
+    last: where the rest of a large decision is lost, the same call finishes it.
+    """
+    (task,) = world.tasks
+    bad = retryable(task, world.jobs)
+    kept = _with_outputs(world, task)
+    again = [job for job in bad if job.id not in kept and only in (None, job.id)]
+    rooms = JobRooms(world.federation.quotas, world.live_jobs)
+    free = 0 if rooms.has_backlog(task.owner) else rooms.room(task.owner)
+    moves: list[Move | Touch] = [
+        *_moves((job for job in world.jobs if job.id in kept), JobState.MERGING, _KEPT, {"error": ""}),
+        *_moves(again[:free], JobState.DEFINED, CAUSE, FRESH),
+        *_moves(again[free:], JobState.THROTTLED, CAUSE, FRESH),
+    ]
+    if task.state in ENDED:
+        moves.append(_continued(task, world, bad))
+    elif again:
+        moves.insert(0, Touch(kind="task", ids=(task.id,), changes={"attempts_before": _last(task, again)}))
+    return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
+
+
+def retryable(task: Task, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs that ended badly, less scouts that failed and whose work others do."""
+    return [
+        job
+        for job in jobs
+        if job.state in BAD and not (job.kind == "scout" and job.state == JobState.FAILED and task.measured)
+    ]
+
+
+def _with_outputs(world: World, task: Task) -> set[int]:
+    """Jobs of a task that ended which had ended well, and only waited for the others to be merged with."""
+    if not task.spec.merge or task.state not in ENDED:
+        return set()
+    made = {file.job for file in world.files}
+    ended = (job for job in world.jobs if job.state in _MAY_HAVE_OUTPUTS and job.kind != "merge")
+    return {job.id for job in ended if job.id in made}
+
+
+def _moves(jobs: Iterable[Job], target: JobState, cause: str, changes: Mapping[str, Value]) -> Iterable[Move]:
+    by_state: dict[JobState, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_state[job.state].append(job)
+    for state, alike in sorted(by_state.items()):
+        yield Move(
+            kind="job",
+            ids=tuple(job.id for job in alike),
+            attempts=tuple(job.attempt for job in alike),
+            source=state,
+            target=target,
+            cause=cause,
+            changes=changes,
+            next_attempt=target != JobState.MERGING,
+        )
+
+
+def _continued(task: Task, world: World, jobs: list[Job]) -> Move:
+    """The move of a task that had ended back to where it was."""
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=_target(task, world, jobs),
+        cause=CAUSE,
+        changes={"error": "", "attempts_before": _last(task, jobs), "finishing": False},
+    )
+
+
+def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
+    made = sum(count.jobs for count in world.task_counts if count.task == task.id)
+    if task.measured is None and any(job.kind == "scout" for job in jobs):
+        return TaskState.SCOUTING
+    if any(job.kind == "merge" for job in jobs):
+        return TaskState.MERGING
+    return TaskState.RUNNING if made >= task.spec.planned_jobs else TaskState.SPLITTING
+
+
+def _last(task: Task, jobs: Iterable[Job]) -> int:
+    """The highest attempt so far, which counts no more."""
+    return max((job.attempt for job in jobs), default=task.attempts_before)
