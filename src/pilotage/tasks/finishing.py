@@ -6,7 +6,6 @@ from pilotage.model.documents.decision import Decision, Move, Touch
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import Job
-from pilotage.model.values.step_names import FINISH
 
 CAUSE = "its task ends with what it has, by a person"
 _NOT_SPLIT = (TaskState.SCOUTING, TaskState.SPLITTING)
@@ -41,4 +40,4 @@ def finish(world: World) -> Decision:
         changes.append(
             Move(kind="task", ids=(task.id,), source=task.state, target=TaskState.RUNNING, cause=CAUSE)
         )
-    return Decision(step=FINISH, time=world.time, seed=world.seed, changes=tuple(changes))
+    return Decision(step="end early", time=world.time, seed=world.seed, changes=tuple(changes))
