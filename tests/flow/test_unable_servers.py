@@ -1,5 +1,7 @@
 """Of several servers only those that can do a piece of work take it; the others spend nobody's attempts."""
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,8 @@ from pilotage.api.explanations import explained_transfer, troubles
 from pilotage.brokerage import Brokerage, UnknownPluginError
 from pilotage.brokerage.plugin import load
 from pilotage.flow.brokerages import LOOKED_FOR_AGAIN
-from pilotage.flow.outside.workers import Inline
+from pilotage.flow.outside import elements
+from pilotage.flow.outside.workers import Inline, Workers
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
@@ -267,3 +270,34 @@ def test_a_plugin_that_is_installed_later_is_found(house: House, lacks: Missing)
     passes(house, here, "broker")
     assert JobState.DEFINED not in house.states(ours)
     assert here.brokerages.left_of(house.store.federation_version, house.now) == frozenset()
+
+
+def test_an_adapter_that_hangs_while_it_is_made_holds_up_its_own_queue_alone(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elements, "MADE_WITHIN", 0.2)
+    go_on = threading.Event()
+    hangs = replace(house.store.federation().queues[0], name="hangs", computing_element=HANGS)
+    well = replace(hangs, name="well", computing_element=ComputingElement(kind="fake"))
+
+    def make(element: ComputingElement) -> ComputingElementPort:
+        if element == HANGS:
+            go_on.wait(30)
+        return FakeElement()
+
+    made = elements.Elements(make, Workers(), lambda: None)
+    begun = time.monotonic()
+    assert made.problem(hangs) == "its adapter was not ready within 0.2 s"
+    assert made.problem(well) == ""
+    stuck = threading.Thread(target=made.adapter, args=(hangs, ""), daemon=True)
+    stuck.start()
+    assert made.adapter(well, "") is made.adapter(well, "")
+    assert made.submissions() == ()
+    assert made.sightings() == ()
+    assert time.monotonic() - begun < 15
+    go_on.set()
+    wait_for(lambda: made.problem(hangs) == "", "it is ready after all", 30)
+    stuck.join(30)
+
+
+HANGS = ComputingElement(kind="hangs")

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 
 from pilotage.model.documents.world import QueueReport, World
@@ -22,6 +22,9 @@ from .submit_pools import SubmitPools
 from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
+
+MADE_WITHIN = 5.0
+"""Seconds within which an adapter is ready, for its queue to be one that pilots can be started at."""
 
 SERVED_LATELY = 3 * 3600.0
 """Seconds for which a pilot that called shows that its queue has some (B26)."""
@@ -53,6 +56,7 @@ class Elements:
         self._polling: set[str] = set()
         self._lost: set[str] = set()
         self._problems: dict[str, tuple[ComputingElement, str, bool]] = {}
+        self._tried: set[str] = set()
 
     def asked(self, world: World) -> World:
         """The world with what servers answered to list-match, and who was silent (P8)."""
@@ -174,11 +178,26 @@ class Elements:
         found = self._problems.get(queue.name)
         if element is None or (found and found[0] == element):
             return found[1] if found and element is not None else ""
+        with self._lock:
+            self._problems[queue.name] = (element, "", False)
+            self._tried.add(queue.name)
+        trial = self._workers.call(f"adapter of queue {queue.name}", lambda: self._try(queue, element))
+        wait([trial], MADE_WITHIN)
+        with self._lock:
+            if queue.name in self._tried:
+                told = f"its adapter was not ready within {MADE_WITHIN:g} s"
+                self._problems[queue.name] = (element, told, False)
+            return self._problems[queue.name][1]
+
+    def _try(self, queue: Queue, element: ComputingElement) -> None:
+        """Make the adapter of each server once. It may be anybody's, and hang."""
         faults = [self._fault(queue, element.at(server)) for server in servers_of(element)]
         worst = None if None in faults else faults[0]
-        problem = _reason(worst) if worst else ""
-        self._problems[queue.name] = (element, problem, all(isinstance(one, AdapterError) for one in faults))
-        return problem
+        lacks = all(isinstance(one, AdapterError) for one in faults)
+        with self._lock:
+            if self._problems[queue.name][0] == element:
+                self._problems[queue.name] = (element, _reason(worst) if worst else "", lacks)
+                self._tried.discard(queue.name)
 
     def _fault(self, queue: Queue, element: ComputingElement) -> Exception | None:
         try:
@@ -222,10 +241,15 @@ class Elements:
             raise LookupError(f"queue {queue.name} has no computing element any more")
         element = queue.computing_element.at(server)
         place = place_of(queue, server)
+        known = self._adapters.get(place)
+        if known is not None and known[0] == element:
+            return known[1]
+        # Outside the lock: one that hangs while it is made holds up its own place alone.
+        made = self._load(element)
         with self._lock:
             known = self._adapters.get(place)
             if known is None or known[0] != element:
-                known = self._adapters[place] = (element, self._load(element))
+                known = self._adapters[place] = (element, made)
             return known[1]
 
 
