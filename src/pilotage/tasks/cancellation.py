@@ -29,7 +29,7 @@ def cancel(world: World, task_id: int, reason: str, only: int | None = None) -> 
     """Cancel a task's live jobs and the transfers of their outputs, then the task itself once no job is live.
 
     With ``only`` cancel one job of it, and let the others go on. Stored outputs stay: a job that only waited
-    to be merged has finished. Transfers of inputs stay, because other tasks' jobs may wait for them. The commit
+    to be merged has finished. Transfers of inputs stay: jobs of other tasks may wait for them. The commit
     hands back records that changed state since the world was read. Cancel again until it hands back none. A
     task that has ended stays as it is, but its remaining records are cancelled.
     """
