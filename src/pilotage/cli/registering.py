@@ -46,13 +46,13 @@ def register(
         bool, typer.Option("--checksums/--no-checksums", help="Whether files of a directory are read.")
     ] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell how many files there are, and how many are new.")
+        bool, typer.Option("--dry-run", help="Only count the files, and the new ones.")
     ] = False,
     json_output: Json = False,
 ) -> None:
     """Register files at a storage: from a directory here, a manifest, or the server's listing.
 
-    Files that a manifest describes are not read. You may repeat it: known files stay as they are.
+    Files of a manifest are not read. You may repeat it: known files stay as they are.
     """
     from .client import Client
 
