@@ -268,7 +268,9 @@ def test_f3_a_task_whose_first_attempts_fail_alike_is_stopped(house: House) -> N
     found = house.store.queries.task(task)
     assert found is not None
     assert found.state is TaskState.FAILED
-    assert "first 10 attempts all failed alike, with exit code 1: KeyError: 'row #'" in found.error
+    assert (
+        "first 10 attempts, of 10 jobs, all failed alike, with exit code 1: KeyError: 'row #'" in found.error
+    )
     assert set(house.states(task)) == {J.CLOSED}
     assert fetch(house, pilot) == []
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_JOBS, JobState, TaskState, is_allowed
-from pilotage.model.records.work import File, MergeSpec, NewJob, Requirements, Task
+from pilotage.model.records.work import File, Measured, MergeSpec, NewJob, Requirements, Task
 from pilotage.tasks import completion
 from pilotage.testing import ALICE, job, jobs_of, output_file, task, world
 
@@ -49,6 +49,15 @@ def test_a_task_of_which_nothing_is_counted_stays() -> None:
 @pytest.mark.parametrize("state", [T.REGISTERED, T.FINISHED, T.FAILED, T.CANCELLED])
 def test_only_tasks_at_work_are_completed(state: TaskState) -> None:
     assert ends(world(tasks=(task(1, state),), task_counts=jobs_of(finished=1))) == {}
+
+
+def test_the_error_counts_jobs_as_the_task_s_own_counts_do() -> None:
+    """A scout that failed and whose work others did is among them."""
+    measured = Measured(finished=3, failed=1)
+    one = replace(task(), measured=measured)
+    (move,) = completion.complete(world(tasks=(one,), task_counts=jobs_of(finished=7, failed=3))).moves
+    told = "of 10 jobs 2 failed, besides 1 scout that failed and whose work others did"
+    assert move.changes["error"] == told
 
 
 @pytest.mark.parametrize("others", [{}, {"finished": 3}, {"failed": 1}, {"merging": 2}])

@@ -367,9 +367,10 @@ def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Return how a task failed, with the causes of its jobs' failures."""
     first_line = task.error.partition("\n")[0]
-    ended = task.state in ENDED["task"]
     head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == TaskState.FAILED else []
     if not head and not task.jobs.get(JobState.FAILED):
         return []
     failed = runtime.store.queries.failed_jobs(task.id, MOST_FAILED)
-    return [*head, *failures.of_failed(failed, ended=ended)]
+    if len(failed) == MOST_FAILED:
+        head.append(f"  the causes of the first {MOST_FAILED} jobs of which an attempt failed:")
+    return [*head, *failures.of_failed(failed)]

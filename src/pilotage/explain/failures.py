@@ -1,9 +1,11 @@
 """Failed jobs in words: grouped causes, those of most jobs first."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pilotage.model.records.failures import ending_of
+from pilotage.model.records.states import JobState
 
 from .words import few, plural, shortened
 
@@ -12,6 +14,13 @@ MOST_CAUSES = 5
 
 MOST_LINES = 8
 """Most lines shown of an error's end."""
+
+_FATES = {
+    JobState.FAILED: "failed",
+    JobState.CLOSED: "closed after a failed attempt",
+    JobState.ACTIVATED: "failed so far",
+}
+"""What became of jobs whose last attempt failed, by state; all others are tried again, as activated ones."""
 
 
 class _FailedJob(Protocol):
@@ -25,13 +34,15 @@ class _FailedJob(Protocol):
     def exit_code(self) -> int | None: ...
     @property
     def error(self) -> str: ...
+    @property
+    def state(self) -> JobState: ...
 
 
-def of_failed(jobs: Iterable[_FailedJob], *, ended: bool) -> list[str]:
+def of_failed(jobs: Iterable[_FailedJob]) -> list[str]:
     """Return the causes, each with its number of jobs, exit code, places, job numbers, and the end of one
     job's stderr.
 
-    ``ended`` is true if the task has ended. Otherwise jobs that will be retried are included.
+    Jobs count by their state, as in the task's own counts: failed, closed after a failed attempt, or retried.
     """
     causes: dict[tuple[int | None, str], list[_FailedJob]] = {}
     for job in jobs:
@@ -39,14 +50,13 @@ def of_failed(jobs: Iterable[_FailedJob], *, ended: bool) -> list[str]:
     most = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1][0].id))
     told: list[str] = []
     for (code, _), alike in most[:MOST_CAUSES]:
-        told += _cause(code, alike, ended=ended)
+        told += _cause(code, alike)
     if len(most) > MOST_CAUSES:
         told.append(f"  and {plural(len(most) - MOST_CAUSES, 'other cause')}")
     return told
 
 
-def _cause(code: int | None, alike: Sequence[_FailedJob], *, ended: bool) -> list[str]:
-    what = "failed" if ended else "failed so far"
+def _cause(code: int | None, alike: Sequence[_FailedJob]) -> list[str]:
     queues = sorted({job.queue for job in alike if job.queue})
     where = f" at {few(queues)}" if queues else ""
     how = "" if code is None else f", exit code {code}"
@@ -54,10 +64,17 @@ def _cause(code: int | None, alike: Sequence[_FailedJob], *, ended: bool) -> lis
     lines = [line.rstrip() for line in one.error.splitlines() if line.strip()]
     shown = lines[-MOST_LINES:]
     ids = shortened(job.id for job in alike)
-    head = f"  {plural(len(alike), 'job')} {what}{where}{how} ({'jobs' if len(alike) > 1 else 'job'} {ids})"
+    head = f"  {_became(alike)}{where}{how} ({'jobs' if len(alike) > 1 else 'job'} {ids})"
     if len(alike) > 1:
         head += f"; job {one.id}:"
     else:
         head += ":"
     dots = ["    ..."] if len(shown) < len(lines) else []
     return [head, *dots, *(f"    {line}" for line in shown)]
+
+
+def _became(jobs: Sequence[_FailedJob]) -> str:
+    """Count jobs of one cause by what became of them: ``4 jobs failed, 8 closed after a failed attempt``."""
+    counted = Counter(_FATES.get(job.state, "failed so far") for job in jobs)
+    (first, many), *others = sorted(counted.items(), key=lambda one: [*_FATES.values()].index(one[0]))
+    return ", ".join([f"{plural(many, 'job')} {first}", *(f"{count} {fate}" for fate, count in others)])

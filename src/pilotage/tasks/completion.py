@@ -95,8 +95,14 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)
         example = next((job for job in failed if job.kind != "scout" or not task.measured), None)
-        jobs_in_all = "1 job" if counts.total() == 1 else f"{counts.total()} jobs"
+        # In all as the task's own counts have it: with the scouts whose work others did.
+        excused = task.measured.failed if task.measured else 0
+        total = counts.total() + excused
+        jobs_in_all = "1 job" if total == 1 else f"{total} jobs"
         error = f"of {jobs_in_all} {' and '.join(bad)}"
+        if excused:
+            scouts = "1 scout" if excused == 1 else f"{excused} scouts"
+            error = f"{error}, besides {scouts} that failed and whose work others did"
         return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
     if task.spec.merge and task.state == TaskState.RUNNING and not files and not _may_leave_nothing(task):
         return "nothing to merge: its jobs left no outputs"

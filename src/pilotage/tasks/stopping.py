@@ -60,8 +60,11 @@ def _is_hopeless(
 
 def _error(failures: list[Failure]) -> str:
     first = failures[0]
+    many = len({failure.job for failure in failures})
+    jobs = "1 job" if many == 1 else f"{many} jobs"
     return (
-        f"stopped: its first {len(failures)} attempts all failed alike, with exit code {first.exit_code}: "
+        f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike, with exit code "
+        f"{first.exit_code}: "
         f"{first.ending}; job {first.job} was the first"
     )
 
