@@ -1,4 +1,4 @@
-"""The database's clock: times that several servers write and compare are all of this one."""
+"""The database's clock. All times that several servers write and compare come from it."""
 
 import logging
 import threading
@@ -21,28 +21,28 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], float]
 
 READ_EVERY = 60.0
-"""Seconds between two readings; this machine's steady clock counts in between."""
+"""Seconds between two readings. This machine's steady clock counts in between."""
 
 LONGEST_READING = 1.0
-"""Seconds that a reading may take: it may be wrong by half of that. A slower one is discarded."""
+"""Longest time in s of a reading, which may be wrong by half of that. A slower one is discarded."""
 
 FIRST_READINGS = 3
-"""Further readings at the start, as long as all were slow."""
+"""Further readings at the start while all were slow."""
 
 SKEW_TOLD = 5.0
-"""Seconds by which this machine's clock may differ, or may drift on, before that is said."""
+"""Seconds by which this machine's clock may differ, or drift further, before the log says so."""
 
 _NOW = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 
 
 def clock_of(database: Database) -> Clock:
-    """Return the clock that counts for a store: of SQLite it is this machine's, as the file is here."""
+    """Return the clock of a store. For SQLite it is this machine's, because the file is here."""
     kept = DatabaseClock(lambda: _read(database)) if database.is_postgresql else time.time
     return MonotoneClock(kept, newest=database.read(_newest))
 
 
 def _newest(connection: Connection) -> float:
-    """The newest of some times that the store knows: its time does not go back behind what was written."""
+    """Return the newest of some stored times: the store's time must not fall behind them."""
     return max(connection.execute(query).scalar() or 0.0 for query in _TIMES)
 
 
@@ -60,12 +60,12 @@ _TIMES = (
 
 
 def _steady() -> float:
-    """Seconds that also count while the machine sleeps."""
+    """Return seconds that also count during suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 FARTHEST_AHEAD = 86_400.0
-"""Seconds by which times that were written may be ahead of the clock, for it to follow them."""
+"""Most seconds by which stored times may be ahead of the clock for it to follow them."""
 
 SLOWER, FASTER = 0.9, 1.25
 """Rates of a clock that stands ahead of the right time, or behind it, until they meet.
@@ -149,7 +149,7 @@ class DatabaseClock:
         self._apart = apart
         self._reading = threading.Lock()
         self._told = 0.0
-        # There is none to keep yet: of slow ones the quickest tells best.
+        # There is no earlier offset to keep yet. Of slow readings the quickest is the best.
         self._offset, self._next, took = self._measured()
         for _ in range(FIRST_READINGS):
             if took > LONGEST_READING:
@@ -178,11 +178,11 @@ class DatabaseClock:
             self._reading.release()
 
     def _measured(self) -> tuple[float, float, float]:
-        """Read the offset to the steady clock, when to read again, and how long the reading took."""
+        """Return the offset to the steady clock, the time of the next reading, and how long this one took."""
         before = self._steady()
         now = self._read()
         after = self._steady()
-        # The answer is taken to be of the middle between question and answer.
+        # Assume that the answer belongs to the middle between question and answer.
         if after - before <= LONGEST_READING:
             self._tell(self._local() - now - (after - before) / 2)
         return now - (before + after) / 2, after + self._every, after - before

@@ -14,13 +14,14 @@ CREATE TABLE alembic_version (
   version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 """
-"""The table in which Alembic notes the version, as Alembic makes it."""
+"""Alembic's version table, in Alembic's own form."""
 
 
 def upgrade(connection: Connection) -> None:
-    """Bring the tables to the newest version within the connection's transaction. Raises :class:`NewerStore`.
+    """Migrate the tables to the newest version, inside the connection's transaction. Raises
+    :class:`NewerStore`.
 
-    Called by the one writer, so two processes that open a store at once do not migrate twice.
+    Only the one writer calls it, so two processes that open a store at once do not migrate twice.
     """
     current = _current(connection)
     if current is None and not inspect(connection).get_table_names():
@@ -30,12 +31,12 @@ def upgrade(connection: Connection) -> None:
 
 
 def is_current(connection: Connection) -> bool:
-    """Tell whether the tables are of the newest version that this program knows."""
+    """Return whether the tables have the newest version that this program knows."""
     return _current(connection) == newest()
 
 
 def newest() -> str:
-    """The newest version that this program knows, from the files of migrations: ``v0003_....py`` is 0003."""
+    """Return the newest version, from the names of migrations: ``v0003_....py`` is 0003."""
     return max(path.name[1:5] for path in (_MIGRATIONS / "versions").glob("v*.py"))
 
 
@@ -47,7 +48,10 @@ def _current(connection: Connection) -> str | None:
 
 
 def _create(connection: Connection) -> None:
-    """Make what all migrations together would leave: a test compares them. It takes a seventh of the time."""
+    """Make the tables that all migrations together would give.
+
+    A test compares them. This takes a seventh of the time.
+    """
     with_all_indexes().create_all(connection, checkfirst=False)
     functions.make(connection)
     connection.execute(text(_VERSION))
@@ -55,7 +59,7 @@ def _create(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection, current: str | None) -> None:
-    # Imported where it is needed: a server whose store is up to date is smaller by a tenth without it.
+    # Import it only when needed: without it, a server with a current store is a tenth smaller.
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

@@ -1,4 +1,4 @@
-"""The store as the other rooms see it."""
+"""The store's interface for other packages."""
 
 import secrets
 from collections.abc import Callable, Collection
@@ -39,18 +39,18 @@ Listener = Callable[[Decision, Committed], None]
 
 
 READINESS = "readiness"
-"""What is written to see whether anything can be."""
+"""A name that is written only to test whether writing works."""
 
 FOLDED_AFTER = 500
-"""Commits beside others after which what they left beside the counters is added to them."""
+"""Commits beside others after which their differences are added to the counters."""
 
 
 class Store:
-    """All that Pilotage knows, in one database. Safe to use from many threads and processes.
+    """Everything that Pilotage stores, in one database. Safe to use from many threads and processes.
 
-    ``listeners`` are called, in the thread that committed, after each commit of this process. ``clock`` tells
-    the time, in s since 1970 UTC; ``new_token`` makes tokens that nobody can guess. Where
-    reasons are not kept, choices are numbered and not stored.
+    After each commit of this process, ``listeners`` are called in its thread. ``clock`` returns the time in s
+    since 1970 UTC. ``new_token`` makes tokens that nobody can guess. If reasons are not kept, choices are
+    numbered but not stored.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Store:
         """Open a store and bring its tables up to date.
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
-        ends with this object. The clock is the database's unless one is given. Reasons are kept unless nobody
-        will ask for them. Raises ValueError for another kind of address, and :class:`NewerStore`.
+        ends with this object. The clock is the database's by default. Reasons are kept by default. Raises
+        ValueError for another kind of address, and :class:`NewerStore`.
         """
         database = Database(url)
         try:
@@ -105,7 +105,7 @@ class Store:
 
     @staticmethod
     def is_current(url: str) -> bool:
-        """Tell whether :meth:`open` would find the tables up to date. Raises ValueError as it does."""
+        """Return whether :meth:`open` would find current tables. Raises ValueError like it."""
         database = Database(url)
         try:
             return database.write(schema.is_current)
@@ -113,17 +113,17 @@ class Store:
             database.close()
 
     def try_to_write(self) -> None:
-        """Write a few bytes, beside other writers. Raises the database's error where that cannot be."""
+        """Write a few bytes beside other writers. Raises the database's error if that fails."""
         self.database.write(
             lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False, tries=2
         )
 
     def held_by(self) -> str:
-        """Name the other process that writes to SQLite's file now; empty where none is known."""
+        """Return the other process that may write SQLite's file now; empty if unknown."""
         return self.database.held_by()
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.database.close()
 
     def commit(self, decision: Decision, actor: str) -> Committed:
@@ -140,9 +140,9 @@ class Store:
         check(decision)
         if not decision.changes and not decision.choices:
             return Committed()
-        # Packed before the transaction, in which others would wait for it.
+        # Pack them before the transaction, so that others need not wait for it.
         reasons = documents(decision) if self._keeps_reasons else candidates_alone(decision)
-        # SQLite has one writer anyway: nothing would be won beside it.
+        # SQLite has one writer anyway, so running beside it gains nothing.
         light = self.database.is_postgresql and is_light(decision)
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
@@ -156,49 +156,49 @@ class Store:
         return result
 
     def _left_beside(self) -> None:
-        """Count a commit that was not alone; now and then add up what they left."""
-        # Not locked: a count lost between threads only puts off the next time.
+        """Count a commit that was not alone. From time to time, add up such commits' differences."""
+        # Without a lock: a lost count only delays the next time.
         self._beside += 1
         if self._beside >= FOLDED_AFTER:
             self._beside = 0
             self.database.write(fold)
 
     def tell(self, decision: Decision, committed: Committed) -> None:
-        """Let the listeners know of a commit."""
+        """Tell the listeners about a commit."""
         for listener in self.listeners:
             listener(decision, committed)
 
     def save_federation(self, federation: Federation, actor: str, file: FederationFile | None = None) -> int:
-        """Make this the federation; returns its version. Loops see it at their next pass.
+        """Put this federation in force. Return its version. Loops see it at their next pass.
 
-        The ``file`` that it was loaded from is remembered.
+        The store remembers the ``file`` that it was loaded from.
         """
         return self._federations.save(federation, actor, self.clock(), file)
 
     def loaded_version(self, file: FederationFile, federation: Federation) -> int | None:
-        """Return the version that a file was last loaded as; None where it declares something else now."""
+        """Return the version that a file was last loaded as; None if its declaration has changed."""
         return self._federations.loaded(file, federation)
 
     def version(self) -> int:
-        """Return the number of the federation in force; 0 where there is none."""
+        """Return the number of the federation in force; 0 if there is none."""
         try:
             return self.database.read(self._federations.in_force).version
         except NoFederation:
             return 0
 
     def work_there(self, queues: Collection[str], storages: Collection[str]) -> WorkThere:
-        """Read what work and which files are at queues and storages."""
+        """Return the work and files at queues and storages."""
         return self.database.read(lambda connection: work_there.read(connection, queues, storages))
 
     def federation(self) -> Federation:
-        """Read the federation as of now. Raises :class:`NoFederation`."""
+        """Return the current federation. Raises :class:`NoFederation`."""
         return self._federations.read()
 
     @property
     def federation_version(self) -> int:
-        """The version of the federation that this process read last; 0 before it has read any."""
+        """The federation's version that this process read last; 0 before the first."""
         return self._federations.version
 
     def last_federation(self) -> Federation:
-        """Return the federation as this process read it last. Raises :class:`NoFederation`."""
+        """Return the federation that this process read last. Raises :class:`NoFederation`."""
         return self._federations.last()

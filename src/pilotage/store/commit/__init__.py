@@ -1,1 +1,1 @@
-"""What writes: the commit of decisions, heartbeats, and the archive."""
+"""Everything that writes: the commit of decisions, heartbeats, and the archive."""

@@ -1,8 +1,8 @@
-"""The archive: ended records, slice by slice, as lines for a file, and then deleted.
+"""The archive: write ended records slice by slice as lines of a file, then delete them.
 
-A task goes when it ended before a time and none of its jobs lives: its jobs first, then the reasons of its
-decisions, then itself. Transfers, pilots and publications go by their own end. Counters follow what is
-deleted; numbers are never given again. Outputs and their replicas stay: they are data that others may read.
+A task goes if it ended before a given time and has no live jobs. Its jobs go first, then the reasons of its
+decisions, then the task. Transfers, pilots and publications go by their own end. Counters follow the
+deletions, and numbers are never reused. Outputs and their replicas stay, because others may read them.
 """
 
 import json
@@ -39,16 +39,16 @@ from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds.borrowings import borrowings
 
 TASKS = 200
-"""Tasks that are looked at together."""
+"""Tasks examined together."""
 
 LARGER = 20
-"""How many times as large as a job the reasons of a decision are taken to be."""
+"""Assumed size of a decision's reasons, as a multiple of a job's size."""
 
 STEP = "archive"
-"""The name of its iterations: a process that archives begins one with every slice."""
+"""The name of its iterations. An archiving process begins one with every slice."""
 
 GIVEN_UP = 600.0
-"""Seconds without a slice after which a process that archived is taken to be dead."""
+"""Seconds without a slice after which an archiving process counts as dead."""
 
 What = Literal["job", "choice", "task", "transfer", "pilot", "publication"]
 
@@ -58,7 +58,7 @@ _LIMIT: Any = bindparam("limit", type_=None)
 _LIVE_OF_TASK = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(state) for state in LIVE_JOBS]))
-    # Keys of counters are texts, whatever they count.
+    # Counters' keys are texts, whatever they count.
     .where(_c.first == cast(_t.id, String))
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
@@ -103,7 +103,7 @@ _PUBLICATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Records of one kind: their numbers, and a line of JSON for each, which names its kind."""
+    """Records of one kind: their numbers, and a JSON line for each that names its kind."""
 
     what: What
     ids: tuple[int, ...]
@@ -111,14 +111,14 @@ class Slice:
 
 
 class Archive:
-    """Reads what ended long ago, and deletes it once it is kept elsewhere."""
+    """Reads records that ended long ago, and deletes them once they are stored elsewhere."""
 
     def __init__(self, database: Database, specs: SpecCache) -> None:
         self._database = database
         self._specs = specs
 
     def begin(self, time: float, held: float | None) -> float:
-        """Begin an iteration, or another after the one ``held``; returns its time, in s since 1970 UTC.
+        """Begin an iteration, or another after ``held``. Return its time in s since 1970 UTC.
 
         Raises :class:`ArchivedElsewhere` while another process has one.
         """
@@ -133,15 +133,16 @@ class Archive:
         return self._database.write(write)
 
     def end(self, held: float) -> None:
-        """Let others archive, after the iteration ``held``."""
+        """Let others archive after the iteration ``held``."""
         self._database.write(lambda connection: iterations.end(connection, STEP, held))
 
     def next(self, before: float, limit: int) -> Slice | None:
-        """At most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""
+        """Return at most ``limit`` records that ended before a time (s since 1970 UTC); None if there are
+        none."""
         return self._database.read(lambda connection: self._next(connection, before, limit))
 
     def delete(self, found: Slice) -> None:
-        """Delete the records of a slice; those that are gone already are passed over."""
+        """Delete the records of a slice. Skip those that are gone already."""
         self._database.write(lambda connection: _delete(connection, found))
 
     def _next(self, connection: Connection, before: float, limit: int) -> Slice | None:
@@ -152,7 +153,7 @@ class Archive:
             found = connection.execute(_JOBS, values).all()
             if found:
                 return _jobs(connection, found)
-            # Reasons are many times as large as jobs: fewer of them make a slice of the same size. Rounded
+            # Reasons are many times as large as jobs, so a slice of the same size has fewer of them, rounded
             # up.
             if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
                 readable = dated(connection, choices)

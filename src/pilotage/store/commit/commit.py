@@ -1,4 +1,4 @@
-"""The only place that writes what decisions change: what still holds of one, in one transaction."""
+"""The only module that writes decisions' changes: everything that still holds, in one transaction."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,13 +54,13 @@ WRITABLE: dict[Kind, frozenset[str]] = {
 """The columns that a decision may set."""
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
-"""Where a job has its queue."""
+"""The index of a job's queue."""
 
 _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
 
 def check(decision: Decision) -> None:
-    """Refuse what could never be right. Raises IllegalTransition, IllegalColumn and ValueError."""
+    """Refuse a decision that could never be right. Raises IllegalTransition, IllegalColumn and ValueError."""
     for change in decision.changes:
         if isinstance(change, Move | Create):
             _check_claims(change.claims)
@@ -71,7 +71,7 @@ def check(decision: Decision) -> None:
 
 
 def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
-    """TransitionKinds of a decision's transitions, for the history of their records."""
+    """Yield the meanings of a decision's transitions, for the history of their records."""
     for change in decision.changes:
         if isinstance(change, Move):
             yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
@@ -85,9 +85,10 @@ def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
 
 
 def is_light(decision: Decision) -> bool:
-    """Tell whether a decision only touches records and moves jobs on: then it need not be committed alone.
+    """Return whether a decision only touches records and moves jobs on, so that it need not be committed
+    alone.
 
-    It makes nothing, claims nothing, leaves what jobs are counted by, and activates none.
+    It creates nothing, claims nothing, keeps the columns that count jobs, and activates none.
     """
     return not decision.choices and all(
         isinstance(change, Touch) or (isinstance(change, Move) and _is_light_move(change))
@@ -112,7 +113,7 @@ def _check_move(move: Move, choices: int) -> None:
 
 
 def _check_changes(change: Move | Touch) -> None:
-    """Refuse columns that may not be set; a touch may not set what its record is counted by."""
+    """Refuse columns that may not be set. A touch may not set columns that count its record."""
     keys = KEY_COLUMNS[change.kind] if isinstance(change, Touch) else ()
     allowed = WRITABLE[change.kind] - set(keys)
     if not allowed.issuperset(change.changes):
@@ -135,19 +136,19 @@ def _check_claims(claims: Sequence[Claim]) -> None:
 
 
 def _counted(claim: Claim) -> Kind:
-    """The kind of new records that a claim bounds: to a site, what is new is pilots."""
+    """Return the kind of new records that a claim limits: at a site, new records are pilots."""
     return "pilot" if claim.counter == MATCHES_BY_SITE else COUNTERS[claim.counter][0]
 
 
 Result = tuple[tuple[int, ...], tuple[int | None, ...]]
-"""The ids of a change's records that were moved or touched, and of those that came into being."""
+"""The ids of a change's moved or touched records, and of its new records."""
 
 
 class Commit:
-    """One decision being applied in one transaction.
+    """The application of one decision in one transaction.
 
-    ``documents`` are the rows of its choices; ``entries`` writes what goes into the history of records;
-    ``light`` says that other commits may run beside this one.
+    ``documents`` are the rows of its choices. ``entries`` writes records' histories. With ``light``, other
+    commits may run beside this one.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class Commit:
         self._is_late = False
 
     def run(self) -> Committed:
-        """Apply the changes in their order; returns what became of each."""
+        """Apply the changes in order. Return the outcome of each."""
         if not self._light:
             self._deltas.fold()
         changes = self._decision.changes
@@ -219,7 +220,7 @@ class Commit:
         return accepted, self._creations(change, set(accepted)) if change.creates else ()
 
     def _hand_back(self, change: Change) -> Result:
-        """Leave out a whole change, which came too late."""
+        """Hand back a whole change that came too late."""
         if isinstance(change, Create):
             self._handed_back += len(change.records)
             return (), (None,) * len(change.records)
@@ -227,7 +228,7 @@ class Commit:
         return (), ()
 
     def _move(self, move: Move) -> tuple[int, ...]:
-        """Move the records that are as the decision saw them, as many as the claims leave room for."""
+        """Move the records that still match the decision, as many as the claims allow."""
         rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
         if move.at is not None:
             rows = [row for row in rows if row[QUEUE] == move.at]
@@ -272,7 +273,7 @@ class Commit:
             self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
 
     def _measure(self, move: Move, rows: Sequence[Record]) -> None:
-        """Note what each job took at its queue; a move that tells it leaves the queue as it is."""
+        """Record how long each job took at its queue. A move with that value keeps the queue."""
         if move.own_changes or "wall_seconds" in move.changes:
             for row in rows:
                 self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
@@ -288,10 +289,10 @@ class Commit:
         return tuple(row[ID] for row in rows)
 
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
-        """Create what rests on records that moved, and nothing else."""
+        """Create the records that rest on moved records, and nothing else."""
         resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
         held = [record for id_, record in resting if id_ in accepted]
-        # A new transfer is looked for among the live ones: those that this decision ends must be seen ended.
+        # Write ended transfers first: a new transfer is compared with the live ones.
         self._records.write("transfer")
         ids = iter(self._creator.create(held, move.cause))
         return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
@@ -307,7 +308,7 @@ class Commit:
         return tuple(next(ids) if fit else None for fit in fits)
 
     def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:
-        """Tell which records fit the claims: each bounds the kind that its counter counts."""
+        """Return which records fit the claims. Each claim limits the kind that its counter counts."""
         kinds = [KINDS.get(type(record)) for record in records]
         fits = [True] * len(records)
         for kind in {_counted(claim) for claim in claims}:
@@ -318,6 +319,6 @@ class Commit:
         return fits
 
     def _revoke_tokens(self) -> None:
-        """Take away what lets an ended pilot call: its credential ends with it (P9)."""
+        """Revoke the credential of an ended pilot (P9)."""
         if self._ended_pilots:
             self._connection.execute(_REVOKE, {"pilots": self._ended_pilots})

@@ -1,4 +1,4 @@
-"""New records: what is there already is left alone, what is new is numbered, written and counted in bulk."""
+"""New records. Existing ones stay as they are; new ones are numbered, written and counted in bulk."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ from pilotage.store.worlds import borrowings
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
-"""Stands for the id of a record that is known otherwise, such as a file."""
+"""The id of a record that is identified otherwise, such as a file."""
 
 _WRITE: dict[type, Any] = {
     FailedDelivery: failed_deliveries.write,
@@ -58,7 +58,7 @@ _ORDER: tuple[type, ...] = (
     *(NewTask, CorrectedFile, File, Replica, NewDatasetVersion),
     *(NewJob, NewTransfer, NewPilot, NewPublication, Failure, *_WRITE, NewAdvertisement),
 )
-"""What others refer to comes first."""
+"""Records that others refer to come first."""
 
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
 
@@ -78,7 +78,7 @@ N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
 
 
 class Creator:
-    """Numbers the new records of one commit, and writes those that have numbers once at its end."""
+    """Numbers the new records of one commit, and writes the numbered ones once at its end."""
 
     def __init__(
         self, connection: Connection, time: float, deltas: Deltas, entries: Entries, numbers: Numbers
@@ -95,7 +95,7 @@ class Creator:
         self._requests = TransferRequests(connection)
 
     def write(self) -> None:
-        """Write what was gathered, what others refer to first."""
+        """Write the collected records. Those that others refer to come first."""
         for kind in KEY_COLUMNS:
             if self._rows[kind]:
                 bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
@@ -105,7 +105,7 @@ class Creator:
             failures.write(self._connection, self._failures)
 
     def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
-        """Create records; returns their ids in their order, None where one was there already."""
+        """Create records. Return their ids in order; None for existing ones."""
         by_type: dict[type, list[int]] = defaultdict(list)
         for index, record in enumerate(records):
             by_type[type(record)].append(index)
@@ -132,7 +132,7 @@ class Creator:
         return self._jobs(records, cause) if is_job else self._insert(type_, _rows(type_, records), cause)
 
     def _jobs(self, records: Sequence[NewJob], cause: str) -> list[int]:
-        """Write jobs and what they read, those beyond a quota as throttled."""
+        """Write jobs and their inputs. Jobs beyond a quota are throttled."""
         ids: list[int] = []
         for throttled, run in groupby(records, key=lambda job: job.throttled):
             state = JobState.THROTTLED if throttled else JobState.DEFINED
@@ -145,9 +145,9 @@ class Creator:
         return ids
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
-        """Write failures, borrowings, advertisements or versions of datasets, which have no states."""
+        """Write failures, borrowings, advertisements or dataset versions, which have no states."""
         if type_ is Failure:
-            # Every job that ends well may change some: what is too old or too many is looked for once.
+            # Every successful job may change some, so search for old or excess ones only once.
             self._failures += records
             return [WITHOUT_NUMBER] * len(records)
         if write := _WRITE.get(type_):
@@ -164,14 +164,14 @@ class Creator:
         known = (
             set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
         )
-        # The same request was sent again: its tasks are there already.
+        # The same request was sent again: its tasks exist already.
         new = [task for task in given if task.submission not in known]
         self._refuse_taken([task.spec.output_dataset for task in new if task.spec.output_dataset])
         ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
         return [None if task.submission in known else next(ids) for task in given]
 
     def _refuse_taken(self, wanted: Sequence[str]) -> None:
-        """Raise DatasetTaken: who submitted looked before, and another may have been a moment faster."""
+        """Raise DatasetTaken: another request may have been faster since the submitter's check."""
         taken = self._connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
         if taken is not None:
             raise DatasetTaken(*taken)
@@ -179,7 +179,7 @@ class Creator:
     def _insert(
         self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None
     ) -> range:
-        """Number the rows in their order, keep them in their first state to be written, and count them."""
+        """Number the rows in order, keep them in their first state for writing, and count them."""
         kind = KINDS[type_]
         state = first or FIRST[kind]
         ids = self._numbers.take(kind, len(rows))
@@ -210,12 +210,12 @@ class Creator:
         bulk.insert(
             self._connection, files, _FILE_COLUMNS, [tuple(map(row.get, _FILE_COLUMNS)) for row in new]
         )
-        # New names are inserted in bulk; the few that are known by other bytes are replaced.
+        # Insert new names in bulk. Replace the few whose bytes have changed.
         if changed.keys() & before:
             self._connection.execute(
                 _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
             )
-            # What lies under these names now are other bytes, until they are delivered anew.
+            # The replicas under these names have other bytes until they are delivered again.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
 
@@ -234,7 +234,10 @@ class Creator:
         return created
 
     def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
-        """Create transfers; where one of a file to a storage is on its way already, that is raised (D2)."""
+        """Create transfers.
+
+        If one of the same file to the same storage is live, raise that one instead (D2).
+        """
         self._requests.look_up(given)
         new: dict[tuple[str, str], NewTransfer] = {}
         for transfer in given:
@@ -252,12 +255,12 @@ class Creator:
         return [made.pop(id(transfer), None) for transfer in given]
 
     def _small(self, names: set[str]) -> set[str]:
-        """Return those of some files that take only a part of a slot (D8)."""
+        """Return the files that take only a part of a slot (D8)."""
         found = raw_rows(self._connection, _SMALL, names=sorted(names), most=SMALL_FILE) if names else ()
         return {name for (name,) in found}
 
     def _raise(self, wanted: NewTransfer) -> None:
-        """Give the transfer that serves a request the better share and priority, and count it there."""
+        """Give the transfer that serves a request the better share and priority, and update its counts."""
         if (changed := self._requests.raise_for(wanted)) is None:
             return
         before, after = changed
@@ -266,7 +269,7 @@ class Creator:
 
 
 def conflicts(connection: Connection, given: Sequence[File]) -> Iterator[tuple[int, FileConflict]]:
-    """Find the files that are known, or were given before, to be otherwise; by their places."""
+    """Yield the files that contradict known or earlier ones, by index."""
     known = _known_files(connection, [file.name for file in given])
     for at, file in enumerate(given):
         try:
@@ -281,10 +284,10 @@ def _known_files(connection: Connection, names: list[str]) -> dict[str, File]:
 
 
 def replaces(file: File, known: File) -> bool:
-    """Tell whether a file takes the place of the one known by its name.
+    """Return whether a file replaces the known one with its name.
 
-    A job's output always does: it is that of a newer attempt. An input is as it was, or gets the checksum
-    that was not known; anything else raises :class:`FileConflict`.
+    A job's output always does, because it belongs to a newer attempt. An input must be the same, or add an
+    unknown checksum. Anything else raises :class:`FileConflict`.
     """
     if file.job is not None:
         return file != known

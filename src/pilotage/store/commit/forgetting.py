@@ -1,4 +1,4 @@
-"""Delete replicas, files and datasets that are gone, or that nobody wants; what somebody reads stays."""
+"""Delete replicas, files and datasets that are gone or unwanted. Those that somebody reads stay."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from pilotage.store.tables.tasks import SpecCache
 from pilotage.store.worlds.wanted_files import wanted_of
 
 CLOCKS_DIFFER = 60.0
-"""How much later a server's clock may be than another's, in s."""
+"""Largest difference between servers' clocks, in s."""
 
 _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
@@ -39,7 +39,7 @@ _HELD_ELSEWHERE = (
     .where(_other.c.file == replicas.c.file, _other.c.storage != replicas.c.storage)
     .correlate(replicas)
 )
-# Asked again here: somebody may have forgotten the original since the decision was made.
+# Check again here: somebody may have forgotten the original since the decision.
 _FORGET_IF_UNREAD = _FORGET_REPLICA.where(~_READ_THERE.exists(), _HELD_ELSEWHERE.exists())
 _FORGET_REPLICAS_OF = delete(replicas).where(
     replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
@@ -48,7 +48,7 @@ _FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists(
 
 
 def forget(connection: Connection, change: Forget, time: float) -> None:
-    """Delete what a change of a decision of this time names and nobody wants; ignore what is missing."""
+    """Delete the unwanted records that a change names, for a decision of this time. Ignore missing ones."""
     if change.if_unwanted:
         change = _unwanted(connection, change, time)
     rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
@@ -64,7 +64,7 @@ def forget(connection: Connection, change: Forget, time: float) -> None:
 
 
 def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:
-    """Leave out files that are wanted: whoever decided looked, but since then a task may have come."""
+    """Leave out wanted files: a new task may have come since the decision."""
     names = {replica.file for replica in change.replicas} | set(change.files)
     reader = RecordReader(connection, SpecCache())
     wanted = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)

@@ -1,4 +1,4 @@
-"""The heartbeat of a pilot that has nothing to tell: one statement, beside all others."""
+"""The heartbeat of a pilot without news: one statement, independent of all others."""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ WITH alive AS (
 SELECT jobs.id, jobs.attempt
 FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
 
-# By the numbers and not by the state, which most others have too: hence the sign.
+# Search by number, not by the state that most pilots share. The sign ensures that.
 _ALIVE = f"""
 UPDATE pilots SET heartbeat = ?
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}' RETURNING id, queue"""
@@ -50,15 +50,15 @@ _HELD = ATTEMPTS["sqlite"].format(pilots="?")
 
 
 class Heartbeats:
-    """Notes that pilots called."""
+    """Records calls of pilots."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def beat(self, pilot: int, time: float) -> set[tuple[int, int]] | None:
-        """Note the call of a pilot that runs, and return the attempts (job, attempt) that it has.
+        """Record the call of a running pilot. Return its attempts (job, attempt).
 
-        None, with nothing noted, where it does not run (yet, or any more).
+        Return None, and record nothing, if it does not run (yet, or any more).
         """
         if self._database.is_postgresql:
             rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
@@ -67,14 +67,14 @@ class Heartbeats:
         return self._database.write_directly(lambda driver: _beat(driver, [pilot], time)).get(pilot)
 
     def live(self, queue: str | None = None) -> tuple[int, int]:
-        """Count the pilots that have not ended, and the jobs that pilots have, of a queue or all."""
+        """Return the live pilots, and the jobs that pilots have, of a queue or all."""
         query = _LIVE if queue is None else _LIVE.where(_c.first == queue)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         counted: dict[str, int] = {counter: int(count) for counter, count in rows}
         return counted.get(PILOTS_BY_QUEUE, 0), counted.get(JOBS_BY_QUEUE, 0)
 
     def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
-        """Do the same for several pilots, on SQLite in one transaction; what does not run is left out."""
+        """Do the same for several pilots, on SQLite in one transaction. Leave out those that do not run."""
         if not pilots:
             return {}
         if self._database.is_postgresql:
@@ -94,5 +94,5 @@ def _beat(
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:
-    # A pilot without jobs is a row without a job: no row at all is a pilot that does not run.
+    # A pilot without jobs gives a row without a job. No row at all means that it does not run.
     return {(job, attempt) for job, attempt in rows if job is not None}

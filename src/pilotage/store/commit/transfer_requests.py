@@ -1,4 +1,7 @@
-"""Requests for transfers: one that is under way serves all who ask for the same, as the best of them (D2)."""
+"""Requests for transfers.
+
+A live transfer serves everybody who asks for the same, with the best share and priority (D2).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,7 +29,7 @@ _RAISE = (
 
 @dataclass(frozen=True, slots=True)
 class LiveTransfer:
-    """A transfer that was asked for and is not delivered yet; in its queue it may still be raised."""
+    """A requested transfer that is not delivered yet. While queued it may be raised."""
 
     id: int
     state: TransferState
@@ -35,16 +38,16 @@ class LiveTransfer:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The values that it is counted by, as :data:`~.counters.KEY_COLUMNS` name them."""
+        """Return the values that count it, in the order of :data:`~.counters.KEY_COLUMNS`."""
         return tuple(
             self.size_class if name == "size_class" else getattr(self.request, name)
             for name in KEY_COLUMNS["transfer"]
         )
 
     def raised(self, wanted: NewTransfer) -> "LiveTransfer":
-        """Return the same with the best share and the best priority of both requests (D2).
+        """Return the same with the best share and priority of both requests (D2).
 
-        Once it has a slot it stays as it is: the slot was given to its share.
+        Once it has a slot it stays as it is, because its share got the slot.
         """
         if self.state not in QUEUED_TRANSFERS:
             return self
@@ -59,7 +62,7 @@ class LiveTransfer:
 
 
 class TransferRequests:
-    """The live transfers of the files that one commit asks for."""
+    """The live transfers of the files that one commit requests."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -91,20 +94,20 @@ class TransferRequests:
                 share_priority=base,
             )
             live = LiveTransfer(id_, TransferState(state), request, size_class)
-            # There is one at most, by the index ``transfers_once``.
+            # The index ``transfers_once`` ensures that there is at most one.
             self._live.setdefault((file, destination), live)
 
     def serving(self, wanted: NewTransfer) -> LiveTransfer | None:
-        """Return the live transfer that serves a request; None where there is none."""
+        """Return the live transfer that serves a request; None if there is none."""
         return self._live.get((wanted.file, wanted.destination))
 
     def add(self, id_: int, made: NewTransfer, size_class: str) -> None:
-        """Note a transfer that this commit creates."""
+        """Add a transfer that this commit creates."""
         live = LiveTransfer(id_, TransferState.QUEUED, made, size_class)
         self._live[made.file, made.destination] = live
 
     def raise_for(self, wanted: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
-        """Raise the live transfer that serves a request; return it before and after, None if unchanged."""
+        """Raise the live transfer that serves a request. Return it before and after, or None if unchanged."""
         live = self._live[wanted.file, wanted.destination]
         raised = live.raised(wanted)
         if raised == live:
@@ -114,7 +117,7 @@ class TransferRequests:
         return live, raised
 
     def write(self) -> None:
-        """Write what live transfers became."""
+        """Write the changed live transfers."""
         rows = [
             {"of": id_, "best_share": one.share, "best_base": one.share_priority, "best": one.priority}
             for id_, one in self._raised.items()

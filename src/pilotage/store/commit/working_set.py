@@ -15,16 +15,16 @@ from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.records import RECORDS
 
 ID, STATE, ATTEMPT, TASK, KEYS = range(5)
-"""Where a record has what: from ``KEYS`` on stand the values that it is counted by."""
+"""Indexes of a record's parts. The values that count it begin at ``KEYS``."""
 
 Record = list[Any]
 
 _LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job", "publication")
-"""All take locks in this order, and by number, so that no two commits wait for each other."""
+"""Every commit locks in this order, and by number, so no two wait for each other."""
 
 
 class WorkingSet:
-    """Records by kind and number, as they stand after the changes that were applied so far."""
+    """Records by kind and number, after the changes applied so far."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -46,7 +46,7 @@ class WorkingSet:
     def standing(
         self, kind: Kind, states: tuple[State, ...], ids: Sequence[int], attempts: Sequence[int] | None
     ) -> list[Record]:
-        """The records that are still as a decision saw them, in its order."""
+        """Return the records that still match a decision, in its order."""
         known = self._records[kind]
         if attempts is None:
             found = (known.get(id_) for id_ in dict.fromkeys(ids))
@@ -60,7 +60,7 @@ class WorkingSet:
         ]
 
     def change_own(self, kind: Kind, rows: Iterable[Record], own: Mapping[int, Mapping[str, Any]]) -> None:
-        """Set columns of records, which are counted by none of them, to values by id."""
+        """Set columns that no counter uses to individual values by id."""
         changed = self._changed[kind]
         for row in rows:
             if row[ID] in own:
@@ -72,8 +72,8 @@ class WorkingSet:
         places = [
             (place, values[name]) for place, name in enumerate(KEY_COLUMNS[kind], KEYS) if name in values
         ]
-        # Most records change alike: they share what they are changed to. The former values are kept, since
-        # the number of an object that is gone may be another's.
+        # Most records change in the same way and share their new values. The old values are kept, because the
+        # id of a deleted object may be reused.
         merged: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for row in rows:
             before = changed.get(row[ID])
@@ -86,7 +86,7 @@ class WorkingSet:
                 row[place] = value
 
     def note(self, kind: Kind, rows: Iterable[Record], entry: Callable[[int], str]) -> None:
-        """Add to the history of records an entry, given their attempt."""
+        """Append an entry to the history of records, given their attempt."""
         entries = self._entries[kind]
         for row in rows:
             entries[row[ID]] = entries.get(row[ID], "") + entry(row[ATTEMPT])
@@ -99,7 +99,7 @@ class WorkingSet:
             changed[row[ID]] = {**changed.get(row[ID], {}), "attempt": row[ATTEMPT]}
 
     def write(self, *kinds: Kind) -> None:
-        """Write what has changed, of some kinds or of all.
+        """Write the changes of some kinds or of all.
 
         One statement writes all records of a kind that change the same columns.
         """
@@ -127,9 +127,9 @@ class WorkingSet:
 
 @cache
 def _rows(kind: Kind) -> Select[Any]:
-    """Select records by number alone.
+    """Select records only by number.
 
-    With the state as a condition a planner may prefer to walk through all of a state.
+    With the state as a condition, a planner may walk through all records in that state.
     """
     columns = RECORDS[kind].c
     keys = [columns[name] for name in KEY_COLUMNS[kind]]

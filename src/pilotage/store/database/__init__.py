@@ -1,1 +1,1 @@
-"""Connections, transactions, statements in bulk, and errors: what SQLite and PostgreSQL have in common."""
+"""Connections, transactions, bulk statements and errors: what SQLite and PostgreSQL have in common."""

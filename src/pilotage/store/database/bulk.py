@@ -1,4 +1,4 @@
-"""Many rows written by one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
+"""Write many rows with one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
 
 import json
 from collections import defaultdict
@@ -19,19 +19,19 @@ AnyConnection: TypeAlias = "Connection | sqlite3.Connection"
 
 
 LONGEST, KEPT = 8000, 2000
-"""A text that is appended to loses its middle when it is longer; so many characters of each end stay."""
+"""An appended text that grows longer loses its middle. This many characters stay at each end."""
 
 ALIKE = 8
-"""Records that change to the same values, from which number on they do so by one statement of their own."""
+"""Number of records with equal new values from which they get their own statement."""
 
 GAP = "~"
-"""Stands where the middle was."""
+"""Marks the missing middle."""
 
 
 def insert(
     connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], once: bool = False
 ) -> None:
-    """Insert rows, each with the values of ``columns`` in their order; ``once``: but those that are there."""
+    """Insert rows with the values of ``columns`` in order. With ``once``, skip existing rows."""
     if not rows:
         return
     statement = _insert(table, tuple(columns), _dialect(connection))
@@ -43,16 +43,16 @@ def insert(
 def update(
     connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], appended: str = ""
 ) -> None:
-    """Set ``columns`` of the records with the numbers that stand last in each row.
+    """Set ``columns`` of the records whose numbers come last in each row.
 
-    Where a column is to be ``appended`` to, what is added stands before the number.
+    For an ``appended`` column, the added text stands before the number.
     """
     alike: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in rows:
         alike[tuple(row[:-1])].append(row[-1])
     dialect = _dialect(connection)
-    # Thousands of jobs often change to the same. A database is told that once; SQLite's driver, moreover,
-    # lets other threads go first at each row of others.
+    # Thousands of jobs often get the same values. Send these once. SQLite's driver also lets other threads
+    # run before each row.
     for values, ids in alike.items():
         if len(ids) >= ALIKE:
             statement = _update_alike(table, tuple(columns), dialect, appended)
@@ -64,14 +64,14 @@ def update(
 def add(
     connection: AnyConnection, table: Table, keys: Sequence[str], count: str, rows: Sequence[Row]
 ) -> None:
-    """Add to counts: each row has the key and then the difference. A count that comes to 0 is deleted.
+    """Add to counts. Each row has the key and then the difference. A count that comes to 0 is deleted.
 
-    Rows are written in the order of their keys, so that two that do this at once do not wait in a circle.
+    Rows are written in order of key, so that concurrent calls do not wait in a circle.
     """
     if not rows:
         return
     ordered = sorted(rows, key=lambda row: tuple(row[:-1]))
-    # Only these can have come to 0.
+    # Only these can have reached 0.
     fallen = [row[:-1] for row in ordered if row[-1] < 0]
     added, dropped = _add(table, tuple(keys), count, _dialect(connection))
     _run(connection, added, ordered)
@@ -93,7 +93,7 @@ def _execute(connection: AnyConnection, statement: str, values: tuple[Any, ...])
 
 
 def _plain(value: Any) -> Any:
-    """The value as drivers know it: a state is text."""
+    """Return the value in a form that drivers know: a state is text."""
     return str(value) if isinstance(value, str) else value
 
 
@@ -127,7 +127,7 @@ def _add(table: Table, keys: tuple[str, ...], count: str, dialect: str) -> tuple
 
 @cache
 def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
-    # In quotes: "group" is a word of SQL.
+    # In quotes: "group" is a keyword of SQL.
     names = ", ".join(f'"{name}"' for name in columns)
     if dialect == "sqlite":
         return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"
@@ -136,7 +136,7 @@ def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
 
 @cache
 def _update_alike(table: Table, columns: tuple[str, ...], dialect: str, appended: str) -> str:
-    """The same values for all records of some numbers."""
+    """Return the statement that gives all records with some numbers the same values."""
     values = [f'"{column}" = {"?" if dialect == "sqlite" else _typed(table, column)}' for column in columns]
     if appended:
         more = "?" if dialect == "sqlite" else "%s::text"
@@ -163,7 +163,7 @@ def _update(table: Table, columns: tuple[str, ...], dialect: str, appended: str)
 
 
 def _shortened(table: Table, column: str, dialect: str) -> str:
-    """A text without its middle where it is too long."""
+    """Return an expression that cuts the middle out of a long text."""
     text = f"{table.name}.{column}"
     ends = f"left({text}, {KEPT}) || '{GAP}' || right({text}, {KEPT})"
     if dialect == "sqlite":
@@ -172,8 +172,8 @@ def _shortened(table: Table, column: str, dialect: str) -> str:
 
 
 def _typed(table: Table, column: str) -> str:
-    """PostgreSQL's parameter for a value of a column."""
-    # Only where it is the store's: it takes a server 2 MiB.
+    """Return PostgreSQL's parameter for a value of a column."""
+    # Import it only for such a store: it takes 2 MiB.
     from sqlalchemy.dialects import postgresql
 
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -181,7 +181,7 @@ def _typed(table: Table, column: str) -> str:
 
 
 def _unnested(table: Table, columns: Iterable[str]) -> str:
-    """A parameter for each column: the literal of an array of its type."""
+    """Return a parameter for each column: an array literal of its type."""
     return f"unnest({', '.join(f'{_typed(table, name)}[]' for name in columns)})"
 
 
@@ -190,18 +190,18 @@ def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def array(values: Sequence[Any]) -> str:
-    """PostgreSQL's literal of an array: written here, since the driver takes its time over each element."""
+    """Return PostgreSQL's array literal. The driver would be slow for each element."""
     words = {value: word(value) for value in set(values)}
     return array_of(words[value] for value in values)
 
 
 def word(value: Any) -> str:
-    """A value as it stands in PostgreSQL's literal of an array."""
+    """Return a value in the form of PostgreSQL's array literals."""
     return _WORDS[type(value)](value)
 
 
 def array_of(words: Iterable[str]) -> str:
-    """PostgreSQL's literal of an array of values that are words already."""
+    """Return PostgreSQL's array literal of values in that form."""
     return "{" + ",".join(words) + "}"
 
 
@@ -211,7 +211,7 @@ def _quoted(text: str) -> str:
 
 
 class _Words(dict[type, Callable[[Any], str]]):
-    """Writers of values by type; a class derived from str, as states are, is written as text."""
+    """Writers of values by type. A subclass of str, such as a state, is written as text."""
 
     def __missing__(self, type_: type) -> Callable[[Any], str]:
         return next(write for known, write in self.items() if issubclass(type_, known))

@@ -1,7 +1,7 @@
-"""Parts that the tables share: identifiers, owners, states, and conditions that partial indexes serve.
+"""Parts that all tables share: identifiers, owners, states, and conditions for partial indexes.
 
 Each table stands with the rows and views of its noun. Times are seconds since 1970 UTC, sizes bytes, memory
-MB, as in the model. The commit gives tasks, jobs, transfers, pilots and decisions their identifiers.
+MB, as in the model. The commit assigns identifiers to tasks, jobs, transfers, pilots and decisions.
 """
 
 from collections.abc import Callable
@@ -30,31 +30,31 @@ from sqlalchemy.types import NullType, TypeEngine
 from pilotage.model.records.states import State
 
 LATER = "later"
-"""Where the metadata has what makes further indexes."""
+"""The metadata key for functions that make further indexes."""
 
 metadata = MetaData(info={LATER: []})
 
 Id = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite makes a column the row's own number only if its type reads INTEGER."""
+"""SQLite uses a column as the row's own number only if its type is INTEGER."""
 
 
 def id_column() -> Column[int]:
-    """The number that the commit gives a record."""
+    """Return the column for a record's number from the commit."""
     return Column("id", Id, primary_key=True, autoincrement=False)
 
 
 def text_column(name: str) -> Column[str]:
-    """A text that is empty unless given."""
+    """Return a text column that is empty by default."""
     return Column(name, String, nullable=False, server_default="")
 
 
 def owner_columns() -> list[Column[Any]]:
-    """The columns of an ``Identity``; names alone would be taken for the record's own."""
+    """Return the columns of an ``Identity``. Plain names would look like the record's own."""
     return [text_column("owner"), text_column("vo"), text_column("group"), text_column("vo_role")]
 
 
 def life_columns() -> list[Column[Any]]:
-    """The columns of every record with states; tasks and pilots stay at their first attempt."""
+    """Return the columns of every record with states. Tasks and pilots stay at their first attempt."""
     return [
         Column("state", String, nullable=False),
         Column("attempt", Integer, nullable=False, server_default="1"),
@@ -67,12 +67,12 @@ def life_columns() -> list[Column[Any]]:
 class one_of(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query
     """``one_of(column, *words)``: the column's value is one of some words.
 
-    SQLite gets comparisons: of a list it makes a table, for every statement and every index with this
-    condition, which took half the time of an update of a job.
+    SQLite gets comparisons. For a list it builds a table in every statement and for every index with this
+    condition, which took half the time of updating a job.
     """
 
     name = "one_of"
-    # A Boolean would be compared with 1 on SQLite, which then uses no index.
+    # SQLite would compare a Boolean with 1, and then use no index.
     type: TypeEngine[Any] = NullType()
     inherit_cache = True
 
@@ -90,39 +90,39 @@ def _listed(element: one_of, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
-    """The condition that a row is in one of these states, with the states written out.
+    """Return the condition that a row is in one of these states, with literal states.
 
-    A partial index is used only where the query repeats the index's condition word for word.
+    A partial index is used only if the query repeats its condition word for word.
     """
     words: list[ColumnElement[Any]] = [literal_column(f"'{state}'") for state in states]
     return table.c.state == words[0] if len(words) == 1 else one_of(table.c.state, *words)
 
 
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
-    """The same condition for rows found by something else: it keeps planners off the indexes of states."""
-    # Written out: a list as a parameter cannot be executed for many rows at once.
+    """Return the same condition for rows found in another way. It keeps planners away from state indexes."""
+    # Literal, because a statement with a list parameter cannot run for many rows at once.
     return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
 def by_character(dialect: str, name: Column[str]) -> ColumnElement[str]:
-    """Return a name as it is ordered by character: there names with one prefix stand together."""
-    # As SQLite orders anyway; PostgreSQL may order as a language does.
+    """Return a name ordered by character, so that names with one prefix stand together."""
+    # SQLite orders this way anyway. PostgreSQL may use the order of a language.
     return name if dialect == "sqlite" else collate(name, "C")
 
 
 def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
-    """Return the condition of a prefix beyond a name, as a range of :func:`by_character`."""
+    """Return the condition for names with a prefix after a given name, as a range of :func:`by_character`."""
     ordered = by_character(dialect, name)
-    # One lower bound only: with two, SQLite walks from the lower one again for every page.
+    # Use one lower bound: with two, SQLite starts at the lower one for every page.
     lower = ordered > after if after >= prefix else ordered >= prefix
     return and_(lower, ordered <= f"{prefix}\U0010ffff")
 
 
 def index_later(make: Callable[[], object]) -> None:
-    """Declare an index of which the databases have forms of their own.
+    """Declare an index that differs between the databases.
 
-    To make it loads the dialects of both databases, of which a server needs one. It is in its store already:
-    only :func:`~pilotage.store.tables.records.with_all_indexes` makes it.
+    Making it loads the dialects of both databases, of which a server needs only one. Its store has the index
+    already; only :func:`~pilotage.store.tables.records.with_all_indexes` makes it.
     """
     metadata.info[LATER].append(make)
 

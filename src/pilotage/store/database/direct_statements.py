@@ -1,7 +1,7 @@
-"""Queries by SQLite's own driver: SQLAlchemy takes longer to hand one over than SQLite to run it.
+"""Queries through SQLite's own driver: SQLAlchemy takes longer to pass one on than SQLite to run it.
 
-A query is handed over by SQLAlchemy the first time, and its text kept for the next. Those that are built anew
-each time are never asked for twice, and are forgotten with whoever built them.
+SQLAlchemy passes a query on the first time, and its text is cached for the next. Queries built for a single
+use are never reused, and disappear with their builder.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,10 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement whose marks stand for ``order``; ``written`` are given as the driver takes them."""
+    """A statement whose placeholders stand for ``order``.
+
+    ``written`` values are passed to the driver unchanged.
+    """
 
     text: str
     order: tuple[str, ...]
@@ -28,7 +31,7 @@ class _Statement:
     written: tuple[tuple[str, Callable[[Any], Any]], ...]
 
     def parameters(self, values: Mapping[str, Any]) -> list[Any]:
-        """Raises KeyError for a name that is given no value."""
+        """Raises KeyError for a name without a value."""
         if self.constants:
             values = {**self.constants, **values}
         if self.written:
@@ -37,17 +40,17 @@ class _Statement:
 
 
 _known: WeakKeyDictionary[Executable, _Statement | None] = WeakKeyDictionary()
-"""Statements that were asked for, of all connections: a text of SQLite's is the same for every file."""
+"""Cached statements, of all connections: SQLite's text is the same for every file."""
 
 
 def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -> list[Row] | None:
-    """The rows of a query as the driver has them; None where SQLAlchemy is to ask for them.
+    """Return the driver's rows for a query; None if SQLAlchemy should run it.
 
-    That is on another database, the first time, and where a value stands for as many marks as it has parts.
+    That is so on another database, the first time, and if a value needs one placeholder per element.
     """
     if connection.dialect.name != "sqlite":
         return None
-    # Not locked: two threads that come at once make the same statement twice.
+    # Without a lock: two threads at once make the same statement twice.
     if query not in _known:
         _known[query] = None
         return None
@@ -60,13 +63,13 @@ def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -
 
 
 def driver(connection: Connection) -> "sqlite3.Connection":
-    """The driver's connection, in the transaction that was begun."""
+    """Return the driver's connection, inside the current transaction."""
     own: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
     return own
 
 
 def _compiled(query: Any, dialect: Dialect, values: Mapping[str, Any]) -> _Statement:
-    # Values are needed to write out lists, and are given anew each time.
+    # Lists need values for their placeholders, and get new ones each time.
     compiled = query.compile(dialect=dialect)
     state = compiled.construct_expanded_state(dict(values))
     order = tuple(state.positiontup or ())

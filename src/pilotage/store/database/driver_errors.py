@@ -1,4 +1,4 @@
-"""What errors of databases mean: they pass, the database cannot be used now, or a record is at fault."""
+"""Meaning of database errors: they pass, the database cannot be used now, or a record is at fault."""
 
 import sys
 
@@ -10,21 +10,22 @@ OUTAGE = "the store cannot be used now"
 """The beginning of what :func:`outage` tells."""
 
 _PASSING = ("25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
-"""SQLSTATEs of what passes by itself: silence, serialization, deadlock, lock, shutdown, connection."""
+"""SQLSTATEs of errors that pass by themselves: silence, serialization, deadlock, lock, shutdown,
+connection."""
 _OUT_OF_RESOURCES = ("53", "58", "25006")
-"""SQLSTATEs of a server that lacks space, memory or connections, cannot use its disk, or only reads."""
+"""SQLSTATEs of a server that lacks space, memory or connections, cannot use its disk, or is read-only."""
 _OF_RECORDS = ("DataError", "IntegrityError")
-"""What drivers raise where a value cannot be stored, or would contradict others."""
+"""Drivers' exceptions for values that cannot be stored, or that contradict others."""
 _PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _UNUSABLE_SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 
 
 def passes(error: BaseException) -> bool:
-    """Tell whether the same transaction may succeed if it is tried again."""
-    # Work done by the driver's own connection raises its errors, without SQLAlchemy's around them.
+    """Return whether the same transaction may succeed on another try."""
+    # The driver's own connection raises its errors without SQLAlchemy's wrapper.
     cause = error.orig if isinstance(error, DBAPIError) else error
     if _is_of_driver(cause, "OperationalError", "sqlite3"):
-        # Names of extended codes begin with that of the plain one.
+        # Names of extended codes begin with the plain code's name.
         return str(getattr(cause, "sqlite_errorname", "")).startswith(_PASSING_SQLITE)
     if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
         return False
@@ -35,9 +36,9 @@ def passes(error: BaseException) -> bool:
 
 
 def outage(error: BaseException) -> str:
-    """Tell in one line why the database cannot be used now; empty where an error means something else.
+    """Return in one line why the database cannot be used now; empty for other errors.
 
-    It is away, held by a process that does not go on, full, or cannot be written.
+    It is unreachable, locked by a stopped process, full, or not writable.
     """
     cause = error.orig if isinstance(error, DBAPIError) else error
     name, state = (str(getattr(cause, field, None) or "") for field in ("sqlite_errorname", "sqlstate"))
@@ -52,7 +53,7 @@ def outage(error: BaseException) -> str:
 
 
 def concerns_records(error: BaseException) -> bool:
-    """Tell whether it is the records that were to be written which a database, or the commit, refuses."""
+    """Return whether the database, or the commit, refuses the records to write."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, (StoreError, ValueError, TypeError, LookupError, ArithmeticError)):
         return True
@@ -63,13 +64,13 @@ def concerns_records(error: BaseException) -> bool:
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
-    """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
-    # A server that starts or stops is FATAL too, to this connection.
+    """Return whether the server is unreachable, starting or stopping. A wrong password would stay wrong."""
+    # For this connection, a server that starts or stops is FATAL too.
     refused = "FATAL" in str(error) and "the database system is" not in str(error)
     return _is_of_driver(error, "OperationalError") and not refused
 
 
 def _is_of_driver(error: BaseException | None, name: str, module: str = "psycopg") -> bool:
-    """Tell whether a database's driver raised it, which SQLAlchemy imports only for such a store."""
+    """Return whether a database's driver raised it. SQLAlchemy imports the driver only for such a store."""
     driver = sys.modules.get(module)
     return driver is not None and isinstance(error, getattr(driver, name))

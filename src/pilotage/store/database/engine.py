@@ -1,11 +1,11 @@
 """Connections and transactions: one writer at a time, readers that never wait, and retries in one place.
 
-SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). Writers of
-different processes wait for each other at a file beside the database: SQLite itself would only look again now
-and then, up to 0.1 s later. In memory there is one connection, and reads and writes take turns.
-PostgreSQL: a writer that must be alone holds an advisory lock until it ends; the others lock the rows they
-change. A reader works on one snapshot. Advisory locks belong to one database; where several Pilotages share a
-database, each in a schema of its own, the schema's name is a part of the lock's.
+SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first query (WAL). Writers of
+different processes wait for each other at a file beside the database: SQLite itself would only poll, with up
+to 0.1 s delay. In memory there is one connection, and reads and writes take turns. PostgreSQL: a writer that
+must be alone holds an advisory lock until it ends; the others lock the rows they change. A reader uses one
+snapshot. Advisory locks belong to one database. If several Pilotages share a database, each in its own
+schema, the schema's name is part of the lock's.
 """
 
 import contextlib
@@ -35,18 +35,18 @@ RETRY_FOR = 45.0
 """How long a transaction is tried again before its error is raised, in s: sooner than clients give up."""
 
 BUSY_TIMEOUT = 30.0
-"""How long SQLite waits for another process's lock, in s, before the retry takes over."""
+"""Seconds for which SQLite waits for another process's lock before the retry begins."""
 
 WRITER_SILENCE = 10.0
-"""How long a writer of PostgreSQL may send nothing, in s, before its transaction is ended. It holds the
-writer's lock, or locks of rows for which the only writer waits: a server that was frozen, or lost its
-power or network, holds the others up no longer than that."""
+"""Seconds of silence after which PostgreSQL ends a writer's transaction. The writer may hold the writer's
+lock, or row locks that the only writer needs. So a frozen or disconnected server delays the others no
+longer than this."""
 
 READER_SILENCE = 300.0
-"""The same for a transaction that only reads, in s: it holds nobody up, but keeps old rows."""
+"""The same for a reading transaction, in s: it delays nobody, but keeps old rows."""
 
 LOCK_TIMEOUT = 30.0
-"""How long a statement waits for a lock of PostgreSQL, in s, before it is tried again."""
+"""Seconds for which a statement waits for a lock of PostgreSQL before it is retried."""
 
 _LOCK = text(
     "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
@@ -75,7 +75,7 @@ class Database:
         self._reader_turn = self._writer_lock if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Return all connections."""
         while self._idle:
             self._idle.pop()[0].close()
         if self._kept is not None:
@@ -86,9 +86,9 @@ class Database:
         self._writer_lock.close()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Run one statement of PostgreSQL as a transaction of its own, and do not wait for the disk.
+        """Run one PostgreSQL statement in its own transaction, without waiting for the disk.
 
-        What it did is consistent, but may be lost with the server within a blink.
+        Its effect is consistent, but a crash of the server in the next moment may lose it.
         """
         if self._direct is None:
             raise ValueError("only PostgreSQL runs a statement outside of a transaction")
@@ -99,7 +99,7 @@ class Database:
             try:
                 rows: Sequence[Any] = cursor.execute(sql, values, prepare=True).fetchall()
             except BaseException:
-                # Nobody knows in what state an error left it: not given to the next.
+                # Its state after an error is unknown: do not reuse it.
                 connection.invalidate()
                 raise
             self._idle.append((connection, cursor))
@@ -108,14 +108,14 @@ class Database:
         return _retried(once)
 
     def look(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Run one statement that reads, with names as ``%(name)s``: on PostgreSQL without a transaction."""
+        """Run one reading statement, with names as ``%(name)s``; on PostgreSQL without a transaction."""
         if self.is_postgresql:
             return self.run(sql, values)
         named = sql % {name: f":{name}" for name in values}
         return self.read(lambda connection: connection.exec_driver_sql(named, dict(values)).all())
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Do ``work``, which only reads, as of one moment."""
+        """Run ``work``, which only reads, on one snapshot."""
 
         def once() -> T:
             with self._reader_turn, self._reading() as connection:
@@ -141,7 +141,7 @@ class Database:
                         return result
                 result = work(connection)
                 if transaction:
-                    # Noted before the COMMIT that leaving the block sends: its answer may be lost.
+                    # Record this before the COMMIT at the end of the block, whose answer may be lost.
                     unanswered[:] = [(transaction, result)]
             return result
 
@@ -149,9 +149,9 @@ class Database:
         return _retried(once, tries)
 
     def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
-        """Do ``work`` in one transaction of SQLite, alone, by the driver's own connection.
+        """Run ``work`` in one SQLite transaction, alone, over the driver's own connection.
 
-        A few small statements take half the time of the same through SQLAlchemy.
+        A few small statements take half the time that they take through SQLAlchemy.
         """
 
         def once() -> T:
@@ -164,30 +164,30 @@ class Database:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
 
     def _writing(self) -> contextlib.AbstractContextManager[Connection]:
-        # Not BEGIN: to become a writer later would fail at once where another has written since.
+        # Not BEGIN: becoming a writer later would fail at once if another has written since.
         return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
 
     def held_by(self) -> str:
-        """Name the other process whose turn it is to write SQLite's file; empty where none is known."""
+        """Return the other process that may write SQLite's file now; empty if unknown."""
         return self._writer_lock.holder()
 
     def _spare(
         self, make: Callable[[], tuple[PoolProxiedConnection, Any]]
     ) -> tuple[PoolProxiedConnection, Any]:
-        """A connection that nobody uses, or else a new one."""
+        """Return an unused connection, or a new one."""
         try:
-            # Not looked for before it is taken: another thread may take the last one in between.
+            # Pop without checking first: another thread may take the last one in between.
             return self._idle.pop()
         except IndexError:
             return make()
 
     @property
     def is_postgresql(self) -> bool:
-        """True where writers may work side by side."""
+        """Return whether writers may run side by side."""
         return self.engine.dialect.name == "postgresql"
 
     def _begin(self, connection: Connection, alone: bool) -> str:
-        """Wait to be the only writer, where ``alone``; returns the transaction's number on PostgreSQL."""
+        """Wait to be the only writer if ``alone``. On PostgreSQL return the transaction's number."""
         if connection.dialect.name == "sqlite":
             return ""
         silence = f"{WRITER_SILENCE * 1000:.0f}ms"
@@ -195,21 +195,21 @@ class Database:
 
 
 def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
-    """A connection, and the driver's own."""
+    """Return a connection, and the driver's own."""
     connection = engine.raw_connection()
     return connection, connection.driver_connection
 
 
 def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
-    """A connection, and a cursor of its driver, kept: making one takes as long as using it."""
+    """Return a connection and a cursor of its driver for reuse: making one takes as long as using it."""
     connection, driver = _with_driver(engine)
     return connection, driver.cursor()
 
 
 def _is_committed(connection: Connection, transaction: str) -> bool:
-    """Tell whether a transaction took effect. Raises TimeoutError where it does not end.
+    """Return whether a transaction took effect. Raises TimeoutError if it does not end.
 
-    One that ran beside others may still be under way: a server may learn late that its client is gone.
+    One that ran beside others may still be running: a server may notice late that its client is gone.
     """
     end = time.monotonic() + RETRY_FOR
     while time.monotonic() < end:
@@ -227,7 +227,7 @@ def _retried(once: Callable[[], T], tries: int = 0) -> T:
     except Exception as error:
         if not passes(error):
             raise
-        # The first fault counts as the first try, so that it is told and waited after like all others.
+        # The first fault counts as the first try, so that it is logged and followed by a pause.
         failed = [error]
 
     def again() -> T:
@@ -245,7 +245,7 @@ def _retried(once: Callable[[], T], tries: int = 0) -> T:
 
 
 def _tell(attempt: tenacity.RetryCallState) -> None:
-    """Log one line in the driver's words; whoever is given the error in the end tells all of it."""
+    """Log one line in the driver's words. Whoever gets the error in the end logs all of it."""
     error = attempt.outcome.exception() if attempt.outcome else None
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     pause = attempt.next_action.sleep if attempt.next_action else 0
@@ -253,7 +253,7 @@ def _tell(attempt: tenacity.RetryCallState) -> None:
 
 
 def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
-    """The engine, and the same for readers and for writers."""
+    """Return the engine, and its versions for readers and for writers."""
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
@@ -267,7 +267,8 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
 
 
 def _connection(options: str) -> dict[str, Any]:
-    """Arguments of every connection: both ends notice within half a minute that the other has vanished."""
+    """Return the arguments of every connection: both ends notice within half a minute that the other
+    vanished."""
     bounds = {
         "idle_in_transaction_session_timeout": f"{READER_SILENCE * 1000:.0f}",
         "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
@@ -288,8 +289,8 @@ def _connection(options: str) -> dict[str, Any]:
 
 
 def _without_waiting(url: URL) -> Engine:
-    """Make the engine for single statements: to plan one anew each time takes longer than to run it."""
-    # They look up few rows by key. A plan that was made while a table was small would read it whole for ever.
+    """Return the engine for single statements: planning one each time takes longer than running it."""
+    # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
     options = (
         "-c jit=off -c enable_seqscan=off -c synchronous_commit=off -c plan_cache_mode=force_generic_plan"
     )
@@ -303,7 +304,7 @@ def _without_waiting(url: URL) -> Engine:
 
 
 def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
-    """The engine, and the same for readers and for writers."""
+    """Return the engine, and its versions for readers and for writers."""
     if _in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
@@ -315,7 +316,8 @@ def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
 
 
 def _file(url: URL) -> Path | None:
-    """The file at which writers of different processes wait for each other; none where nobody else writes."""
+    """Return the file where writers of different processes wait for each other; None if nobody else
+    writes."""
     if url.get_backend_name() != "sqlite" or _in_memory(url):
         return None
     return Path(f"{url.database}-turn")
@@ -326,18 +328,18 @@ def _in_memory(url: URL) -> bool:
 
 
 def _prepare_sqlite(connection: "sqlite3.Connection", _record: Any) -> None:
-    """Keep the driver from beginning transactions of its own: it begins too late, and never IMMEDIATE."""
+    """Stop the driver from beginning transactions itself: it begins too late, and never IMMEDIATE."""
     connection.isolation_level = None
     for setting in (
         "journal_mode=WAL",
-        # With a WAL a loss of power may undo the last commits, and never leaves half of one.
+        # With a WAL, a power failure may undo the last commits, but never leaves half of one.
         "synchronous=NORMAL",
         "foreign_keys=ON",
         "temp_store=MEMORY",
-        # kB, for each connection.
+        # In kB per connection.
         "cache_size=-16384",
         "journal_size_limit=67108864",
-        # Pages of 4 kB: rarer than the default, since whoever commits then waits for the checkpoint.
+        # Pages of 4 kB: rarer than the default, because a committing writer waits for the checkpoint.
         "wal_autocheckpoint=8000",
     ):
         connection.execute(f"PRAGMA {setting}").close()

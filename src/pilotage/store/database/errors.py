@@ -1,14 +1,14 @@
-"""Refusals of the store; the message says what was wrong, where, and what would be right."""
+"""Refusals of the store. The message says what was wrong, where, and what would be right."""
 
 from pilotage.model.records.states import TRANSITIONS, Kind, State
 
 
 class StoreError(Exception):
-    """Something that the store was asked for cannot be."""
+    """A request to the store is impossible."""
 
 
 class IllegalTransition(StoreError):
-    """A move that is not in the table of transitions; nothing of its decision was written."""
+    """A move is not in the table of transitions. Nothing of its decision was written."""
 
     def __init__(self, kind: Kind, source: State, target: State) -> None:
         allowed = sorted(t for k, s, t in TRANSITIONS if k == kind and s == source)
@@ -25,14 +25,14 @@ class IllegalColumn(StoreError):
 
 
 class TooBroad(StoreError, LookupError):
-    """More names begin like a pattern than are compared with it at once."""
+    """A pattern's prefix matches more names than can be compared at once."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"more than {most} names begin like the pattern: give more of its beginning")
 
 
 class FileConflict(StoreError):
-    """A file is already known by this name, with another size or checksum."""
+    """A file with this name is known with another size or checksum."""
 
     def __init__(self, file: str, known: tuple[int, str], given: tuple[int, str]) -> None:
         def text(size: int, checksum: str) -> str:
@@ -46,7 +46,7 @@ class FileConflict(StoreError):
 
 
 class DatasetTaken(StoreError):
-    """A dataset of another's catalogue gathers the outputs of another task already."""
+    """A dataset of an external catalogue already gathers another task's outputs."""
 
     def __init__(self, dataset: str, task: int) -> None:
         super().__init__(f"{dataset} is the dataset of task {task}; name another one")
@@ -61,14 +61,14 @@ class NoFederation(StoreError):
 
 
 class ArchivedElsewhere(StoreError):
-    """Another process is archiving this store: what both wrote would stand in two files."""
+    """Another process is archiving this store: both would write the same records to two files."""
 
     def __init__(self) -> None:
         super().__init__("another process archives this store now: try again when it has ended")
 
 
 class FederationRenamed(StoreError):
-    """The store belongs to a federation of another name, which its files at the storages carry."""
+    """The store belongs to a federation with another name, which is part of its files' paths at storages."""
 
     def __init__(self, known: str, given: str) -> None:
         problem = f"this store is that of federation {known!r}, whose name its outputs carry at the storages"
@@ -76,15 +76,15 @@ class FederationRenamed(StoreError):
 
 
 class NewerStore(StoreError):
-    """The store was written by a newer version of the program."""
+    """A newer version of the program wrote the store."""
 
 
 class NoticesLost(StoreError):
-    """The connection that brings other processes' notices was lost, or could not be opened."""
+    """The connection for other processes' notices was lost, or could not be opened."""
 
 
 class StoreHeld(TimeoutError):
-    """Another process writes to the store's file, and does not end."""
+    """Another process holds the lock on the store's file, and does not release it."""
 
     def __init__(self, holder: str, waited: float) -> None:
         super().__init__(f"the store's file has been held for {waited:.0f} s by {holder}")

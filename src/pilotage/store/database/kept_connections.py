@@ -1,7 +1,7 @@
-"""Connections of SQLite that are kept from one transaction to the next.
+"""SQLite connections that are reused for many transactions.
 
-SQLAlchemy takes longer to give a connection out, to begin and to end a transaction than SQLite for most of
-what is done in one. So the driver begins and ends them, in what SQLAlchemy takes for one without end.
+For most small transactions, SQLAlchemy takes longer than SQLite to hand out a connection and to begin and end
+the transaction. So the driver begins and ends them, inside what SQLAlchemy sees as one endless transaction.
 """
 
 import contextlib
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 BEGIN = "begin"
-"""The execution option that says how SQLAlchemy begins a transaction of SQLite; empty where it does not."""
+"""The execution option with the statement that begins a SQLite transaction; empty if SQLAlchemy begins
+none."""
 
 
 class KeptConnections:
-    """Connections that nobody uses. A thread is given one of them, or a new one where there is none."""
+    """Unused connections. A thread gets one of them, or a new one if there is none."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine.execution_options(**{BEGIN: ""})
@@ -28,26 +29,26 @@ class KeptConnections:
 
     @contextlib.contextmanager
     def transaction(self, begin: str) -> Iterator[Connection]:
-        """Begin a transaction by ``begin`` and commit it when the block ends, unless it raises."""
+        """Begin a transaction with ``begin``, and commit it at the end of the block unless that raises."""
         connection, own = self._spare()
         try:
             own.execute(begin)
             yield connection
             own.execute("COMMIT")
         except BaseException:
-            # Rolls back; nobody knows in what state an error left it, so that it is not given to the next.
+            # This rolls back. Its state after an error is unknown, so it is not reused.
             connection.close()
             raise
         self._idle.append((connection, own))
 
     def close(self) -> None:
-        """Give back all that nobody uses."""
+        """Close all unused connections."""
         while self._idle:
             self._idle.pop()[0].close()
 
     def _spare(self) -> "tuple[Connection, sqlite3.Connection]":
         try:
-            # Not looked for before it is taken: another thread may take the last one in between.
+            # Pop without checking first: another thread may take the last one in between.
             return self._idle.pop()
         except IndexError:
             connection = self._engine.connect()

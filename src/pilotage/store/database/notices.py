@@ -1,7 +1,7 @@
-"""Notices between processes that share a store: short words, which whoever listens at that moment hears.
+"""Notices between processes that share a store: short words for everybody who listens at that moment.
 
-PostgreSQL carries them (LISTEN and NOTIFY). SQLite has no such thing: nothing is sent, nothing is heard, and
-loops find what others did at their next period.
+PostgreSQL carries them (LISTEN and NOTIFY). SQLite has none: nothing is sent or heard, and loops find others'
+work at their next period.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _CHANNEL = "SELECT 'pilotage ' || current_schema()"
 
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
-"""Whoever only listens would never learn that the other end has vanished."""
+"""A pure listener would otherwise never notice that the other end has vanished."""
 
 
 class Notices:
-    """Sends notices and opens ears for them."""
+    """Sends notices and opens subscriptions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,11 +30,11 @@ class Notices:
 
     @property
     def are_carried(self) -> bool:
-        """Tell whether the store carries notices at all."""
+        """Return whether the store supports notices."""
         return self._database.is_postgresql
 
     def send(self, words: str) -> None:
-        """Send words, of 8,000 bytes at most, to all who listen, this process included."""
+        """Send words, at most 8,000 bytes, to all listeners, including this process."""
         if not self.are_carried:
             return
         if not self._channel:
@@ -43,14 +43,14 @@ class Notices:
         self._database.run("SELECT pg_notify(%(channel)s, %(words)s)", values)
 
     def listen(self) -> "Subscription":
-        """Begin to listen, from now on. Raises :class:`NoticesLost`; ValueError where none are carried."""
+        """Start listening. Raises :class:`NoticesLost`; ValueError if the store supports none."""
         if not self.are_carried:
             raise ValueError("SQLite carries no notices")
         return Subscription(self._database.engine)
 
 
 class Subscription:
-    """A connection that listens. For one thread, which owns it; closed by another, it hears no more."""
+    """A listening connection. It belongs to one thread. If another thread closes it, it hears no more."""
 
     def __init__(self, engine: Engine) -> None:
         arguments, options = engine.dialect.create_connect_args(engine.url)
@@ -66,7 +66,7 @@ class Subscription:
             raise NoticesLost(str(error)) from error
 
     def heard(self, timeout: float) -> Iterator[str]:
-        """The words that come in within ``timeout`` s, each as it comes. Raises :class:`NoticesLost`."""
+        """Yield the words that arrive within ``timeout`` s, one at a time. Raises :class:`NoticesLost`."""
         try:
             for notice in self._connection.notifies(timeout=timeout):
                 yield notice.payload
@@ -74,5 +74,5 @@ class Subscription:
             raise NoticesLost(str(error)) from error
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._connection.close()

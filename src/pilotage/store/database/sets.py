@@ -1,4 +1,4 @@
-"""Conditions over thousands of values in one parameter, the same for both databases."""
+"""Conditions with thousands of values in one parameter, the same for both databases."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,17 +14,17 @@ from . import bulk, direct_statements
 
 
 class Values(TypeDecorator[list[Any]]):
-    """Many values as one parameter: JSON text on SQLite, the literal of an array on PostgreSQL."""
+    """Many values as one parameter: JSON text on SQLite, an array literal on PostgreSQL."""
 
     impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """The type that the driver is given; of an array it is not told, it stands in the statement."""
+        """Return the type for the driver. An array's type stands in the statement instead."""
         return dialect.type_descriptor(Text() if dialect.name == "sqlite" else NullType())
 
     def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
-        """The values as the driver wants them."""
+        """Return the values in the driver's form."""
         values = list(value or ())
         return json.dumps(values) if dialect.name == "sqlite" else bulk.array(values)
 
@@ -33,7 +33,7 @@ class among(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a que
     """``among(column, "ids")``: the column's value is one of those bound to the parameter ``ids``."""
 
     name = "among"
-    # A Boolean would be compared with 1 on SQLite, which then uses no index.
+    # SQLite would compare a Boolean with 1, and then use no index.
     type: TypeEngine[Any] = NullType()
     inherit_cache = True
 
@@ -58,12 +58,12 @@ def _postgresql(element: among, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def raw_rows(connection: Connection, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
-    """The rows of a query as the driver has them: of many rows, making more of each takes the most time."""
+    """Return a query's rows in the driver's form: converting many rows takes the most time."""
     direct = direct_statements.rows(connection, query, values)
     if direct is not None:
         return direct
     result = connection.execute(query, values)
     rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall() if result.cursor else ()
-    # The rows were taken from the driver behind SQLAlchemy's back: it does not see that they are exhausted.
+    # SQLAlchemy does not notice that the driver has returned all rows.
     result.close()
     return rows

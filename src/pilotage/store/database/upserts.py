@@ -1,6 +1,6 @@
-"""Rows that are written, or changed where they are there, in SQL that both databases take alike.
+"""Insert rows, or update existing ones, with SQL for both databases.
 
-SQLAlchemy's own form of it loads the dialects of both, of which a server needs one.
+SQLAlchemy's own form loads the dialects of both, of which a server needs one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,9 +11,9 @@ from sqlalchemy import Table, TextClause, text
 def upsert(
     table: Table, key: Iterable[str], columns: Iterable[str], changes: Mapping[str, str], where: str = ""
 ) -> TextClause:
-    """The statement for rows with these columns. Those whose key is there get the ``changes``.
+    """Return the statement for rows with these columns. Existing keys get the ``changes``.
 
-    These are expressions by column, in which ``excluded`` is the new row.
+    These are expressions by column, where ``excluded`` is the new row.
     """
     names = [*columns]
     changed = ", ".join(f'"{column}" = {value}' for column, value in changes.items())
@@ -25,7 +25,7 @@ def upsert(
 
 
 def replaced(columns: Iterable[str]) -> dict[str, str]:
-    """Changes that give columns their new values."""
+    """Return changes that give columns their new values."""
     return {column: f'excluded."{column}"' for column in columns}
 
 

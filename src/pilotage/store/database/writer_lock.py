@@ -1,6 +1,6 @@
-"""Turns of SQLite's writers: one at a time, of this process and of all that name the same file.
+"""Turns of SQLite's writers: one at a time, over all threads and processes that use the file.
 
-Nobody waits for ever: a process that is stopped while it has the turn would hold up all others for as long.
+Nobody waits for ever: a process stopped during its turn would otherwise block all others.
 """
 
 import fcntl
@@ -13,16 +13,16 @@ from pathlib import Path
 from .errors import StoreHeld
 
 STOPPED_FOR = 10.0
-"""Seconds to wait for a process that is stopped, before the error says so."""
+"""Seconds to wait for a stopped process before the error says so."""
 
 LONGEST_TURN = 120.0
-"""Seconds to wait for one that runs: it may be bringing a large store up to date."""
+"""Seconds to wait for a running one, which may be migrating a large store."""
 
 _LOOK_AT_HOLDER = 1.0
 
 
 class WriterLock:
-    """Lets one writer in. Raises :class:`StoreHeld` where its turn does not come."""
+    """Admits one writer. Raises :class:`StoreHeld` if its turn does not come."""
 
     def __init__(self, file: Path | None) -> None:
         self._lock = threading.Lock()
@@ -31,8 +31,7 @@ class WriterLock:
         self._waiter = _Waiter(self._file) if self._file is not None else None
 
     def __enter__(self) -> None:
-        # A lock of a file belongs to the descriptor, which threads share: it holds processes apart, and no
-        # threads.
+        # A file lock belongs to the descriptor, which threads share: it separates processes, but not threads.
         if not self._lock.acquire(timeout=LONGEST_TURN):
             raise StoreHeld(self.holder() or "this process", LONGEST_TURN)
         try:
@@ -48,13 +47,13 @@ class WriterLock:
         self._lock.release()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def holder(self) -> str:
-        """Name the other process that has the turn, and whether it is stopped; empty: none is known."""
+        """Return the other process whose turn it is, and whether it is stopped; empty if unknown."""
         number = self._holder()
         return _described(number) if number else ""
 
@@ -76,13 +75,13 @@ class WriterLock:
             raise StoreHeld(_described(number) if number else "another process", waited)
 
     def _holder(self) -> int | None:
-        """The other process that has locked the file, as the kernel tells."""
+        """Return the other process that has locked the file, according to the kernel."""
         if self._file is None:
             return None
         inode = str(os.fstat(self._file).st_ino)
         with suppress(OSError, ValueError):
             for line in Path("/proc/locks").read_text().splitlines():
-                # Lines with an arrow are of those that wait.
+                # Lines with an arrow are waiting processes.
                 kind, *_, number, place, _, _ = line.split()[1:]
                 if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(number) != os.getpid():
                     return int(number)
@@ -90,9 +89,9 @@ class WriterLock:
 
 
 class _Waiter:
-    """Waits for the lock of a file in a thread of its own, since the kernel takes no limit for it.
+    """Waits for a file lock in its own thread, because the kernel supports no time limit.
 
-    Who gives up leaves the thread behind, for whoever waits next.
+    A caller that gives up leaves the thread to the next one.
     """
 
     def __init__(self, file: int) -> None:
@@ -102,12 +101,12 @@ class _Waiter:
         self._wanted = self._waits = self._started = False
 
     def locks_now(self) -> bool:
-        """Lock the file if nobody has it. While the thread waits it would be the thread's lock, too."""
+        """Lock the file if it is free. While the thread waits, it would become the thread's lock too."""
         with self._state:
             return not self._waits and _locked(self._file)
 
     def begin(self) -> None:
-        """Have the thread wait, unless it does already."""
+        """Start the thread's wait, unless it waits already."""
         with self._state:
             self._wanted = True
             if not self._started:
@@ -118,11 +117,11 @@ class _Waiter:
                 self._asked.release()
 
     def has_locked(self, timeout: float) -> bool:
-        """Tell whether the file is locked for the caller, within ``timeout`` s."""
+        """Return whether the caller gets the lock within ``timeout`` s."""
         return self._locked.acquire(timeout=timeout)
 
     def end(self) -> bool:
-        """Give up; True where the file is locked after all."""
+        """Give up. Return True if the file is locked after all."""
         with self._state:
             self._wanted = False
         return self._locked.acquire(blocking=False)
@@ -152,7 +151,7 @@ def _locked(file: int) -> bool:
 
 def _is_stopped(number: int) -> bool:
     with suppress(OSError):
-        # The name of a program may hold spaces and brackets: the state begins behind the last bracket.
+        # A program's name may hold spaces and brackets: the state begins after the last bracket.
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
     return False
 
@@ -161,7 +160,7 @@ def _described(number: int) -> str:
     words: list[str] = []
     with suppress(OSError):
         words = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    # No options: what everybody may read is no place for their values.
+    # Show no options: their values must not appear where everybody can read them.
     named = [Path(word).name.partition("\n")[0][:40] for word in words if word and not word.startswith("-")]
     command = " ".join(named[:4])
     told = f"process {number}" + (f" ({command})" if command else "")

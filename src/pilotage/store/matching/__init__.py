@@ -1,1 +1,1 @@
-"""The commit of matches, on either database."""
+"""The commit of matches, on both databases."""

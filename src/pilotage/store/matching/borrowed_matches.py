@@ -1,7 +1,7 @@
-"""The statements by which jobs that wait elsewhere go to a pilot: each only from where it was seen (E2).
+"""The statements that give waiting jobs of other queues to a pilot, each only from where it was seen (E2).
 
-A job that is not there any more, or not in that attempt, is not waited for: whoever comes second takes its
-next choice. Where the taking site has limits, ``matches`` checks them in the same transaction (M8).
+They do not wait for a job that is gone, or in another attempt: a slower pilot takes its next choice. If the
+taking site has limits, ``matches`` checks them in the same transaction (M8).
 """
 
 from collections.abc import Callable, Mapping
@@ -73,13 +73,13 @@ FROM borrow_jobs(
   %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
   %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
-"""The function stands in ``migrations/functions.py``."""
+"""The function is defined in ``migrations/functions.py``."""
 
 
 def values(
     request: BorrowRequest, basis: Basis, time: float, entries: Mapping[StateAndBinding, str], words: Words
 ) -> dict[str, Any]:
-    """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
+    """Return the parameters of PostgreSQL's function, given the history entry by state and binding."""
     columns = zip(*map(words.of, request.jobs), strict=True)
     ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
     return {
@@ -103,10 +103,10 @@ def values(
     }
 
 
-# SQLite: one writer at a time, so that a few statements do what the function does.
+# SQLite has one writer at a time, so a few statements do the work of the function.
 
 _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
-# The plus keeps the state from partial indexes: for these SQLite would plan anew at each value that is bound,
+# The plus keeps the state out of partial indexes: for these SQLite would plan again for each bound value,
 # which takes five times as long as the look-up.
 _HELD = """
 SELECT {columns}, {task} FROM jobs JOIN tasks ON tasks.id = jobs.task
@@ -125,9 +125,9 @@ def take(
     entries: Mapping[StateAndBinding, Callable[[int], str]],
     task: str,
 ) -> tuple[bool, bool, list[tuple[Any, ...]]]:
-    """Give what is still there on SQLite, as rows of jobs and their tasks.
+    """Give the jobs that still wait, on SQLite. Return rows of jobs and their tasks,
 
-    With them whether the pilot is alive, and whether the basis holds.
+    with whether the pilot is alive and whether the basis holds.
     """
     run = driver.execute
     alive, seen = run(_ALIVE, (request.pilot,)).fetchone(), standing_now(driver, request.queue)

@@ -1,4 +1,4 @@
-"""The commit of matches on SQLite: with one writer at a time a few statements do what a function does."""
+"""The commit of matches on SQLite, whose single writer needs only a few statements."""
 
 import json
 from collections import Counter
@@ -26,14 +26,14 @@ SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS 
   ({VERSION}) AS version"""
 
 _SMALL = 2000
-"""Bytes of a specification that comes with each match: it costs less than another question."""
+"""Largest specification in bytes that comes with each match: it costs less than another query."""
 
 TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
     f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
 )
 
 _STANDING_HERE = STANDING.format(queue="?")
-# By their numbers: without the sign SQLite walks through all pilots that run.
+# By number: without the sign SQLite walks through all running pilots.
 _ALIVE = f"""
 SELECT id, matched FROM pilots
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'"""
@@ -42,7 +42,7 @@ SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
 WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
 ORDER BY created, id LIMIT ?"""
 _HEAD_WITHOUT = _HEAD.replace("ORDER BY", "AND task NOT IN (SELECT value FROM json_each(?)) ORDER BY")
-# Each once: with every job it would take as long as the job itself.
+# Once per task: with every job it would take as long as the job itself.
 _TASKS = f"""
 SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
 TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
@@ -60,7 +60,10 @@ Row = tuple[Any, ...]
 
 
 def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tuple[bool, bool, list[Row]]]:
-    """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
+    """Give each pilot its jobs.
+
+    Return for each whether it runs, whether its request still holds, and the jobs.
+    """
     queues = dict.fromkeys(one.request.queue for one in asked)
     standings = {queue: standing_now(driver, queue) for queue in queues}
     alive = dict(driver.execute(_ALIVE, (json.dumps([one.request.pilot for one in asked]),)).fetchall())
@@ -94,20 +97,23 @@ def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tupl
 
 
 def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
-    """Read what a request rests on: the last activation at its queue, and the federation's version."""
+    """Return what a request rests on: the last activation at its queue, and the federation's version."""
     row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
     return row
 
 
 def _is_held(matched: int | None, basis: Basis, standing: Row | None) -> tuple[bool, bool]:
-    """Tell whether a pilot runs, and whether its request still holds; ``matched`` are its jobs if it runs."""
+    """Return whether a pilot runs, and whether its request still holds.
+
+    ``matched`` is its number of jobs if it runs.
+    """
     if matched is None or standing != (basis.number, basis.version):
         return matched is not None, False
     return True, (matched > 0) == basis.used
 
 
 def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[list[Row]]:
-    """The first jobs of the task queues that were drawn, to each pilot in turn."""
+    """Give the first jobs of the drawn task queues to each pilot in turn."""
     many: Counter[tuple[str, str, int]] = Counter()
     for request in asked:
         for head in request.heads:
@@ -128,7 +134,7 @@ def _deal(driver: "sqlite3.Connection", asked: Sequence[ClaimRequest]) -> list[l
 def _deal_one_by_one(
     driver: "sqlite3.Connection", asked: Sequence[ClaimRequest], many: Mapping[tuple[str, str, int], int]
 ) -> list[list[Row]]:
-    """The same where jobs of some tasks are kept from some pilots (F2)."""
+    """Do the same if jobs of some tasks are withheld from some pilots (F2)."""
     dealt: set[int] = set()
     found: list[list[Row]] = []
     for request in asked:
@@ -149,7 +155,7 @@ def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]
 
 
 def as_sent(row: Row, request: ClaimRequest | BorrowRequest, time: float) -> Row:
-    """Return the row of a job as it stands once it was given."""
+    """Return the row of a job after it is given."""
     values = list(row)
     given = str(JobState.SENT), time, request.pilot, request.queue
     for place, value in zip(_SENT, given, strict=True):

@@ -12,7 +12,7 @@ from pilotage.model.records.work import File, Job, Replica, Task
 class Standing:
     """The task queues of a queue: rows of requirements, priority and jobs.
 
-    ``number`` is that of the last activation there, ``version`` that of the federation.
+    ``number`` is the last activation there, ``version`` the federation's.
     """
 
     number: int
@@ -43,10 +43,10 @@ class AskedClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The jobs that a pilot was given, as they are now, with their tasks, inputs and where these lie.
+    """The jobs that a pilot got, in their current state, with their tasks, inputs and the inputs' storages.
 
-    ``alive`` says whether the pilot runs, ``good`` whether all that the request rests on still holds; where
-    it does not, nothing was given.
+    ``alive`` says whether the pilot runs, ``good`` whether the request's basis still holds. If not, it got
+    nothing.
     """
 
     alive: bool

@@ -1,9 +1,8 @@
-"""The commit of matches: jobs at the head of task queues go to a pilot, by one call on PostgreSQL.
+"""The commit of matches: the first jobs of task queues go to a pilot, with one call on PostgreSQL.
 
-Task queues were drawn for the pilot from what was known of them. What this rests on is checked here: the
-federation, the commits that activated jobs since, and that the pilot is alive. A job that somebody else takes
-is not waited for. An answer that does not get through loses nothing: the job is given again once its time as
-SENT is over.
+The task queues were drawn for the pilot from cached knowledge. This checks its basis: the federation, commits
+that activated jobs since, and that the pilot is alive. It does not wait for jobs that somebody else takes. A
+lost answer loses no job: the job is given again after its time in state SENT.
 """
 
 from collections import defaultdict
@@ -55,10 +54,10 @@ _WAITING = (
 _THESE = among(pilots.c.id, "ids")
 
 KNOWN_TASKS = 4096
-"""Tasks that are remembered as they stood."""
+"""Most cached tasks."""
 
 _TASK_PLACE = len(JOB_COLUMNS)
-"""Where the columns of the task begin in a row."""
+"""The first index of the task's columns in a row."""
 
 _GIVE = f"""
 SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
@@ -67,7 +66,7 @@ FROM give_jobs(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
   %(containment)s, %(node)s, %(time)s, %(entry)s, %(closed)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
-"""The function stands in ``migrations/functions.py``."""
+"""The function is defined in ``migrations/functions.py``."""
 
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s
@@ -75,11 +74,11 @@ WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER
 
 
 _Taken = tuple[bool, bool, list[tuple[Any, ...]]]
-"""Whether the pilot is alive, whether its request still held, and the rows of the jobs that it took."""
+"""Whether the pilot is alive, whether its request held, and the rows of its jobs."""
 
 
 class Matches:
-    """Reads what stands in line, and gives it away."""
+    """Reads task queues, and gives their jobs away."""
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class Matches:
         self._words = borrowed_matches.Words()
 
     def standing(self, queue: str) -> Standing:
-        """Read the task queues of a queue."""
+        """Return the task queues of a queue."""
         sql = STANDING.format(queue="%s" if self._database.is_postgresql else "?")
         levels = select(LEVELS.where(lines.c.queue == queue).subquery("levels"))
 
@@ -112,7 +111,7 @@ class Matches:
         return self._database.read(read)
 
     def standings(self, queues: Iterable[str]) -> dict[str, Standing]:
-        """Read the task queues of several queues as of one moment."""
+        """Return the task queues of several queues at one moment."""
         names = sorted(queues)
 
         def read(connection: Connection) -> dict[str, Standing]:
@@ -125,7 +124,7 @@ class Matches:
         return self._database.read(read) if names else {}
 
     def waiting(self, queue: str, tasks: Sequence[int]) -> list[tuple[int, str, int, int]]:
-        """Count the activated jobs of tasks at a queue, by task, requirements and priority."""
+        """Return the numbers of tasks' activated jobs at a queue, by task, requirements and priority."""
         asked = {"queue": queue, "tasks": tasks}
         return self._database.read(
             lambda connection: [tuple(row) for row in connection.execute(_WAITING, asked)]
@@ -190,7 +189,7 @@ class Matches:
         return list(_dealt(found, parts))
 
     def pilots(self, ids: Sequence[int]) -> tuple[Pilot, ...]:
-        """The pilots of these numbers that there are."""
+        """Return the existing pilots with these numbers."""
         if not ids:
             return ()
         return self._database.read(
@@ -198,11 +197,12 @@ class Matches:
         )
 
     def numbers(self) -> tuple[int, dict[str, int]]:
-        """The number of the federation's version, and of the last activation at each queue that had any."""
+        """Return the number of the federation's version, and of the last activation at each queue that had
+        any."""
         return self._database.read(_numbers)
 
     def job_counts(self) -> tuple[JobCount, ...]:
-        """Live jobs by queue, share and state."""
+        """Return live jobs by queue, share and state."""
         return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
     def _transition(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
@@ -259,7 +259,7 @@ class Matches:
         return self._database.write(write)
 
     def _report(self, queue: str, time: float) -> None:
-        """Write down, now and then, that a pilot of the queue called."""
+        """Record, from time to time, that a pilot of the queue called."""
         if self._reported.get(queue, 0.0) < time - REPORTED_AFTER:
             self._reported[queue] = time
             self._database.run(_REPORT_POSTGRESQL, {"queue": queue, "time": time})
@@ -282,11 +282,14 @@ class Matches:
         return ClaimResult(alive, good, jobs, tasks, files, replicas)
 
     def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
-        """The tasks of these rows. Each is made once as it stands, for its jobs are given one by one."""
+        """Return the tasks of these rows.
+
+        Each is made once per state, because its jobs are given one by one.
+        """
         texts = {row[_TASK_PLACE:-1]: row[-1] for row in rows}
         if len(self._tasks) > KNOWN_TASKS:
             self._tasks = {}
-        # Another thread may have begun anew by the next line.
+        # Another thread may replace the cache before the next line.
         known = self._tasks
         missing = {record[0]: record for record in texts if record not in known}
         if missing:
@@ -299,13 +302,13 @@ class Matches:
 
 
 def _rows(answer: Sequence[Any]) -> _Taken:
-    """Read the answer of PostgreSQL's function."""
+    """Parse the answer of PostgreSQL's function."""
     alive, good, *_ = answer[0]
     return bool(alive), bool(good), [tuple(one[2:]) for one in answer if one[2] is not None]
 
 
 def _entry(transition: int, request: ClaimRequest | BorrowRequest, time: float) -> Callable[[int], str]:
-    """The entry in the history of a job that a pilot is given, by the job's attempt."""
+    """Return the history entry of a job given to a pilot, as a function of the job's attempt."""
     actor = f"pilot:{request.pilot}"
     return lambda attempt: entry(transition, time, actor, attempt=attempt)
 
@@ -343,7 +346,7 @@ def _values(asked: AskedClaim) -> dict[str, Any]:
 
 
 def _dealt(found: ClaimResult, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[ClaimResult]:
-    """The jobs given to several pilots, by pilot."""
+    """Yield the jobs given to several pilots, by pilot."""
     tasks = {task.id: task for task in found.tasks}
     files = {file.name: file for file in found.files}
     lying: dict[str, list[Replica]] = defaultdict(list)

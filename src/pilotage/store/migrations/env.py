@@ -1,4 +1,4 @@
-"""Run by Alembic: migrates over the connection that the store hands in, within its transaction."""
+"""Alembic runs this. It migrates over the store's connection, inside the store's transaction."""
 
 from alembic import context
 

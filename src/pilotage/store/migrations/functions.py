@@ -1,7 +1,7 @@
-"""The functions of PostgreSQL, as they are now: a migration that changes one makes them all anew.
+"""The current functions of PostgreSQL. A migration that changes one recreates all.
 
-Their bodies are first looked at when they are called: so a migration may make them before all that they name
-is there, and each of them has the text of today.
+PostgreSQL checks their bodies only when they run. So a migration may make them before everything that they
+name exists, and each has its current text.
 """
 
 from sqlalchemy import Connection, text
@@ -127,13 +127,13 @@ BEGIN
     UPDATE pilots SET matched = matched - most + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
 {_NOTHING}"""
-"""Gives jobs that wait at other queues, each only from where it was seen (E2)."""
+"""Gives waiting jobs of other queues to a pilot, each only from where it was seen (E2)."""
 
 
 def make(connection: Connection) -> None:
-    """Make all of them on PostgreSQL, in place of those that are there."""
+    """Recreate all of them on PostgreSQL."""
     if connection.dialect.name == "postgresql":
         for name, definition in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
-            # A function that returns other columns cannot replace one.
+            # A function with other result columns cannot replace one.
             connection.execute(text(f"DROP FUNCTION IF EXISTS {name}"))
             connection.execute(text(definition))

@@ -1,1 +1,1 @@
-"""The tables, one noun a file: columns, rows, and how they are written and read."""
+"""The tables, one noun per file: columns, rows, reading and writing."""

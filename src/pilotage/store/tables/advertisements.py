@@ -1,4 +1,4 @@
-"""The last advertisement of each site, with what was there at the moment of its commit (M2, M5)."""
+"""The last advertisement of each site, with the counts at its commit (M2, M5)."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _WAITING, _LIVE = frozenset(WAITING_PILOTS), frozenset(LIVE_PILOTS)
 
 
 def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
-    """Look up what the advertisements among new records need."""
+    """Yield claims whose counts the new advertisements need."""
     for change in changes:
         for record in change.records if isinstance(change, Create) else ():
             if isinstance(record, NewAdvertisement):
@@ -63,9 +63,9 @@ def _pilots(site: str, without: frozenset[PilotState] = frozenset()) -> Claim:
 def write(
     connection: Connection, records: Sequence[NewAdvertisement], time: float, deltas: Deltas
 ) -> list[bool]:
-    """Write advertisements, with our pilots at each site as the commit sees them; tells which were written.
+    """Write advertisements, with our current pilots at each site. Return which were written.
 
-    One that would replace another than the one that stands is left out.
+    Skip one that would replace an advertisement other than the current one.
     """
     rows, written = [], []
     for record in records:
@@ -79,10 +79,10 @@ def write(
 
 
 def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any]:
-    """Make the row of an advertisement.
+    """Return the row of an advertisement.
 
-    A site that tells its own counts cannot have counted pilots that are not submitted yet: these come on top.
-    A batch system may have counted pilots that ended since it was asked.
+    A site that counts jobs itself cannot have counted unsubmitted pilots, so they are added. A batch system
+    may have counted pilots that have ended since.
     """
     unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
     running = frozenset(LIVE_PILOTS) - _WAITING
@@ -101,7 +101,10 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
 def read(
     connection: Connection, sites: Sequence[str] | None = None, pushed: bool = False
 ) -> tuple[Advertisement, ...]:
-    """The advertisements of some sites or of all; with ``pushed`` those that sites sent come on top."""
+    """Return the advertisements of some sites or all.
+
+    With ``pushed``, those that sites sent take precedence.
+    """
     of = {} if sites is None else {"sites": sorted(sites)}
     query = _ALL if sites is None else _BOUNDING if pushed else _OF_SITES
     names = [column.name for column in advertisements.c]
@@ -121,7 +124,7 @@ _NOTHING = {"matched": 0, "live_pilots": 0, "waiting_pilots": 0, "pilot_slots": 
 
 
 def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, dict[str, int]]:
-    """Matches since the advertisement, and our live pilots, by site."""
+    """Return matches since the advertisement, and our live pilots, by site."""
     found: dict[str, dict[str, int]] = {}
     query, of = (_COUNTS, {}) if sites is None else (_COUNTS_OF, {"sites": sites})
     for counter, site, second, state, count in raw_rows(connection, query, **of):
@@ -138,5 +141,5 @@ def _counts(connection: Connection, sites: Sequence[str] | None) -> dict[str, di
 
 @lru_cache(maxsize=10_000)
 def _attributes(text: str) -> Mapping[str, Any]:
-    # Sites say the same again and again; one that an older version took may have any case.
+    # Sites repeat the same text. Older versions accepted any case.
     return canonical(json.loads(text))

@@ -1,4 +1,4 @@
-"""Waits of pilots in batch systems, as their histories tell them."""
+"""Waits of pilots in batch systems, from their histories."""
 
 from collections import defaultdict
 
@@ -14,13 +14,13 @@ _p = pilots.c
 
 
 class PilotWaits:
-    """Reads what pilots waited in batch systems before they called home."""
+    """Reads how long pilots waited in batch systems before they called home."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def since(self, time: float, most: int) -> dict[str, list[float]]:
-        """The s that the newest pilots waited which were recorded after a time (s since 1970), by queue."""
+        """Return the waits in s of the newest pilots recorded after a time (s since 1970), by queue."""
         query = (
             select(_p.queue, _p.created, _p.history)
             .where(_p.created > time, _p.heartbeat.is_not(None))

@@ -1,7 +1,7 @@
-"""Queues whose pilots may take jobs that wait elsewhere, by choice: no row for any job (E1).
+"""Queues whose pilots may take jobs that wait elsewhere, by choice: no row per job (E1).
 
-Rows live as long as a job waits that rests on their choice, and the newest choices alone: a job of an older
-one, which has come to the front of its line meanwhile, stays where it is.
+Rows live while a job of their choice waits, and only for the newest choices. A job of an older one that has
+come to the front of its line stays there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,10 +30,10 @@ from pilotage.store.tables.jobs import is_unstarted, jobs
 from .reader import RecordReader
 
 MOST_QUEUES = 64
-"""Candidates of a choice that are kept beside those where its jobs were placed: the best."""
+"""Most candidates of a choice that are kept, besides those where its jobs were placed: the best."""
 
 MOST_CHOICES = 1000
-"""Choices whose candidates are kept at most."""
+"""Most choices whose candidates are kept."""
 
 candidates = Table(
     "candidates",
@@ -43,7 +43,7 @@ candidates = Table(
     Column("binding", String, nullable=False),
     Column("placed", Boolean, nullable=False),
 )
-"""``placed``: some of the choice's jobs went to the queue."""
+"""``placed`` is true if some of the choice's jobs went to the queue."""
 
 _c, _j = candidates.c, jobs.c
 
@@ -68,7 +68,7 @@ _ALL = (
 
 
 def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) -> None:
-    """Keep candidates: choice, queue, binding, and whether it was placed there; what is past goes."""
+    """Store candidates: choice, queue, binding, and whether jobs were placed there. Delete outdated ones."""
     if not rows:
         return
     bulk.insert(connection, candidates, _COLUMNS, rows)
@@ -81,14 +81,17 @@ def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) ->
 
 
 def newest(reader: RecordReader) -> dict[str, int]:
-    """The newest choice that names each queue, if a job waits by any: pilots of others may take none."""
+    """Return the newest choice that names each queue, if a job of it waits.
+
+    None means that pilots may take no others' jobs.
+    """
     if not reader.raw_rows(_ANY):
         return {}
     return dict(tuple(row) for row in reader.raw_rows(_NEWEST_OF_QUEUES))
 
 
 def of_choices(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:
-    """Read the candidates of choices."""
+    """Return the candidates of choices."""
     wanted = sorted(set(choices))
     rows: Sequence[Any] = reader.raw_rows(_ALL, choices=wanted) if wanted else ()
     return tuple(Candidacy(choice=choice, queue=queue, binding=binding) for choice, queue, binding in rows)

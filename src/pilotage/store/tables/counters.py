@@ -1,4 +1,4 @@
-"""Numbers of records by state, kept by the commit, so that no pass ever counts them.
+"""Numbers of records by state, kept by the commit, so that no pass counts records.
 
 On PostgreSQL commits that only move jobs on leave their differences in ``job_deltas``, a row each, so that
 they do not wait for each other at a counter. :data:`counts` reads both; the next commit that runs alone adds
@@ -67,14 +67,14 @@ job_deltas = Table(
 
 
 class Counts(TableClause):
-    """The counters as they stand, with the differences that have not been added to them."""
+    """The counters, including differences that are not added yet."""
 
     inherit_cache = True
 
 
 counts = Counts("counts", *(column(name, of.type) for name, of in counters.c.items()))
 
-# All of one type: else PostgreSQL reads every row of a counter for each of its keys.
+# All of one type, or PostgreSQL reads every row of a counter for each of its keys.
 _BRANCHES = " UNION ALL ".join(
     [
         "SELECT counter, first, second, state, count FROM counters",
@@ -101,13 +101,13 @@ def _counters(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **
 
 
 CounterKey = tuple[str, str]
-"""The values of a counter's columns as text; the second is empty where it has only one."""
+"""The values of a counter's columns as text. The second is empty if there is only one."""
 
 _c = counts.c
 _KEY = ("counter", "first", "second", "state")
 
 MATCHED = "matched"
-"""Stands for a state in the rows of matches."""
+"""The state in rows of matches."""
 
 KEY_COLUMNS: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -118,7 +118,7 @@ KEY_COLUMNS: dict[Kind, tuple[str, ...]] = {
     )
     for kind in STATES
 }
-"""The columns by which records of a kind are counted."""
+"""The columns that count records of a kind."""
 
 _POSITIONS: dict[Kind, list[tuple[str, tuple[int, ...]]]] = {
     kind: [
@@ -143,13 +143,14 @@ _FOLDED = text(
 
 
 def key(values: Sequence[Any]) -> CounterKey:
-    """The values of a counter's columns as the table has them: those after the first in one, by spaces."""
+    """Return the values of a counter's columns in the table's form: those after the first are joined with
+    spaces."""
     first, *rest = values
     return str(first), " ".join(str(value) for value in rest)
 
 
 class Differences:
-    """The differences that one commit makes, written once at its end."""
+    """The differences of one commit, written once at its end."""
 
     def __init__(self) -> None:
         self._deltas: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
@@ -159,7 +160,7 @@ class Differences:
         self._moves: Counter[tuple[Kind, tuple[Any, ...], tuple[Any, ...], State, State]] = Counter()
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
-        """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
+        """Count records of a kind with these values of :data:`KEY_COLUMNS`."""
         values = tuple(values)
         for name, (first, second) in self._keys.get((kind, values)) or self._keys_of(kind, values):
             self._deltas[name, first][second, state] += count
@@ -184,19 +185,19 @@ class Differences:
         target: State,
         count: int,
     ) -> None:
-        """Count records that moved; their key columns had the values ``before``, and have those ``after``."""
-        # Thousands move alike, one by one: they are counted together once someone asks.
+        """Count moved records, given their key columns ``before`` and ``after``."""
+        # Thousands move in the same way, one by one: add them up only when somebody asks.
         self._moves[kind, tuple(before), tuple(after), source, target] += count
 
     def _spread(self) -> None:
-        """Count what has moved since the last time."""
+        """Add up the moves since the last time."""
         moves, self._moves = self._moves, Counter()
         for (kind, before, after, source, target), count in moves.items():
             self.add(kind, before, str(source), -count)
             self.add(kind, after, str(target), count)
 
     def write(self, connection: bulk.AnyConnection) -> None:
-        """Add the differences to the tables; a row that comes to nothing is taken out."""
+        """Add the differences to the tables. Delete rows that reach 0."""
         self._spread()
         changed = [
             (name, first, second, state, count)
@@ -209,7 +210,7 @@ class Differences:
 
 
 class Deltas(Differences):
-    """The same, with the counters that claims rest on: claims see the differences at once."""
+    """The same, with the counters behind claims: claims see the differences at once."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -218,7 +219,7 @@ class Deltas(Differences):
         self._whole: set[str] = set()
 
     def fold(self) -> None:
-        """Take over the differences that others left. The caller is alone."""
+        """Add the differences that other commits left. The caller is alone."""
         if self._connection.dialect.name != "postgresql":
             return
         for *values, source, target, count in self._connection.execute(_FOLDED):
@@ -228,7 +229,7 @@ class Deltas(Differences):
                 self.add("job", values, target, int(count))
 
     def look_up(self, claims: Iterable[Claim]) -> None:
-        """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""
+        """Read everything that these claims rest on. The caller is alone, so it stays unchanged."""
         keys: dict[str, set[str]] = defaultdict(set)
         for claim in claims:
             firsts = [first for first, *_ in (claim.key, *claim.others)]
@@ -249,19 +250,23 @@ class Deltas(Differences):
             self._stored.setdefault((counter, first), {})[second, state] = int(count)
 
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
-        """The number of ``wanted`` records that fit all claims, which were looked up."""
+        """Return how many of the ``wanted`` records fit all claims, which were looked up."""
         left = [(claim.limit - self.taken(claim)) // (claim.takes or 1) for claim in claims]
         return max(0, min([wanted, *left]))
 
     def taken(self, claim: Claim) -> int:
-        """Count what a claim bounds, which was looked up; a new advertisement leaves an older one no room."""
+        """Return the count behind a claim, which was looked up.
+
+        A new advertisement leaves older claims no room.
+        """
         if claim.counter == MATCHES_BY_SITE:
             site, number = map(str, claim.key)
             return self.matches(site).get(number, claim.limit + 1) - 1
         return self._counted(claim)
 
     def matches(self, site: str) -> dict[str, int]:
-        """One and the matches since, by the number of the site's last advertisement, which was looked up."""
+        """Return one plus the matches, by the number of the site's last advertisement, which was looked
+        up."""
         place, counted = (MATCHES_BY_SITE, site), Counter[str]()
         for (number, _), count in (*self._stored[place].items(), *self._deltas.get(place, {}).items()):
             counted[number] += count
@@ -273,12 +278,15 @@ class Deltas(Differences):
             self._deltas[MATCHES_BY_SITE, str(site)][str(number), MATCHED] += count
 
     def advertised(self, site: str) -> int:
-        """Begin to count matches anew; returns the number of the advertisement. Its row begins with 1."""
+        """Start counting matches from scratch.
+
+        Return the number of the advertisement. Its row begins with 1.
+        """
         before = self.matches(site)
         for number, count in before.items():
             self._deltas[MATCHES_BY_SITE, site][number, MATCHED] -= count
         following = 1 + max(map(int, before), default=0)
-        # A row that comes to 0 is deleted, and the advertisement's number with it: hence 1 and not 0.
+        # A row that reaches 0 is deleted, with the advertisement's number: so begin with 1.
         self._deltas[MATCHES_BY_SITE, site][str(following), MATCHED] += 1
         return following
 
@@ -306,7 +314,7 @@ class Deltas(Differences):
         return sum([n for part in counts for (_, state), n in part.items() if state in claim.states])
 
     def _counted_together(self, claim: Claim) -> int:
-        """Count the rows that any of a claim's keys stands for, each once."""
+        """Return the sum over the rows of any of a claim's keys, each row once."""
         keys = (claim.key, *claim.others)
         if all(first is not None and not any(rest) for first, *rest in keys):
             places = {(claim.counter, str(first)) for first, *_ in keys}
@@ -328,20 +336,20 @@ class Deltas(Differences):
 
 
 def _is_of(wanted: Sequence[str | int | None], first: str, second: str) -> bool:
-    """Tell whether a row is one that a key stands for: where the key has none, any value."""
+    """Return whether a row matches a key. A missing value in the key matches any."""
     values = (first, *second.split(" "))
     return all(part is None or str(part) == value for part, value in zip(wanted, values, strict=True))
 
 
 def fold(connection: Connection) -> None:
-    """Add to the counters what commits beside others left. The caller is alone."""
+    """Add to the counters the differences of commits that ran beside others. The caller is alone."""
     deltas = Deltas(connection)
     deltas.fold()
     deltas.write(connection)
 
 
 class LightDeltas(Deltas):
-    """The differences of a commit that only moves jobs on, and is not alone: they are left for later."""
+    """The differences of a commit that only moves jobs on, and is not alone. They are added later."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -356,7 +364,7 @@ class LightDeltas(Deltas):
         target: State,
         count: int,
     ) -> None:
-        """Note jobs that moved; what they are counted by is as it was."""
+        """Record moved jobs. Their key columns stay the same."""
         if kind != "job" or list(before) != list(after):
             raise ValueError("a light commit moves jobs, and leaves alone what they are counted by")
         self._rows.append((*before, source, target, count))

@@ -1,4 +1,4 @@
-"""Datasets: named sets of files, of which every version stays known."""
+"""Datasets: named sets of files. Every version stays known."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ dataset_versions = Table(
     Column("size", BigInteger, nullable=False),
 )
 
-# A file stands here once for all versions that have it: a version costs what it changes.
+# A file has one row for all versions that contain it, so a version costs only its changes.
 dataset_files = Table(
     "dataset_files",
     metadata,
@@ -75,7 +75,7 @@ _FORGET = (
     delete(dataset_versions).where(
         _v.dataset == bindparam("gone"), _OLDER.correlate(dataset_versions).exists()
     ),
-    # The last number stays, without files: a version that is made later is another one for everybody.
+    # Keep the last number without files, so that a later version never has a used number.
     update(dataset_versions).where(_v.dataset == bindparam("gone")).values(files=0, size=0),
 )
 _MEMBER_COLUMNS = ("dataset", "file", "first", "last", "size", "checksum")
@@ -95,7 +95,7 @@ class DatasetVersion:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file as a version of a dataset has it, as the catalogue has it now, and where its original lies."""
+    """A file in a version of a dataset, the catalogue's current record of it, and its original's storage."""
 
     file: File
     known: File | None
@@ -109,32 +109,32 @@ class Datasets:
         self._database = database
 
     def version(self, dataset: str, version: int | None = None) -> DatasetVersion | None:
-        """Read a version by the dataset's identifier, the current one unless told; None where none is."""
+        """Return a version by the dataset's identifier, by default the current one; None if there is none."""
         query = _versions(_v.dataset == dataset, *([] if version is None else [_v.version == version]))
         found = self._read(query.limit(1))
         return found[0] if found else None
 
     def last(self, dataset: str) -> int:
-        """Read the number of the last version that a dataset had, also before it was forgotten; 0: none."""
+        """Return the number of the last version of a dataset, even of a forgotten one; 0: none."""
         return self._database.read(
             lambda connection: connection.execute(_LAST, {"name": dataset}).scalar() or 0
         )
 
     def readers(self, dataset: str) -> list[int]:
-        """Read the live tasks that name a version of a dataset."""
+        """Return the live tasks that name a version of a dataset."""
         return self._database.read(lambda connection: _readers(connection, dataset))
 
     def versions(self, dataset: str, limit: int) -> list[DatasetVersion]:
-        """Read a dataset's versions, the newest first."""
+        """Return a dataset's versions, newest first."""
         return self._read(_versions(_v.dataset == dataset).limit(limit))
 
     def made_by(self, dataset: str, author: str) -> int | None:
-        """Read the number of the newest version that somebody made; None where none is."""
+        """Return the number of the newest version by an author; None if there is none."""
         found = self._read(_versions(_v.dataset == dataset, _v.author == author).limit(1))
         return found[0].version if found else None
 
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
-        """Read the current version of each dataset in a scope, by name beyond ``after``."""
+        """Return the current version of each dataset in a scope, by name after ``after``."""
         dialect = self._database.engine.dialect.name
         in_scope, ordered = begins(dialect, _v.dataset, f"{scope}:", after), by_character(dialect, _v.dataset)
         newest = (
@@ -150,7 +150,7 @@ class Datasets:
         return self._read(query.order_by(ordered))
 
     def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:
-        """Read the files of a version by identifier, as they were when it was made."""
+        """Return the files of a version by identifier, as they were when it was made."""
         query = select(_m.file, _m.size, _m.checksum).where(*_in(dataset, version), _m.file > after)
         rows = self._database.read(
             lambda connection: connection.execute(query.order_by(_m.file).limit(limit)).all()
@@ -158,7 +158,7 @@ class Datasets:
         return [File(name=name, size=size, checksum=checksum) for name, size, checksum in rows]
 
     def members(self, dataset: str, version: int) -> list[Member]:
-        """Read the files of a version by identifier, each beside what the catalogue knows now."""
+        """Return the files of a version by identifier, each with the catalogue's current record."""
         known = select(_m.file, _m.size, _m.checksum, _f.name, _f.size, _f.checksum).outerjoin(
             files, _f.name == _m.file
         )
@@ -180,7 +180,7 @@ class Datasets:
 
 
 def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
-    """Write a version; tells whether it was the next one."""
+    """Write a version. Return whether it was the next one."""
     if (connection.execute(_LAST, {"name": new.dataset}).scalar() or 0) != new.version - 1:
         return False
     gone = [{"of": new.dataset, "gone": file, "end": new.version - 1} for file in new.removed]
@@ -194,7 +194,7 @@ def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
 
 
 def forget(connection: Connection, names: Sequence[str]) -> None:
-    """Delete datasets that no live task names, with all their versions; the files stay known."""
+    """Delete datasets that no live task names, with all versions. Their files stay known."""
     for name in names:
         if not _readers(connection, name):
             for statement in _FORGET:
@@ -202,7 +202,7 @@ def forget(connection: Connection, names: Sequence[str]) -> None:
 
 
 def _readers(connection: Connection, dataset: str) -> list[int]:
-    # Not by LIKE: in names an underscore is one, and SQLite's takes capitals for small letters.
+    # Not LIKE: names may contain underscores, and SQLite's LIKE ignores case.
     return [
         task
         for task, named in connection.execute(_NAMING)

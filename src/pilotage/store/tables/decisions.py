@@ -1,4 +1,4 @@
-"""Stored choices: tables, how they are written and forgotten, and what people see of them."""
+"""Stored choices: tables, writing and deleting, and what people see."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -50,7 +50,8 @@ decision_facts = Table(
     Column("last", Id, nullable=False),
     Column("document", LargeBinary, nullable=False),
 )
-"""What the choices of one commit share; numbered as the first of them, ``last`` is the last one's number."""
+"""Facts that the choices of one commit share, under the first choice's number. ``last`` is the last
+choice's."""
 
 _d, _f = decisions.c, decision_facts.c
 
@@ -64,7 +65,7 @@ _SAID_LATELY = select(_d.task).where(*_UNMOVED, _d.time > bindparam("time"))
 _FORGET_UNMOVED = delete(decisions).where(*_UNMOVED).returning(_d.facts)
 _FORGET = delete(decisions).where(among(_d.id, "ids")).returning(_d.facts)
 _FORGET_FACTS = delete(decision_facts).where(
-    # Between first and last by the primary key: facts alone has no index.
+    # Limit it to first..last by the primary key: facts alone has no index.
     among(_f.id, "facts"),
     ~exists().where(_d.id.between(_f.id, _f.last), _d.facts == _f.id),
 )
@@ -73,11 +74,11 @@ _FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The rows of a decision's choices, but for what the commit adds, and the document of their facts.
+    """The rows of a decision's choices, without the commit's additions, and the document of their facts.
 
-    There are ``choices``; no rows where reasons are not kept. ``candidates`` are the queues of choices by
-    index, and whether jobs were placed there, where pilots of all of them may take the jobs (E1): of the
-    newest that are kept.
+    ``choices`` is their number. There are no rows if reasons are not kept. ``candidates`` are the queues of
+    choices by index, with whether jobs were placed there. They exist for the newest choices whose jobs any
+    candidate's pilots may take (E1).
     """
 
     choices: int = 0
@@ -87,7 +88,7 @@ class Documents:
 
 
 def documents(decision: Decision) -> Documents:
-    """Pack the reasons of a decision; done before its transaction begins."""
+    """Pack the reasons of a decision, before its transaction begins."""
     if not decision.choices:
         return Documents()
     facts, choices = packed(decision.choices)
@@ -102,7 +103,7 @@ def documents(decision: Decision) -> Documents:
 
 
 def candidates_alone(decision: Decision) -> Documents:
-    """Count the choices of a decision, and pack those that candidates are kept of: no reasons are stored."""
+    """Count the choices of a decision, and pack those with candidates. Store no reasons."""
     number = len(decision.choices)
     takers = _takers(decision)
     if not takers:
@@ -116,7 +117,7 @@ def candidates_alone(decision: Decision) -> Documents:
 
 
 def _takers(decision: Decision) -> dict[int, Sequence[str] | None]:
-    """Who may take the jobs of the choices that candidates are kept of: the newest that let others do so."""
+    """Return who may take the jobs of the newest choices that let others do so."""
     found = {
         move.choice: move.takers
         for move in decision.moves
@@ -126,7 +127,7 @@ def _takers(decision: Decision) -> dict[int, Sequence[str] | None]:
 
 
 def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None) -> list[tuple[str, bool]]:
-    """The best of the queues that passed and may take the jobs, and those where they were placed."""
+    """Return the best queues that passed and may take the jobs, and those where jobs were placed."""
     allowed = None if takers is None else frozenset(takers)
     names = map(facts.queues.__getitem__, choice.candidates.queues)
     others = (name for name in names if name not in choice.placed and (allowed is None or name in allowed))
@@ -135,7 +136,7 @@ def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None
 
 
 class CommitChoices:
-    """The choices of one commit, numbered from ``first`` on, and which of them moved something."""
+    """The choices of one commit, numbered from ``first``, and which of them moved something."""
 
     def __init__(self, connection: Connection, documents: Documents, first: int) -> None:
         self._connection = connection
@@ -146,9 +147,9 @@ class CommitChoices:
         self._first = first
 
     def note(self, choice: int, effective: bool, binding: str = "early") -> int:
-        """Note whether a move that rests on a choice moved anything, and the binding of what it moved.
+        """Record whether a move of a choice moved anything, and with which binding.
 
-        Returns the choice's number.
+        Return the choice's number.
         """
         (self._effective if effective else self._ineffective).add(choice)
         if effective and binding != "early":
@@ -156,14 +157,14 @@ class CommitChoices:
         return self._first + choice
 
     def is_open(self, choice: int) -> bool:
-        """Tell whether candidates are kept of a choice whose binding lets them take its jobs (E1)."""
+        """Return whether a choice has candidates and its binding lets them take its jobs (E1)."""
         return choice in self._documents.candidates
 
     def write(self, time: float, actor: str) -> None:
-        """Store the choices, but those whose every move was handed back whole.
+        """Store the choices, except those whose moves were all handed back.
 
-        Of those that move nothing, because the jobs only wait, a task has one, the newest: it is written
-        anew when the last one is older than ``REPEATED_AFTER``.
+        Of choices that move nothing because jobs only wait, a task keeps the newest. It is written again when
+        it is older than ``REPEATED_AFTER``.
         """
         dropped = self._ineffective - self._effective
         rows = [
@@ -198,7 +199,7 @@ class CommitChoices:
 
 
 def forget(connection: Connection, ids: Iterable[int]) -> None:
-    """Delete some choices, and what they alone shared."""
+    """Delete some choices, and the facts that only they used."""
     _forget_facts(connection, connection.execute(_FORGET, {"ids": list(ids)}).scalars())
 
 
@@ -209,7 +210,7 @@ def _forget_facts(connection: Connection, facts: Iterable[int]) -> None:
 
 
 def dated(connection: Connection, rows: Sequence[Any]) -> list[DatedChoice]:
-    """The choices of rows of time, facts and document."""
+    """Return the choices of rows with time, facts and document."""
     known = _facts(connection, {row.facts for row in rows})
     return [_dated(row.time, row.document, known[row.facts]) for row in rows]
 

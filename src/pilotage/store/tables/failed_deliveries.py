@@ -1,4 +1,4 @@
-"""Deliveries that failed through a storage, by movers and pilots: table, writing, reading, removal (F4)."""
+"""Deliveries that failed through a storage, by movers and pilots: table, writing, reading, deletion (F4)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -26,10 +26,10 @@ failed_deliveries = Table(
 )
 
 KEPT = 7 * 86400.0
-"""Seconds for which a failure is kept: many times the longest rest."""
+"""Seconds for which a failure is kept: many times the longest pause."""
 
 MOST_OF_AN_END = 100
-"""Failures that are kept of a storage, or between two: enough for the longest rest."""
+"""Most failures kept per storage or pair: enough for the longest pause."""
 
 _f = failed_deliveries.c
 _COLUMNS = tuple(field.name for field in fields(FailedDelivery))
@@ -38,7 +38,7 @@ _OLD = delete(failed_deliveries).where(_f.time < bindparam("before"))
 _AT_END = (_f.source == bindparam("its_source"), _f.destination == bindparam("its_destination"))
 _CLEAR = delete(failed_deliveries).where(*_AT_END)
 _other = failed_deliveries.alias()
-# Null where there are fewer: no time is below null, and nothing is deleted.
+# Null if there are fewer: no time is below null, so nothing is deleted.
 _NEWEST = (
     select(_other.c.time)
     .where(_other.c.source == bindparam("its_source"), _other.c.destination == bindparam("its_destination"))
@@ -51,7 +51,7 @@ _TOO_MANY = _CLEAR.where(_f.time < _NEWEST)
 
 
 def write(connection: Connection, found: Sequence[FailedDelivery]) -> None:
-    """Write failures; drop those that are too old or too many."""
+    """Write failures. Delete old or excess ones."""
     rows = [tuple(getattr(one, name) for name in _COLUMNS) for one in found]
     bulk.insert(connection, failed_deliveries, _COLUMNS, rows, once=True)
     connection.execute(_OLD, {"before": max(one.time for one in found) - KEPT})
@@ -59,12 +59,12 @@ def write(connection: Connection, found: Sequence[FailedDelivery]) -> None:
 
 
 def clear(connection: Connection, ends: Sequence[End]) -> None:
-    """Forget the failures at these ends: something was delivered there, or a person says that all is well."""
+    """Forget the failures at these ends, after a delivery there or at a person's request."""
     connection.execute(_CLEAR, _values(set(ends)))
 
 
 def everything(connection: Connection) -> tuple[FailedDelivery, ...]:
-    """Read all failures that count, oldest first."""
+    """Return all counting failures, oldest first."""
     rows = raw_rows(connection, _ALL)
     return tuple(FailedDelivery(**dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 

@@ -1,4 +1,4 @@
-"""Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
+"""Failed attempts for the guards: table, writing and reading (F2, F3)."""
 
 from collections import defaultdict, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,26 +60,26 @@ failures = Table(
 )
 
 KEPT = 7 * 86400.0
-"""Seconds for which a failure is kept: many times the longest rest."""
+"""Seconds for which a failure is kept: many times the longest pause."""
 
 MOST_OF_A_PLACE = 20
-"""Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
+"""Most failures of an owner kept per node: enough for the longest pause, however many jobs failed."""
 
 MOST_LOOKED_AT = 500
-"""Newest jobs of a task, by state, that are asked where they are or ended."""
+"""Newest jobs of a task, by state, whose places are read."""
 
 PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
-"""States of jobs that are at a queue and may yet tell how they fare there."""
+"""States of jobs that are at a queue and may yet show how they fare there."""
 
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
 _Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
-# An attempt fails once; only what it speaks against is judged again later.
+# An attempt fails once. Only what it counts against may change later.
 _SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against", "others"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
 _other = failures.alias()
-# Null where a place has fewer: no time is below null, and nothing is deleted.
+# Null if a place has fewer: no time is below null, so nothing is deleted.
 _NEWEST = (
     select(_other.c.time)
     .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
@@ -133,7 +133,7 @@ _SHARED = (
             _other.c.exit_code == _f.exit_code,
             _other.c.ending == _f.ending,
             or_(_other.c.vo != _f.vo, _other.c.owner != _f.owner),
-            # What a task shows at a node where its jobs end well is its own.
+            # Failures of a task at a node where its jobs succeed are its own.
             _other.c.against != "task",
         ),
     )
@@ -144,7 +144,7 @@ _ALIKE = (
     .group_by(_f.task)
     .having(
         func.count() >= bindparam("least"),
-        # count() of a column leaves nulls out: every attempt must have told an exit code.
+        # count() of a column skips nulls: every attempt must have an exit code.
         func.count(_f.exit_code) == func.count(),
         func.min(_f.exit_code) == func.max(_f.exit_code),
         func.min(_f.ending) == func.max(_f.ending),
@@ -160,7 +160,7 @@ _OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f
 
 
 def write(connection: Connection, found: Sequence[Failure]) -> None:
-    """Write failures, or what they speak against from now on; drop those that are too old or too many."""
+    """Write failures, or what they now count against. Delete old or excess ones."""
     rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
     connection.execute(_SAVE, rows)
     connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})
@@ -171,12 +171,13 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
 
 
 def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
-    """The failures that speak against queues, or nodes of them, without verdicts."""
+    """Return the failures that count against queues, or nodes of them, without verdicts."""
     return _records(reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
 
 
 def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
-    """The failures of earlier attempts of jobs that speak against places: such jobs may have more (F2)."""
+    """Return the failures of jobs' earlier attempts that count against places: such jobs may have more
+    attempts (F2)."""
     retried = [job.id for job in found if job.attempt > 1]
     if not retried:
         return ()
@@ -184,23 +185,24 @@ def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple
 
 
 def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
-    """Read which attempts of a job failed at pilots, as far as that is kept, oldest first."""
+    """Return the failed attempts of a job at pilots, as far as kept, oldest first."""
     found = connection.execute(_OF_JOB, {"its_job": job})
     return tuple(FailedAttempt(**row) for row in found.mappings())
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
-    """The failures that speak against queues and nodes, oldest first."""
+    """Return the failures that count against queues and nodes, oldest first."""
     return _judged(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
 
 
 def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
-    """All failures that are kept."""
+    """Return all kept failures."""
     return _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
 
 
 def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
-    """Live tasks of which nothing ended well, and ``least`` attempts or more failed, all in the same way."""
+    """Return live tasks without any success whose ``least`` or more failed attempts all failed in the same
+    way."""
     suspects = [task for (task,) in reader.raw_rows(_ALIKE, least=least)]
     if suspects:
         suspects = sorted({*suspects} - _ended_well(reader, suspects))
@@ -215,7 +217,7 @@ def _records(rows: Iterable[Any]) -> tuple[Failure, ...]:
 
 
 def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
-    """Failures with their verdicts, from how their tasks fare (F2)."""
+    """Return failures with their verdicts, from the outcomes of their tasks (F2)."""
     found = _records(rows)
     suspects = sorted({one.task for one in found})
     if not suspects:
@@ -229,7 +231,7 @@ def _judged(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Fai
 
 
 def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Iterator[TaskOutcomes]:
-    """How tasks of which jobs failed fare, one after the other."""
+    """Yield the outcomes of tasks with failed jobs, one after another."""
     failures: dict[int, list[Failure]] = defaultdict(list)
     for one in _records(reader.raw_rows(_OF_TASKS, tasks=suspects)):
         failures[one.task].append(one)
@@ -254,9 +256,9 @@ def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Ite
 
 
 def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, str, str, str]]:
-    """Task and state of jobs, with their queue, and the node of the pilot that has or had them.
+    """Yield task and state of jobs, with their queue, and the node of their pilot.
 
-    Of a large task these are the newest jobs in each state.
+    For a large task these are the newest jobs in each state.
     """
     counted = reader.raw_rows(_COUNTED, tasks=[str(task) for task in tasks_])
     large = {int(task) for task, count in counted if count > MOST_LOOKED_AT}

@@ -1,4 +1,4 @@
-"""The federation as it was declared, every version of it; parsed once, looked up by version."""
+"""The declared federation in every version, parsed once and cached by version."""
 
 import json
 import logging
@@ -32,10 +32,10 @@ from pilotage.store.database.sets import raw_rows
 log = logging.getLogger(__name__)
 
 REMEMBERED = 86_400.0
-"""Seconds of versions that are compared: what was made by an older one has ended."""
+"""Seconds of versions to compare: everything made by an older one has ended."""
 
 MOST_VERSIONS = 100
-"""The newest versions that are compared: those of more than an hour where one is loaded each minute."""
+"""Newest versions to compare: more than an hour's worth at one load per minute."""
 
 federations = Table(
     "federations",
@@ -49,7 +49,7 @@ federations = Table(
 )
 
 UP = "up"
-"""The actor of versions that a server's start loaded from its file."""
+"""The actor of versions that a server loaded from its file at the start."""
 
 _VERSION = select(func.max(federations.c.version))
 _NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
@@ -73,7 +73,7 @@ _LATELY = (
 
 
 class InForce(NamedTuple):
-    """A version of the federation, and when its queues were last declared otherwise than before.
+    """A version of the federation, and when its queues' declarations last changed.
 
     These times, in s since 1970 UTC, are of the day before the version.
     """
@@ -84,14 +84,14 @@ class InForce(NamedTuple):
 
 
 class FederationFile(NamedTuple):
-    """The file that a federation was loaded from: its path, and the digest of what it declares."""
+    """The file that a federation was loaded from: its path, and a digest of its declaration."""
 
     path: str
     digest: str
 
 
 class Federations:
-    """Saves and remembers the federation."""
+    """Saves and caches the federation."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,10 +101,10 @@ class Federations:
     def save(
         self, federation: Federation, actor: str, time: float, file: FederationFile | None = None
     ) -> int:
-        """Make this the federation as of ``time``, in s since 1970 UTC; returns its version.
+        """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
 
-        The ``file`` that it comes from is remembered. Raises :class:`FederationRenamed` where the store has
-        one of another name.
+        The store remembers its ``file``. Raises :class:`FederationRenamed` if the store has one with another
+        name.
         """
         document = to_json(federation).decode()
 
@@ -122,10 +122,10 @@ class Federations:
         return self._database.write(write)
 
     def loaded(self, file: FederationFile, federation: Federation) -> int | None:
-        """Return the version that a file was last loaded as; None where it declares something else now.
+        """Return the version that a file was last loaded as; None if its declaration has changed.
 
-        It is unchanged if it declares what it did when it was loaded from its path last, or what any file did
-        that was loaded last of all. What a store of before knows are the federations that starts loaded.
+        It is unchanged if it equals the last load from its path, or the last load from any file. An older
+        store knows the federations that servers loaded at their start.
         """
 
         def read(connection: Connection) -> int | None:
@@ -138,17 +138,17 @@ class Federations:
         return self._database.read(read)
 
     def current(self, connection: Connection) -> Federation:
-        """The federation as of this connection's moment. Raises :class:`NoFederation`."""
+        """Return the federation at this connection's moment. Raises :class:`NoFederation`."""
         return self.in_force(connection).federation
 
     def in_force(self, connection: Connection) -> InForce:
-        """The version in force as of this connection's moment. Raises :class:`NoFederation`."""
+        """Return the version in force at this connection's moment. Raises :class:`NoFederation`."""
         ((version,),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
         with self._lock:
             known = self._known
-        # Two threads may parse the same version at once; waiting for each other would take as long.
+        # Two threads may parse the same version at once: waiting would take as long.
         if known is None or known.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
             federation = without_passwords(from_stored(Federation, lately[0][2]))
@@ -158,25 +158,25 @@ class Federations:
         return known
 
     def read(self) -> Federation:
-        """The federation as of now. Raises :class:`NoFederation`."""
+        """Return the current federation. Raises :class:`NoFederation`."""
         return self._database.read(self.current)
 
     @property
     def version(self) -> int:
-        """The version that this process read last; 0 before it has read any."""
+        """Return the version that this process read last; 0 before the first."""
         known = self._known
         return 0 if known is None else known.version
 
     def last(self) -> Federation:
-        """The federation as this process read it last. Raises :class:`NoFederation`."""
+        """Return the federation that this process read last. Raises :class:`NoFederation`."""
         known = self._known
         return self.read() if known is None else known.federation
 
 
 def without_passwords(federation: Federation) -> Federation:
-    """The federation without the passwords that earlier releases took in URLs, which everybody sees.
+    """Return the federation without passwords in URLs, which earlier releases accepted and everybody can see.
 
-    Each is logged by the name of what has it.
+    Log each by the name of its owner.
     """
     storages, sites = [], []
     for storage in federation.storages:
@@ -203,11 +203,11 @@ def _shown(what: str, name: str, url: str) -> str:
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-    """When each queue was last declared otherwise than in the version before, or anew."""
+    """Return when each queue was added or last changed."""
     found: dict[str, float] = {}
     before: dict[str, Any] | None = None
     for _, time, document in versions:
-        # Not parsed: what another release declared may not be a federation to this one.
+        # Do not parse: another release's declaration may be invalid in this one.
         queues = {queue["name"]: queue for queue in json.loads(document)["queues"]}
         if before is not None:
             found |= {name: time for name, queue in queues.items() if before.get(name) != queue}

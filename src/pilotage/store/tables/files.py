@@ -46,8 +46,8 @@ replicas = Table(
 
 _f = files.c
 
-# PostgreSQL's own order may be that of a language, in which a prefix is no range. Written as an operator
-# class: an expression could not be compared with what the database says of the index.
+# PostgreSQL's own order may be a language's, where a prefix is no range. Use an operator class: an expression
+# could not be compared with the database's description of the index.
 index_later(
     lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
         dialect="postgresql"
@@ -56,12 +56,12 @@ index_later(
 partial_index("files_by_task", _f.task, _f.name, where=_f.task.is_not(None))
 _r = replicas.c
 
-# Written out, so that the query's condition is that of the index, word for word.
+# Literal, so that the query repeats the index's condition word for word.
 _START: ColumnElement[int] = literal_column("1")
 _LENGTH: ColumnElement[int] = literal_column(str(len(COPIES) + 1))
 _FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
 IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
-"""The condition of copies that Pilotage made: originals of other catalogues may have paths of their own."""
+"""The condition for copies that Pilotage made: originals in other catalogues may have their own paths."""
 
 partial_index("replicas_copies", _r.since, _r.file, where=IS_COPY)
 partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
@@ -69,7 +69,7 @@ partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaView:
-    """A copy, and the URL where it lies."""
+    """A copy, and its URL."""
 
     storage: str
     url: str
@@ -102,7 +102,7 @@ _FORGET = delete(replicas).where(_r.file == bindparam("of"))
 
 
 def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
-    """Give files their right descriptions, and forget the replicas that were known of the wrong ones."""
+    """Correct the descriptions of files, and forget the replicas of the wrong ones."""
     for one in found:
         values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
         former = {"former_size": one.former_size, "former_checksum": one.former_checksum}

@@ -1,8 +1,8 @@
-"""The history of a record: an entry for every change of its state, in a column of its row, oldest first.
+"""The history of a record: an entry for each change of state, in a column of its row, oldest first.
 
-An entry is a line: the number of its meaning (what happened, why, by whom: :data:`meanings`), when (ms since
-1970 UTC, in base 36), the attempt where it was not the first, and the pilot or the decision behind it. So the
-life of a job takes a hundred bytes and no row beside its own.
+An entry is a line. It has the number of its meaning (what, why, by whom: :data:`meanings`), the time (ms
+since 1970 UTC, in base 36), the attempt if not the first, and the pilot or decision behind it. So a job's
+life takes a hundred bytes and no further row.
 """
 
 import string
@@ -34,13 +34,13 @@ meanings = Table(
 )
 
 LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
-"""Characters that are kept: what is longer does not fit into PostgreSQL's index."""
+"""Most characters that are kept: longer ones do not fit PostgreSQL's index."""
 
 KNOWN_MEANINGS = 20_000
-"""TransitionKinds that a process remembers; past that it begins anew."""
+"""Most cached meanings. After that the cache starts again."""
 
 LEFT_OUT = "(much before this is not kept) "
-"""Begins the cause of the first transition after those that a long history has lost."""
+"""Begins the cause of the first transition after the lost part of a long history."""
 
 _PILOT = "pilot:"
 _DIGITS = string.digits + string.ascii_lowercase
@@ -49,7 +49,7 @@ _m = meanings.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """One transition: when, why, by whom; ``attempt`` is the one before the transition."""
+    """One transition: when, why, by whom. ``attempt`` is the one before it."""
 
     time: float
     source: State | None
@@ -60,9 +60,9 @@ class EventView:
 
 
 class TransitionKind(NamedTuple):
-    """The meaning of a transition: its states (no source: the record came into being), why, and by whom.
+    """The meaning of a transition: its states (no source: creation), why, and by whom.
 
-    The actor of what pilots do is the same for all; which it was stands in the entry.
+    All pilots share one actor; the entry names the pilot.
     """
 
     kind: Kind
@@ -73,13 +73,13 @@ class TransitionKind(NamedTuple):
 
     @classmethod
     def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "TransitionKind":
-        """The meaning of a transition as it is kept."""
+        """Return the meaning of a transition in stored form."""
         by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
         return cls(kind, str(source or ""), str(target), cause[:LONGEST_CAUSE], by)
 
 
 class TransitionKinds:
-    """Numbers of meanings. They never change, so each is looked up once."""
+    """Numbers of meanings. They never change, so each is read once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -87,13 +87,13 @@ class TransitionKinds:
         self._lock = threading.Lock()
 
     def numbers(self, wanted: Iterable[TransitionKind]) -> Mapping[TransitionKind, int]:
-        """The numbers of these meanings; new ones get theirs in a transaction of their own."""
+        """Return the numbers of these meanings. New ones get theirs in a separate transaction."""
         asked = dict.fromkeys(wanted)
         with self._lock:
             found = {meaning: self._known[meaning] for meaning in asked if meaning in self._known}
         missing = [meaning for meaning in asked if meaning not in found]
         if missing:
-            # Of its own, so that the commit which needs it never holds the row that others wait for.
+            # Separate, so that the commit never holds the row that others wait for.
             made = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
             found |= {meaning: made[meaning] for meaning in missing}
             with self._lock:
@@ -102,7 +102,7 @@ class TransitionKinds:
 
 
 def _numbered(connection: Connection, missing: list[TransitionKind]) -> dict[TransitionKind, int]:
-    """Number what has none yet; where another process does so at the same time, its number stands."""
+    """Number new meanings. If another process does so at the same time, its number counts."""
     bulk.insert(connection, meanings, TransitionKind._fields, missing, once=True)
     causes = list(dict.fromkeys(meaning.cause for meaning in missing))
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.cause, "causes"))
@@ -121,7 +121,7 @@ class Entries:
     def entry(
         self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None = None
     ) -> Callable[[int], str]:
-        """The entry of a transition, given the attempt before it."""
+        """Return the entry of a transition as a function of the attempt before it."""
         key = (kind, source, target, cause, decision)
         found = self._known.get(key)
         if found is None:
@@ -141,7 +141,7 @@ class Entries:
 
 
 def entry(meaning: int, time: float, actor: str, decision: int | None = None, attempt: int = 1) -> str:
-    """One line of a history."""
+    """Return one line of a history."""
     parts = [str(meaning), _base36(round(time * 1000))]
     parts += [f"a{attempt}"] if attempt != 1 else []
     parts += [f"p{pilot}"] if (pilot := _pilot_of(actor)) else []
@@ -150,7 +150,7 @@ def entry(meaning: int, time: float, actor: str, decision: int | None = None, at
 
 
 def events(connection: Connection, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
-    """The transitions of each of these histories."""
+    """Return the transitions of each history."""
     read = [_entries(history) for history in histories]
     numbers = {int(words[0]) for entries in read for words in entries}
     query = select(_m.id, *(_m[name] for name in TransitionKind._fields)).where(among(_m.id, "ids"))
@@ -160,7 +160,7 @@ def events(connection: Connection, histories: Iterable[str]) -> list[tuple[Event
 
 
 def decisions_of(history: str) -> list[int]:
-    """The numbers of the decisions that moved a record, oldest first."""
+    """Return the numbers of the decisions that moved a record, oldest first."""
     return [int(word[1:]) for words in _entries(history) for word in words[2:] if word[0] == "d"]
 
 
@@ -178,7 +178,7 @@ def _event(words: list[str], meaning: TransitionKind) -> EventView:
 
 
 def _entries(history: str) -> list[list[str]]:
-    """The words of each entry; the one after the middle that was left out says so by another word."""
+    """Return the words of each entry. The one after a missing middle says so with a special word."""
     entries: list[list[str]] = []
     gap: list[str] = []
     for line in history.splitlines():
@@ -195,7 +195,7 @@ def _pilot_of(actor: str) -> str:
     return number if number != actor and number.isdecimal() else ""
 
 
-# What one commit moves has one time.
+# All moves of one commit have the same time.
 @lru_cache(maxsize=64)
 def _base36(number: int) -> str:
     digits = ""

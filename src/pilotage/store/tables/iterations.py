@@ -1,4 +1,4 @@
-"""Iterations of steps that take one in a period, however many processes decide (P2)."""
+"""Iterations of steps that run once per period, however many processes decide (P2)."""
 
 from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, insert, select, update
 
@@ -20,13 +20,13 @@ _NEXT = update(iterations).where(_i.step == bindparam("of")).values(time=bindpar
 
 
 def last(connection: Connection, step: str) -> float | None:
-    """The beginning of a step's last iteration, in s since 1970 UTC; None if there was none."""
+    """Return the start of a step's last iteration in s since 1970 UTC; None if there was none."""
     rows = raw_rows(connection, _LAST, step=step)
     return rows[0][0] if rows else None
 
 
 def begin(connection: Connection, asked: Begin, time: float) -> bool:
-    """Begin an iteration; False where another one has begun since the decision was made."""
+    """Begin an iteration. Return False if another one has begun since the decision."""
     if last(connection, asked.step) != asked.last:
         return False
     if asked.last is None:
@@ -37,7 +37,7 @@ def begin(connection: Connection, asked: Begin, time: float) -> bool:
 
 
 def note(connection: Connection, step: str, time: float) -> None:
-    """Write that something happened, whatever was written before."""
+    """Record that something happened, replacing the last record."""
     if not connection.execute(_NEXT, {"of": step, "began": time}).rowcount:
         connection.execute(_FIRST, {"step": step, "time": time})
 

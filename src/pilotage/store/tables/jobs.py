@@ -1,4 +1,4 @@
-"""Jobs and the files they read: tables, indexes by what passes look for, rows, and what people see."""
+"""Jobs and their inputs: tables, indexes for passes' queries, rows, and what people see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,15 +75,15 @@ _j = jobs.c
 is_urgent = _j.priority >= literal_column(str(HIGH_PRIORITY))
 
 is_live = is_state(jobs, *LIVE_JOBS)
-"""What has ended is in no index of states: it only piles up."""
+"""Ended jobs only pile up, so no index of states contains them."""
 
 
 def is_in(state: State) -> ColumnElement[bool]:
-    """The condition that a job is in a state that it has not ended in, for the index by state and time."""
+    """Return the condition that a job is in a live state, for the index by state and time."""
     return and_(is_live, is_state(jobs, state))
 
 
-# SQLite takes a partial index in its order only if it begins with what is asked for: hence state, again.
+# SQLite uses a partial index in its order only if it begins with the wanted column: so repeat the state.
 Index("jobs_by_task", _j.task, _j.state, _j.id)
 partial_index("jobs_by_state", _j.state, _j.since, _j.id, where=is_live)
 partial_index("jobs_urgent", _j.state, _j.since, _j.id, where=is_urgent)
@@ -95,11 +95,11 @@ partial_index(
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.created, _j.id),
     where=is_state(jobs, JobState.ACTIVATED),
 )
-# The attempt is there to be read: a heartbeat compares what its pilot has, and reads no row of it.
+# The index includes the attempt, so that a heartbeat reads no row.
 partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, where=is_state(jobs, *AT_A_PILOT))
 
 is_measured = and_(is_state(jobs, JobState.RUNNING), _j.disk_io.is_not(None))
-"""Jobs that run and whose pilot has told their disk I/O."""
+"""Running jobs whose pilot has reported their disk I/O."""
 partial_index("jobs_by_disk_io", _j.state, _j.queue, _j.disk_io, where=is_measured)
 
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
@@ -119,7 +119,7 @@ JOB_STATES = {str(state): state for state in JobState}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """A job as it stands, and what its last attempt used."""
+    """A job in its current state, and its last attempt's usage."""
 
     id: int
     task: int
@@ -182,6 +182,6 @@ JOB_VIEW = select(_j.state, *(_j[name] for name in _SHOWN))
 
 
 def shown(row: Any, sites: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a :class:`JobView` from a row of :data:`JOB_VIEW` and the sites of queues."""
+    """Return the fields of a :class:`JobView` from a row of :data:`JOB_VIEW` and the sites of queues."""
     values = {name: getattr(row, name) for name in _SHOWN}
     return {**values, "state": JobState(row.state), "site": sites.get(row.queue, "")}

@@ -1,4 +1,4 @@
-"""Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B26 and E2."""
+"""Last calls of pilots and starts of jobs at each queue, and durations of its jobs: for B9, B26 and E2."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ queue_reports = Table(
 _COLUMNS = ("last_pilot", "last_start")
 
 REPORTED_AFTER = 10.0
-"""Seconds before a queue's last call or start is written down again: B9 and B26 look at hours."""
+"""Seconds before a queue's last call or start is written again: B9 and B26 need only hours."""
 
 _q = queue_reports.c
 _LATELY = {
@@ -43,7 +43,7 @@ _SEEN = {
 }
 
 NEWEST = 0.05
-"""Part of a queue's mean that the newest job counts."""
+"""Weight of the newest job in a queue's mean."""
 
 _MEASURED = upsert(
     queue_reports,
@@ -54,7 +54,7 @@ _MEASURED = upsert(
 
 
 def _moved(values: Sequence[float]) -> dict[str, float]:
-    """Return the parameters by which a mean moves, as if each value had come alone."""
+    """Return the parameters that update a mean as if each value had come alone."""
     first, left, new = values[0], (1 - NEWEST) ** len(values), 0.0
     for value in values:
         new = new * (1 - NEWEST) + value * NEWEST
@@ -62,7 +62,7 @@ def _moved(values: Sequence[float]) -> dict[str, float]:
 
 
 class LastSeen:
-    """Gathers what one commit tells of queues; written once at its end."""
+    """Collects one commit's observations of queues, and writes them once at its end."""
 
     def __init__(self, connection: Connection, time: float) -> None:
         self._connection = connection
@@ -71,29 +71,29 @@ class LastSeen:
         self._runs: defaultdict[str, list[float]] = defaultdict(list)
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
-        """Note a move: a job that runs has started, a pilot that runs has called."""
+        """Record a move: a running job has started, a running pilot has called."""
         if (kind, target) == ("job", JobState.RUNNING):
             self._queues["last_start"].add(record["queue"])
         if (kind, target) == ("pilot", PilotState.RUNNING):
             self._queues["last_pilot"].add(record["queue"])
 
     def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
-        """Note how long a job of a queue ran; the time of a failed one says nothing of others."""
+        """Record how long a queue's job ran. A failed job's time says nothing about others."""
         if (run := changes.get("wall_seconds")) and not changes.get("error"):
             self._runs[queue].append(run)
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
-        """Note a pilot's heartbeat, which is a call."""
+        """Record a pilot's heartbeat, which is a call."""
         if touch.kind == "pilot" and "heartbeat" in touch.changes:
             self._queues["last_pilot"].add(record["queue"])
 
     def write(self) -> None:
-        """Replace earlier times by this commit's, and let its runs into the means."""
+        """Replace earlier times by this commit's, and update the means with its runs."""
         if self._runs:
             rows = [{"queue": queue, **_moved(runs)} for queue, runs in sorted(self._runs.items())]
             self._connection.execute(_MEASURED, rows)
         for column, queues in self._queues.items():
-            # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
+            # If there is nothing to write, do not lock the row that all commits need.
             lately = self._lately(column, queues) if queues else set()
             rows = [{"queue": queue, column: self._time} for queue in sorted(queues - lately)]
             if rows:

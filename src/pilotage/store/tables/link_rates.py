@@ -1,6 +1,6 @@
-"""Links are measured: what transfers took in the last hour, day and week (B35).
+"""Measure links: what transfers took in the last hour, day and week (B35).
 
-The last hour is read from the transfers themselves. Of the hours before, the commit keeps sums.
+The last hour comes from the transfers themselves. For earlier hours the commit keeps sums.
 """
 
 import threading
@@ -20,25 +20,25 @@ from .files import files
 from .transfers import transfers
 
 HOUR = 3600.0
-"""How old a transfer may be that counts for the first window of B35, in s."""
+"""Largest age in s of a transfer for B35's first window."""
 
 WINDOWS = {"throughput_1d": 24, "throughput_1w": 24 * 7}
-"""The other windows of B35, by how many hours they have, the one that is not over among them."""
+"""B35's other windows in hours, including the current one."""
 
 SMALLEST = 10_000_000
-"""Bytes from which a transfer tells of its link: that of a smaller one is over before it is fast."""
+"""Least bytes of a transfer that measures its link: a smaller one ends before it is fast."""
 
 MOST_TRANSFERS = 5000
-"""The last transfers that are looked at."""
+"""Most recent transfers to read."""
 
 MEASURED_EVERY = 60.0
-"""s for which a measurement stands."""
+"""Seconds for which a measurement is reused."""
 
 _Rates = dict[tuple[str, str], dict[str, float]]
 """MB/s by the sites of source and destination, then by window."""
 
 _Measured = Iterable[tuple[str, str, float, float]]
-"""The storages of source and destination, MB, and the seconds that they took."""
+"""The storages of source and destination, MB, and their seconds."""
 
 link_hours = Table(
     "link_hours",
@@ -49,7 +49,7 @@ link_hours = Table(
     Column("megabytes", Double, nullable=False),
     Column("seconds", Double, nullable=False),
 )
-"""Sums of what was brought from storage to storage, by the hour, counted from 1970, in which it was done."""
+"""Sums of transfers between storages, by the hour in which they were done, counted from 1970."""
 
 _x = transfers.c
 _LAST = (
@@ -83,7 +83,7 @@ _FORGET = delete(link_hours).where(_h.hour <= bindparam("before"))
 
 
 def count(connection: Connection, ids: Collection[int], time: float) -> None:
-    """Add transfers that are done, at a time in s since 1970, to the sums of their hour."""
+    """Add transfers done at a time in s since 1970 to the sums of their hour."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for source, destination, size, taken in raw_rows(connection, _BROUGHT, ids=list(ids)):
         # Within one storage an output is renamed, and nothing moves.
@@ -102,9 +102,9 @@ def count(connection: Connection, ids: Collection[int], time: float) -> None:
 
 
 class LinkRates:
-    """Puts the throughput that was measured in the last hour, day and week into the links of a federation.
+    """Adds the throughput measured in the last hour, day and week to the links of a federation.
 
-    A measurement stands for a minute: as long as it finds the same, a federation is one and the same object.
+    A measurement holds for a minute. While it stays equal, the federation stays the same object.
     """
 
     def __init__(self) -> None:
@@ -112,10 +112,10 @@ class LinkRates:
         self._known: tuple[Federation, float, _Rates, Federation] | None = None
 
     def applied(self, connection: Connection, federation: Federation, time: float) -> Federation:
-        """Return the federation with what was measured before a time, in s since 1970."""
+        """Return the federation with measurements up to a time in s since 1970."""
         with self._lock:
             known = self._known
-        # The same object, not an equal one: brokerages keep the columns of its queues by identity.
+        # Compare identity, not equality: brokerages cache the columns of its queues by identity.
         is_known = known is not None and known[0] is federation
         if known and is_known and 0 <= time - known[1] < MEASURED_EVERY:
             return known[3]
@@ -127,7 +127,7 @@ class LinkRates:
 
 
 def _rates(connection: Connection, federation: Federation, time: float) -> _Rates:
-    """Measure MB/s by the sites of source and destination: all bytes over all times that they took."""
+    """Return MB/s by the sites of source and destination: all bytes over all their times."""
     sites = {storage.name: storage.site for storage in federation.storages}
     last = raw_rows(connection, _MEASURED, since=time - HOUR)
     found: _Rates = defaultdict(dict)

@@ -15,11 +15,11 @@ LIVE_WORK = (
     .where(is_live, _t.vo == bindparam("vo"))
     .group_by(_t.owner)
 )
-"""Tasks of a VO that have not ended, their jobs and files, by owner."""
+"""A VO's unfinished tasks with their jobs and files, by owner."""
 
 
 def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
-    """Return what a VO's tasks that have not ended come to, by owner."""
+    """Return the unfinished work of a VO's tasks, by owner."""
     rows = connection.execute(LIVE_WORK, {"vo": vo})
     return {
         owner: LiveWork(tasks=live, jobs=int(jobs), files=int(files)) for owner, live, jobs, files in rows
@@ -27,7 +27,7 @@ def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
 
 
 def has_room(connection: Connection, limits: Sequence[WorkLimit], records: Iterable[Creation]) -> bool:
-    """Tell whether new tasks stay within all limits; the caller is alone, so that it remains true."""
+    """Return whether new tasks stay within all limits. The caller is alone, so the answer stays true."""
     new = [record.spec for record in records if isinstance(record, NewTask)]
     live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
     for limit in limits:

@@ -1,4 +1,4 @@
-"""Logs of attempts and pilots: bounded, kept for a time, and who reads them now."""
+"""Logs of attempts and pilots, bounded in size and time, and their current readers."""
 
 import json
 import zlib
@@ -81,9 +81,9 @@ _USED = select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLog:
-    """A stream as far as it is kept: ``head`` bytes of its beginning, the others from its end.
+    """The kept part of a stream: ``head`` bytes of its beginning, the rest from its end.
 
-    ``size`` is that of the whole stream in bytes, ``time`` when it came, in s since 1970 UTC.
+    ``size`` is that of the whole stream in bytes, ``time`` its arrival in s since 1970 UTC.
     """
 
     stream: str
@@ -94,21 +94,21 @@ class StoredLog:
 
 
 class Logs:
-    """Keeps logs, the latest of each stream of an attempt, and forgets the oldest where they are too many."""
+    """Keeps the latest log of each stream of an attempt, and deletes the oldest if there are too many."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, kept: Iterable[tuple[KeptLog, Identity]], time: float) -> None:
-        """Keep logs, each with its owner; one that is there already is replaced."""
+        """Store logs, each with its owner, replacing existing ones."""
         rows = [_row(log, owner, time) for log, owner in kept]
         if rows:
-            # In the order of their keys, so that two servers never wait for each other's.
+            # In the order of their keys, so that two servers never wait for each other.
             rows.sort(key=lambda row: (row["kind"], row["record"], row["attempt"], row["stream"]))
             self._database.write(lambda connection: connection.execute(_PUT, rows), alone=False)
 
     def of(self, key: LogKey) -> list[StoredLog]:
-        """The streams of an attempt of a job, or of a pilot, by name."""
+        """Return the streams of a job's attempt, or of a pilot, by name."""
         query = select(logs).where(_of(key)).order_by(_l.stream)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [
@@ -123,33 +123,33 @@ class Logs:
         ]
 
     def attempts(self, kind: str, record: int) -> list[int]:
-        """The attempts of which anything is kept, the oldest first."""
+        """Return the attempts with any kept log, oldest first."""
         query = select(_l.attempt).where(_l.kind == kind, _l.record == record).distinct().order_by(_l.attempt)
         return [row[0] for row in self._database.read(lambda connection: connection.execute(query).all())]
 
     def points(self, key: LogKey) -> tuple[Point, ...]:
-        """The time line of an attempt; empty where there is none."""
+        """Return the time line of an attempt; empty if there is none."""
         found = [log for log in self.of(key) if log.stream == USAGE]
         return tuple(tuple(point) for point in json.loads(found[0].data)) if found else ()
 
     def node(self, pilot: int) -> dict[str, Any] | None:
-        """Return what a pilot told of its node; None where it did not, or it is not kept any more."""
+        """Return a pilot's description of its node; None if it sent none, or if it is no longer kept."""
         found = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
         return json.loads(found[0].data) if found else None
 
     def ask(self, kind: str, record: int, until: float) -> None:
-        """Note that somebody reads the logs of a job or pilot, and would have them anew ``until`` then."""
+        """Record that somebody reads the logs of a job or pilot, and wants new ones until ``until``."""
         values = {"kind": kind, "record": record, "until": until}
         self._database.write(lambda connection: connection.execute(_READ, values), alone=False)
 
     def asked(self, time: float) -> frozenset[tuple[str, int]]:
-        """Jobs and pilots, by kind and number, whose logs somebody reads at this time."""
+        """Return jobs and pilots, by kind and number, whose logs somebody reads at this time."""
         query = select(_r.kind, _r.record).where(_r.until > time)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return frozenset((kind, record) for kind, record in rows)
 
     def prune(self, time: float, bounds: LogConstants) -> None:
-        """Forget what is older than the retention, then the oldest of whoever has more than the bounds."""
+        """Delete logs older than the retention, then the oldest of everybody beyond the limits."""
 
         def write(connection: Connection) -> None:
             connection.execute(_OLD, {"before": time - bounds.retention})
@@ -170,21 +170,21 @@ class Logs:
 
 
 USAGE = "usage"
-"""The stream as which a time line is kept."""
+"""The stream of a time line."""
 
 
 NODE = "node"
-"""The stream as which is kept what a pilot told of its node."""
+"""The stream of a pilot's description of its node."""
 
 
 def node_log(key: LogKey, node: Mapping[str, Any]) -> KeptLog:
-    """The log in which a pilot's findings about its node are kept."""
+    """Return a pilot's description of its node as a log."""
     data = json.dumps(node, separators=(",", ":")).encode()
     return KeptLog(key=key, stream="node", size=len(data), head=len(data), data=zlib.compress(data))
 
 
 def usage_log(key: LogKey, points: Sequence[Point]) -> KeptLog:
-    """A time line as it is kept."""
+    """Return a time line as a log."""
     data = json.dumps(points, separators=(",", ":")).encode()
     return KeptLog(key=key, stream="usage", size=len(data), head=len(data), data=zlib.compress(data))
 
@@ -210,8 +210,8 @@ def _of(key: LogKey) -> ColumnElement[bool]:
 
 
 def _shorten(connection: Connection, most: float, condition: str, **values: str) -> None:
-    """Forget the oldest logs that meet a condition, as far as all of them are more than so many MB."""
-    # A running sum from the newest on: what lies beyond the bound is deleted, however large single logs are.
+    """Delete the oldest logs that meet a condition, until all of them take at most ``most`` MB."""
+    # A running sum from the newest on: delete everything beyond the limit, however large single logs are.
     key = "kind, record, attempt, stream"
     newer = f"sum(stored) OVER (ORDER BY time DESC, {key})"
     dated = f"SELECT {key}, {newer} AS newer FROM logs WHERE {condition}"

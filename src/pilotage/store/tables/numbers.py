@@ -1,4 +1,4 @@
-"""The numbers of records: each is given once, also where the record that had the last one is deleted."""
+"""The numbers of records. Each is used once, even if the record with the last one is deleted."""
 
 from sqlalchemy import Column, Connection, String, Table, bindparam, select
 
@@ -17,7 +17,10 @@ _LAST = select(numbers.c.last).where(numbers.c.kind == bindparam("kind"))
 
 
 class Numbers:
-    """Takes numbers for one commit. Needs no sequence: only one commit makes records at a time."""
+    """Takes numbers for one commit.
+
+    There is no need for a sequence: only one commit creates records at a time.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -25,7 +28,7 @@ class Numbers:
         self._next: dict[str, int] = {}
 
     def take(self, kind: str, count: int) -> range:
-        """The next numbers of a kind."""
+        """Return the next numbers of a kind."""
         if not count:
             return range(0)
         if kind not in self._next:
@@ -36,7 +39,7 @@ class Numbers:
         return range(first, first + count)
 
     def write(self) -> None:
-        """Note the last that were taken."""
-        # As differences: the row is made by the same statement when there is none.
+        """Store the last used numbers."""
+        # As differences: the same statement inserts a missing row.
         taken = [(kind, self._next[kind] - first) for kind, first in self._first.items()]
         bulk.add(self._connection, numbers, ("kind",), "last", taken)

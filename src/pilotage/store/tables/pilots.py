@@ -53,7 +53,7 @@ PILOT_COLUMNS = (
 PILOT_STATES = {str(state): state for state in PilotState}
 
 
-# Loops read all live pilots again and again, of which few have changed: a row is made a record once.
+# Loops read all live pilots again and again, and few have changed: convert a row once.
 @lru_cache(maxsize=20_000)
 def pilot(row: tuple[Any, ...]) -> Pilot:
     """Make a pilot of a row of :data:`PILOT_COLUMNS`."""

@@ -1,4 +1,4 @@
-"""Parts that worlds are put together from, all read over one connection, as of one moment."""
+"""Parts for assembling worlds, all read over one connection at one moment."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -108,7 +108,7 @@ _OF_FILES = among(transfers.c.file, "names")
 _NOTHING = (None, None, None)
 
 
-# A query that is one and the same object is handed to the driver without SQLAlchemy: see direct_statements.
+# Reusing the same query object lets the driver run it without SQLAlchemy: see direct_statements.
 @lru_cache(maxsize=256)
 def _jobs_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     return select(*JOB_COLUMNS).where(*conditions).order_by(_j.id)
@@ -138,40 +138,40 @@ class RecordReader:
 
     @property
     def connection(self) -> Connection:
-        """The transaction in which it reads."""
+        """The transaction that it reads in."""
         return self._connection
 
     @property
     def dialect(self) -> str:
-        """The name of the database's kind."""
+        """The kind of the database."""
         return self._connection.dialect.name
 
     def rows(self, query: Any, **values: Any) -> Sequence[Any]:
-        """The rows of any query."""
+        """Return the rows of a query."""
         return self._connection.execute(query, values).all()
 
     def raw_rows(self, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
-        """The rows of a query that finds many, as the driver has them."""
+        """Return the rows of a large query in the driver's form."""
         return raw_rows(self._connection, query, **values)
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
-        """Deliveries that failed through a storage (F4)."""
+        """Return deliveries that failed through a storage (F4)."""
         return failed_deliveries.everything(self._connection)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
-        """What storages told of their free space (B18)."""
+        """Return storages' reports of their free space (B18)."""
         return storage_spaces.everything(self._connection)
 
     def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
-        """The transitions of each of these histories."""
+        """Return the transitions of each history."""
         return history.events(self._connection, histories)
 
     def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
-        """Jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
+        """Return jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
         return self.with_inputs(self.raw_rows(query, **values))
 
     def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
-        """Jobs from rows of :data:`JOB_COLUMNS`; what reads nothing costs nothing more."""
+        """Return jobs from rows of :data:`JOB_COLUMNS`. Jobs without inputs cost nothing more."""
         found = list(found)
         reading = [row[0] for row in found if row[12]]
         inputs: dict[int, list[str]] = defaultdict(list)
@@ -181,11 +181,11 @@ class RecordReader:
         return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
-        """Jobs by number."""
+        """Return jobs by number."""
         return self.jobs(_jobs_where(conditions), **values)
 
     def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
-        """Read what the last attempts of jobs used."""
+        """Return the resources that jobs' last attempts used."""
         ids = [job.id for job in found]
         if not ids:
             return ()
@@ -197,36 +197,36 @@ class RecordReader:
         )
 
     def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
-        """Tasks by number."""
+        """Return tasks by number."""
         wanted = sorted(set(ids))
         return self.tasks_from(_TASKS, ids=wanted) if wanted else ()
 
     def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
-        """Tasks from a query of :data:`TASK_COLUMNS`."""
+        """Return tasks from a query of :data:`TASK_COLUMNS`."""
         found = self.raw_rows(query, **values)
         specs = self._specs.of(self._connection, [row[0] for row in found])
         return tuple(task_rows.task(row, specs[row[0]]) for row in found if row[0] in specs)
 
     def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
-        """The tasks that jobs belong to."""
+        """Return the tasks of jobs."""
         return self.tasks(job.task for job in found)
 
     def files(self, names: Iterable[str]) -> tuple[File, ...]:
-        """Files by name."""
+        """Return files by name."""
         wanted = sorted(set(names))
         return self._files(_FILES, names=wanted) if wanted else ()
 
     def inputs_of(self, found: Iterable[Job]) -> tuple[File, ...]:
-        """The files that jobs read."""
+        """Return the files that jobs read."""
         return self.files(name for job in found for name in job.inputs)
 
     def outputs_of(self, ids: Iterable[int]) -> tuple[File, ...]:
-        """The files that jobs made."""
+        """Return the files that jobs made."""
         wanted = sorted(set(ids))
         return self._files(_OUTPUTS, ids=wanted) if wanted else ()
 
     def files_of_tasks(self, ids: Iterable[int]) -> tuple[File, ...]:
-        """The files that the jobs of tasks made."""
+        """Return the files that the jobs of tasks made."""
         wanted = sorted(set(ids))
         return self._files(_TASK_FILES, ids=wanted) if wanted else ()
 
@@ -237,7 +237,7 @@ class RecordReader:
         )
 
     def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
-        """Read where files lie."""
+        """Return the replicas of files."""
         names = sorted({file.name for file in found})
         if not names:
             return ()
@@ -245,48 +245,48 @@ class RecordReader:
         return tuple(Replica(file=file, storage=storage, path=path) for file, storage, path in rows)
 
     def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
-        """Transfers by number."""
+        """Return transfers by number."""
         return tuple(map(transfer_rows.transfer, self.raw_rows(_transfers_where(conditions), **values)))
 
     def transfers_in(self, *states: TransferState) -> tuple[Transfer, ...]:
-        """All transfers in these states."""
+        """Return all transfers in these states."""
         return self.transfers(_transfer_in(states))
 
     def live_transfers_of(self, found: Iterable[File]) -> tuple[Transfer, ...]:
-        """Transfers of files that have not ended."""
+        """Return live transfers of files."""
         names = sorted({file.name for file in found})
         if not names:
             return ()
         return self.transfers(_OF_FILES, _transfer_in(LIVE_TRANSFERS), names=names)
 
     def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
-        """Pilots by number."""
-        # Ordered here: SQLite takes longer to put thousands of whole rows into order.
+        """Return pilots by number."""
+        # Sort here: SQLite is slower for thousands of whole rows.
         rows = sorted(self.raw_rows(_pilots_where(conditions), **values), key=itemgetter(0))
         return tuple(map(pilot_rows.pilot, rows))
 
     def iterated(self, step: str) -> float | None:
-        """Read when the last iteration of a step began."""
+        """Return when the last iteration of a step began."""
         return iterations.last(self._connection, step)
 
     def advertisements(self) -> tuple[Advertisement, ...]:
-        """Advertisements of all sites."""
+        """Return the advertisements of all sites."""
         return advertisements.read(self._connection)
 
     def bounding_advertisements(self, sites: Sequence[Site]) -> tuple[Advertisement, ...]:
-        """Advertisements that bound sites: of those with limits, and all that sites sent."""
+        """Return the advertisements that limit sites: those of sites with limits, and all that sites sent."""
         limited = [site.name for site in sites if site.is_limited]
         return advertisements.read(self._connection, limited, pushed=True)
 
     def job_counts(self) -> tuple[JobCount, ...]:
-        """Live jobs by queue, share and state."""
+        """Return live jobs by queue, share and state."""
         return tuple(
             JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=int(count))
             for queue, share, state, count in self.raw_rows(_JOB_COUNTS)
         )
 
     def task_counts(self, ids: Iterable[int]) -> tuple[TaskCount, ...]:
-        """Jobs of tasks by state."""
+        """Return jobs of tasks by state."""
         found = self.raw_rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
         counts = [
             TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count))
@@ -295,10 +295,10 @@ class RecordReader:
         return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
 
     def link_counts(self) -> tuple[LinkCount, ...]:
-        """Live transfers by link."""
+        """Return live transfers by link."""
         files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
         for source, second, count in self.raw_rows(_LINK_COUNTS):
-            # As :func:`counters.key` joins them; names of storages hold no spaces.
+            # As :func:`counters.key` joins them. Storages' names contain no spaces.
             destination, _, direction = second.partition(" ")
             files[source, destination][direction] = int(count)
         return tuple(
@@ -312,7 +312,7 @@ class RecordReader:
         )
 
     def queue_reports(self) -> tuple[QueueReport, ...]:
-        """Read what was last seen of queues; batch workers are pilots running and submitted (B30)."""
+        """Return the last reports on queues. Batch workers are running and submitted pilots (B30)."""
         workers = dict(tuple(row) for row in self.raw_rows(_WORKERS))
         running = dict(tuple(row) for row in self.raw_rows(_RUNNING_PILOTS))
         seen = {queue: told for queue, *told in self.raw_rows(_QUEUE_REPORTS)}
@@ -329,7 +329,10 @@ class RecordReader:
         )
 
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
-        """Activated jobs by queue and requirements, of all queues or some; emptied ones never count (P1)."""
+        """Return activated jobs by queue and requirements, of all queues or some.
+
+        Emptied ones do not count (P1).
+        """
         found = (
             self.raw_rows(_TASK_QUEUES)
             if queues is None

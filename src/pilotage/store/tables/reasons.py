@@ -1,11 +1,10 @@
-"""The stored form of reasons: a version, then packed numbers behind a header that says what they are.
+"""The stored form of reasons: a version, then packed numbers after a header that describes them.
 
     document = version, zlib(length of header (4 bytes), header (JSON), arrays)
 
-Arrays stand in the order in which the header names them, little-endian, each named by its type and length.
-What the choices of a commit share is a document of its own: names, labels, columns, and refusals that several
-of them have, which choices name by number. A version that this program does not know is refused. See decision
-19.
+Arrays stand in the header's order, little-endian. The header gives the type and length of each. What a
+commit's choices share is a separate document: names, labels, columns, and common refusals, which choices
+refer to by number. A version unknown to this program is refused. See decision 19.
 """
 
 import json
@@ -32,7 +31,7 @@ from pilotage.model.documents.reasons import (
 
 VERSION = 1
 FAST = 1
-"""Level of compression: higher ones take twice as long for a tenth less."""
+"""Level of compression. Higher ones take twice as long and save a tenth."""
 
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
 _ASKED = ("field", "value", "fixed", "each", "factor", "least", "instead")
@@ -48,7 +47,7 @@ class _Writer:
         self._parts: list[bytes] = []
 
     def array(self, values: "array[Any]") -> list[Any]:
-        """Add an array; returns its type and length."""
+        """Add an array. Return its type and length."""
         if sys.byteorder == "big":
             values = array(values.typecode, values)
             values.byteswap()
@@ -56,12 +55,12 @@ class _Writer:
         return [values.typecode, len(values)]
 
     def raw(self, values: bytes) -> int:
-        """Add bytes; returns how many."""
+        """Add bytes. Return their number."""
         self._parts.append(values)
         return len(values)
 
     def given(self, values: Given) -> Any:
-        """A plain value, or an object that says where the values are."""
+        """Return a plain value, or an object that says where the values are."""
         if isinstance(values, Shared):
             return {"column": values.column}
         if isinstance(values, array):
@@ -69,14 +68,14 @@ class _Writer:
         return {"list": values} if isinstance(values, tuple) else values
 
     def document(self, header: list[Any]) -> bytes:
-        """All of it behind its header."""
+        """Return everything after its header."""
         text = _as_json(header).encode()
         payload = b"".join((struct.pack("<I", len(text)), text, *self._parts))
         return bytes([VERSION]) + zlib.compress(payload, FAST)
 
 
 class _FactsReader:
-    """The reverse: what was written, in the same order."""
+    """Reads what was written, in the same order."""
 
     def __init__(self, document: bytes) -> None:
         if document[0] != VERSION:
@@ -87,7 +86,7 @@ class _FactsReader:
         self.header: list[Any] = json.loads(self._payload[4 : self._place])
 
     def array(self, kind: list[Any]) -> "array[Any]":
-        """The next array."""
+        """Return the next array."""
         values: array[Any] = array(kind[0])
         values.frombytes(self.raw(values.itemsize * kind[1]))
         if sys.byteorder == "big":
@@ -95,12 +94,12 @@ class _FactsReader:
         return values
 
     def raw(self, number: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         self._place += number
         return self._payload[self._place - number : self._place]
 
     def given(self, value: Any) -> Given:
-        """Read the values that a header describes."""
+        """Return the values that a header describes."""
         if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
         if "column" in value:
@@ -110,15 +109,15 @@ class _FactsReader:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """Facts, and the refusals that choices name by number."""
+    """Facts, and the refusals that choices refer to by number."""
 
     facts: Facts
     refusals: Sequence[PackedRefusal]
 
 
 def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
-    """The document of what the choices share, and that of each of them."""
-    # By identity: what is shared is one object, and comparing all the others would cost much more.
+    """Return the document of what the choices share, and the document of each."""
+    # Compare identity: what is shared is one object, and comparing all others would cost much more.
     seen = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
     known = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
     shared = {key: number for number, key in enumerate(key for key, times in seen.items() if times > 1)}
@@ -134,7 +133,7 @@ def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, 
 
 
 def facts_of(document: bytes) -> StoredFacts:
-    """Read the facts that choices share from their document."""
+    """Return the shared facts from their document."""
     read = _FactsReader(document)
     queues, labels, columns, refusals = read.header
     facts = Facts(
@@ -174,7 +173,7 @@ def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
 
 
 def choice_of(document: bytes, known: StoredFacts) -> PackedChoice:
-    """A choice from its document and the facts that it points at."""
+    """Return a choice from its document and the facts that it refers to."""
     read = _FactsReader(document)
     task, kind, placed, considered, left, jobs, candidates, refusals, waived = read.header
     return PackedChoice(
@@ -207,7 +206,7 @@ def _candidates(
 
 
 def _refusals(out: _Writer, refusals: Iterable[PackedRefusal], shared: Mapping[int, int]) -> list[Any]:
-    """Write refusals, each by its number among the shared ones, or whole."""
+    """Write refusals, each in full or as a number among the shared ones."""
     return [shared[id(item)] if id(item) in shared else _refusal(out, item) for item in refusals]
 
 

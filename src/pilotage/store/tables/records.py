@@ -1,4 +1,4 @@
-"""The tables of the records that have states, by kind; importing this module makes every table known."""
+"""The tables of records with states, by kind. Importing this module registers every table."""
 
 import threading
 
@@ -42,7 +42,7 @@ _MAKING = threading.Lock()
 
 
 def with_all_indexes() -> MetaData:
-    """The tables of a store with all their indexes, for whoever makes them or compares them."""
+    """Return a store's tables with all their indexes, for creating or comparing them."""
     with _MAKING:
         while left := metadata.info[LATER]:
             left.pop(0)()

@@ -1,4 +1,4 @@
-"""What steps have set aside because their policies fail at it: table, writing, reading, removal."""
+"""What steps set aside because their policies fail on it: table, writing, reading, deletion."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -35,9 +35,9 @@ _FORGET = delete(set_aside).where(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAsideRecord:
-    """A task, queue or other ``subject`` that a step leaves out, and the error at which its policy failed.
+    """A task, queue or other ``subject`` that a step skips, and the error of its policy.
 
-    ``among`` counts those from which it could not be told, ``times`` how often it failed since then, in s
+    ``among`` counts the subjects that it could not be separated from, ``times`` its failures since then, in s
     since 1970 UTC like ``retry_at``.
     """
 
@@ -55,23 +55,23 @@ _COLUMNS = tuple(field.name for field in fields(SetAsideRecord))
 
 
 class SetAsideRecords:
-    """Keeps what is set aside, for people and for whoever starts next."""
+    """Stores what is set aside, for people and for the next process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def everything(self) -> tuple[SetAsideRecord, ...]:
-        """Read all of it, what was set aside first at the beginning."""
+        """Return all records, oldest first."""
         return self._database.read(lambda connection: _records(raw_rows(connection, _ALL)))
 
     def of(self, subject: str, name: str) -> tuple[SetAsideRecord, ...]:
-        """The steps that have set something aside."""
+        """Return the steps that have set something aside."""
         return self._database.read(
             lambda connection: _records(raw_rows(connection, _NAMED, subject=subject, name=name))
         )
 
     def replace(self, gone: Iterable[SetAsideRecord], new: Sequence[SetAsideRecord]) -> None:
-        """Forget some of it and write others, in place of those of the same names."""
+        """Delete some records and write others, replacing those with the same names."""
         keys = [
             {"its_step": one.step, "its_subject": one.subject, "its_name": one.name} for one in (*gone, *new)
         ]

@@ -1,4 +1,4 @@
-"""The last answers of storages that are asked for their free space: table, writing, reading (B18)."""
+"""The last reports of storages on their free space: table, writing, reading (B18)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -23,7 +23,7 @@ storage_spaces = Table(
 )
 
 _COLUMNS = tuple(field.name for field in fields(StorageSpace))
-# Of two servers that asked at once the later answer stands.
+# If two servers asked at once, the later report counts.
 _SAVE = upsert(
     storage_spaces,
     ["storage"],
@@ -35,10 +35,10 @@ _ALL = select(*(storage_spaces.c[name] for name in _COLUMNS)).order_by(storage_s
 
 
 def write(connection: Connection, found: Sequence[StorageSpace]) -> None:
-    """Write answers in place of the earlier ones."""
+    """Write reports in place of earlier ones."""
     connection.execute(_SAVE, [{name: getattr(one, name) for name in _COLUMNS} for one in found])
 
 
 def everything(connection: Connection) -> tuple[StorageSpace, ...]:
-    """Read the last answers, by storage."""
+    """Return the last reports, by storage."""
     return tuple(StorageSpace(**dict(zip(_COLUMNS, row, strict=True))) for row in raw_rows(connection, _ALL))

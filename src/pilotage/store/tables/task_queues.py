@@ -1,7 +1,7 @@
 """Task queues (P1): activated jobs by queue, requirements and priority, kept by the commit.
 
-``activations`` counts, for each queue, the commits that activated jobs there: as long as its number stands,
-a task queue that was read has no more jobs and no higher priority than then.
+``activations`` counts, for each queue, the commits that activated jobs there. While its number stays the
+same, a cached task queue has gained no jobs and no higher priority.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 
 LINE_COLUMNS = ("queue", "requirements", "priority")
-"""The columns of a job that say where it stands in line."""
+"""The columns that give a job's place in line."""
 
 task_queues = Table(
     "task_queues",
@@ -46,7 +46,7 @@ activations = Table(
 
 
 class TaskQueueLines(TableClause):
-    """The task queues as they stand, with the jobs that left and are still to be subtracted."""
+    """The task queues, with departed jobs that are still to be subtracted."""
 
     inherit_cache = True
 
@@ -80,7 +80,7 @@ LEVELS = (
 def write_lines(
     connection: bulk.AnyConnection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
 ) -> None:
-    """Add differences to task queues, and count the commit for the queues where jobs were activated."""
+    """Add differences to task queues, and count the commit for queues with activated jobs."""
     rows = [(*line, count) for line, count in lines.items() if count]
     bulk.add(connection, task_queues, LINE_COLUMNS, "jobs", rows)
     bulk.add(connection, activations, ("queue",), "number", [(queue, 1) for queue in activated])

@@ -1,4 +1,4 @@
-"""Tasks: their table, their parsed specifications, and what people see of them."""
+"""Tasks: their table, their parsed specifications, and what people see."""
 
 import logging
 import threading
@@ -56,8 +56,8 @@ _t = tasks.c
 
 is_live = is_state(tasks, *LIVE_TASKS)
 
-# What has ended only piles up, and no specification need be read to add up jobs. With the state, though the
-# condition says it: SQLite reads the row for whatever a query names and the index lacks.
+# Ended tasks only pile up, and adding up jobs needs no specification. Include the state although the
+# condition implies it: SQLite reads the row for any column missing in the index.
 partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, where=is_live)
 
 partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
@@ -93,11 +93,11 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails(TaskView):
-    """A task, with what was asked for, and what its scouts needed once they have ended.
+    """A task with its specification, and the needs that its scouts measured.
 
-    ``set_aside`` says which steps fail at it, ``throttled`` by which quotas jobs are, ``troubles`` why
-    nothing starts where its jobs wait for a pilot, ``datasets`` which versions its inputs are of,
-    ``published`` how far its outputs are registered where it wants them, ``warnings`` what will keep its jobs
+    ``set_aside`` lists the steps that fail on it, ``throttled`` the quotas that throttle its jobs.
+    ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
+    inputs, ``published`` the progress of its outputs' registration. ``warnings`` say what will keep its jobs
     waiting until somebody acts.
     """
 
@@ -112,14 +112,14 @@ class TaskDetails(TaskView):
 
 
 class SpecCache:
-    """Parsed task specifications by task: they never change, so they are read and checked once."""
+    """Parsed task specifications by task. They never change, so each is read and checked once."""
 
     def __init__(self, size: int = 4096) -> None:
         self._known: LRUCache[int, TaskSpec] = LRUCache(size)
         self._lock = threading.Lock()
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
-        """The specifications of these tasks, less those that cannot be read, which the log tells."""
+        """Return the specifications of these tasks. Log and skip those that cannot be parsed."""
         found: dict[int, TaskSpec] = {}
         missing: list[int] = []
         with self._lock:
@@ -135,7 +135,7 @@ class SpecCache:
         return found
 
     def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
-        """The specifications of tasks whose texts are at hand; None where one is neither that nor known."""
+        """Return the specifications of tasks with these texts; None if one is neither given nor cached."""
         with self._lock:
             found = {id_: self._known[id_] for id_ in texts if id_ in self._known}
         if len(found) == len(texts):
@@ -151,7 +151,7 @@ class SpecCache:
 
 
 def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
-    """The specifications that can be read: one that cannot keeps no other task from being read."""
+    """Return the valid specifications: an invalid one must not block other tasks."""
     read: dict[int, TaskSpec] = {}
     for id_, text in texts.items():
         try:
@@ -181,7 +181,7 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
 
 
 def measurement(text: str | None) -> Measured | None:
-    """Read what a task's scouts needed from its column; None while they were not measured."""
+    """Return the needs that a task's scouts measured; None before that."""
     return None if text is None else from_json(Measured, text)
 
 
@@ -190,6 +190,6 @@ TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
 
 
 def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
-    """The fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
+    """Return the fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
     values = {name: getattr(row, name) for name in _SHOWN}
     return {**values, "state": TaskState(row.state), "jobs": jobs}

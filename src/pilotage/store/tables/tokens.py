@@ -1,4 +1,4 @@
-"""Bearer tokens: shown once when made, kept as a hash, forgotten when they expire or their pilot ends."""
+"""Bearer tokens: shown once when made, stored as a hash, deleted when they expire or their pilot ends."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ tokens = Table(
 _t = tokens.c
 
 ID_LENGTH = 12
-"""Characters of a token's hash that name it."""
+"""Characters of a token's hash that identify it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class PersonToken:
     """A token that a person bears, without the token itself."""
 
     id: str
-    """Names the token; of no use to anybody who would bear it."""
+    """Identifies the token, but does not grant access."""
     role: Role
-    """What it lets its bearer do."""
+    """The bearer's rights."""
     name: str
     """Its bearer."""
     vo: str
@@ -52,16 +52,16 @@ class PersonToken:
     created: float
     """When it was made, in s since 1970 UTC."""
     expires: float | None
-    """When it ends, in s since 1970 UTC; null: never."""
+    """When it expires, in s since 1970 UTC; null: never."""
 
 
 _FIND = 'SELECT role, owner, vo, "group", vo_role, pilot, expires FROM tokens WHERE hash = %(hash)s'
 
 
 class Tokens:
-    """Makes tokens and finds what they stand for.
+    """Makes tokens, and finds their credentials.
 
-    ``clock`` tells the time, in s since 1970 UTC; ``new`` makes a text that nobody can guess.
+    ``clock`` returns the time in s since 1970 UTC. ``new`` makes a text that nobody can guess.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float], new: Callable[[], str]) -> None:
@@ -70,7 +70,7 @@ class Tokens:
         self._new = new
 
     def create(self, credential: Credential) -> str:
-        """Make a token for a credential; it cannot be shown again. Drops what has expired."""
+        """Make a token for a credential. It cannot be shown again. Delete expired tokens."""
         return self.create_all([credential])[0]
 
     def create_all(self, credentials: Sequence[Credential]) -> list[str]:
@@ -80,7 +80,7 @@ class Tokens:
         rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
 
         def write(connection: Connection) -> None:
-            # Here, where the table grows: nothing else needs to remember to clean it.
+            # Here, where the table grows, so that nothing else needs to clean it.
             connection.execute(delete(tokens).where(_t.expires <= now))
             if rows:
                 connection.execute(insert(tokens), rows)
@@ -89,7 +89,7 @@ class Tokens:
         return made
 
     def find(self, token: str) -> Credential | None:
-        """Find what a token stands for; None if it was never given out, was revoked, or has expired."""
+        """Return a token's credential; None if it never existed, was revoked, or has expired."""
         found = self._database.look(_FIND, {"hash": _hash(token)})
         if not found:
             return None
@@ -102,8 +102,8 @@ class Tokens:
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
         """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
 
-        It is done once for each pilot, however many such tokens it was sent. Whoever did it is answered the
-        same again, by the same nonce; None for everybody else, and for a token that is no enrolment's.
+        This happens once per pilot, however many such tokens it got. The same nonce gets the same answer
+        again. Return None for everybody else, and for a token of another kind.
         """
         own = _derived(token, nonce)
 
@@ -115,7 +115,7 @@ class Tokens:
             used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
             if not connection.execute(used).rowcount:
                 again = select(_t.nonce).where(_t.hash == row.hash)
-                # In a time that tells nothing of where the two differ.
+                # Compare in constant time.
                 return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
             named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
             bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
@@ -132,14 +132,14 @@ class Tokens:
         )
 
     def people(self) -> list[PersonToken]:
-        """List the tokens of people that have not expired, newest first."""
+        """Return the unexpired tokens of people, newest first."""
         query = select(tokens).where(_t.pilot.is_(None)).order_by(_t.created.desc(), _t.hash)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         now = self._clock()
         return [_person(row) for row in rows if row.expires is None or row.expires > now]
 
     def revoke(self, name: str) -> PersonToken | None:
-        """Make the token of a person stand for nothing; None if no id begins so, or those of several do."""
+        """Revoke a person's token. Return None if no id begins like this, or several do."""
         query = select(tokens).where(_t.pilot.is_(None))
 
         def write(connection: Connection) -> PersonToken | None:
@@ -181,11 +181,11 @@ def _person(row: Any) -> PersonToken:
 
 
 def _derived(token: str, nonce: str) -> str:
-    """A pilot's own token: only who has both parts knows it, and neither is stored."""
+    """Return a pilot's own token: only somebody with both parts knows it, and neither is stored."""
     made = hmac.digest(token.encode(), nonce.encode(), "sha256")
     return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
 
 
 def _hash(token: str) -> str:
-    # Neither salt nor a slow hash: tokens are long and random, so that no table or dictionary holds them.
+    # Neither salt nor a slow hash: tokens are long and random, so no dictionary contains them.
     return hashlib.sha256(token.encode()).hexdigest()

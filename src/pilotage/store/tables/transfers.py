@@ -1,4 +1,4 @@
-"""Transfers: table, indexes by what staging looks for, and rows."""
+"""Transfers: table, indexes for staging's queries, and rows."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The catalogue as people see it: files by identifier and pattern, and where they lie."""
+"""The catalogue for people: files by identifier and pattern, and their storages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from pilotage.store.tables.tasks import SpecCache
 from pilotage.store.worlds.wanted_files import wanted_of
 
 PAGE = 10_000
-"""Files that are read at once where a pattern is looked for."""
+"""Files read at once while matching a pattern."""
 
 MOST_EXAMINED = 1_000_000
-"""Files that are compared with one pattern: it takes a few seconds."""
+"""Most files compared with one pattern: that takes a few seconds."""
 
 _f = files.c
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A file, and where it lies."""
+    """A file, and its replicas."""
 
     file: File
     replicas: tuple[Replica, ...]
@@ -39,7 +39,7 @@ class Catalogue:
         self._specs = specs
 
     def entry(self, file: str) -> CatalogueEntry | None:
-        """Read a file by its identifier; None where there is none."""
+        """Return a file by its identifier; None if there is none."""
 
         def read(connection: Connection) -> CatalogueEntry | None:
             reader = RecordReader(connection, self._specs)
@@ -49,16 +49,16 @@ class Catalogue:
         return self._database.read(read)
 
     def files(self, names: Sequence[str]) -> list[File]:
-        """Read files by identifier; those that are not known are left out."""
+        """Return files by identifier, without unknown ones."""
         return self._database.read(lambda connection: [*RecordReader(connection, self._specs).files(names)])
 
     def matching(
         self, prefix: str, accepts: Callable[[str], bool], after: str, limit: int
     ) -> list[CatalogueEntry]:
-        """Read files by identifier, beyond ``after``, which begin with a prefix and are accepted.
+        """Return accepted files with a prefix, by identifier after ``after``.
 
-        The prefix narrows what is read; what is ``accepted`` is asked of every identifier that has it.
-        Raises :class:`TooBroad` where it is asked of more than :data:`MOST_EXAMINED`.
+        The prefix limits what is read. ``accepts`` is called for every identifier with it. Raises
+        :class:`TooBroad` after more than :data:`MOST_EXAMINED` calls.
         """
 
         def read(connection: Connection) -> list[CatalogueEntry]:
@@ -79,7 +79,7 @@ class Catalogue:
         return self._database.read(read)
 
     def wanted(self, names: Sequence[str]) -> set[str]:
-        """Tell which of these files a live job reads, a task will read, or a transfer moves."""
+        """Return which of these files a live job reads, a task will read, or a transfer moves."""
 
         def read(connection: Connection) -> set[str]:
             return wanted_of(RecordReader(connection, self._specs), names)
@@ -88,7 +88,7 @@ class Catalogue:
 
 
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
-    """Read files whose identifiers begin with a prefix, by identifier, in pages."""
+    """Yield files with a prefix, by identifier, in pages."""
     while True:
         query = select(files).where(begins(reader.dialect, _f.name, prefix, after))
         page = list(reader.rows(query.order_by(by_character(reader.dialect, _f.name)).limit(PAGE)))

@@ -1,4 +1,4 @@
-"""The condition of queues, read for people who ask why nothing starts there."""
+"""The condition of queues, for people who ask why nothing starts there."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.worlds.broker_facts import LATELY
 
 MOST_ERRORS = 3
-"""Pilots whose errors are told, the newest."""
+"""Newest pilots whose errors are shown."""
 
 _c, _p, _q, _j = counts.c, pilots.c, queue_reports.c, jobs.c
 
@@ -63,7 +63,7 @@ _WAITING_JOBS = (
 def of_queues(
     reader: RecordReader, in_force: InForce, time: float, names: Iterable[str]
 ) -> tuple[QueueCondition, ...]:
-    """The condition of queues by name, of those that the federation declares."""
+    """Return the condition of declared queues, by name."""
     federation, changed = in_force.federation, in_force.changed
     wanted = set(names)
     declared = [queue for queue in federation.queues if queue.name in wanted]
@@ -101,12 +101,12 @@ def of_queues(
 
 
 def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
-    """Queues at which jobs of a task wait for a pilot, most first."""
+    """Return queues where jobs of a task wait for a pilot, most jobs first."""
     return [queue for queue, _ in reader.raw_rows(_WAITING_JOBS, task=task)]
 
 
 def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
-    """The errors of pilots that failed since one called home, newest first."""
+    """Return the errors of pilots that failed since one last called home, newest first."""
     found = []
     for state, error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
         if heartbeat is not None:
@@ -119,7 +119,7 @@ def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
 def _tried_at(
     reader: RecordReader, queue: str, director: DirectorConstants, time: float, changed: float | None
 ) -> float | None:
-    """When the first server of a queue is tried by one pilot again (P6); none where one does not rest."""
+    """Return when one pilot tries a queue's first server again (P6); None if a server is not paused."""
     by_server: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
         by_server[pilot.broker].append(pilot)

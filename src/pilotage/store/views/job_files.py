@@ -1,4 +1,4 @@
-"""The files of one job: those that it reads and made, where they lie, and their last transfers."""
+"""The files of one job: its inputs and outputs, their storages, and their last transfers."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 
 MOST_FILES = 50
-"""Inputs, and outputs, of a job that are shown."""
+"""Most inputs, and outputs, of a job that are shown."""
 
 _Moved = tuple[Transfer | None, float | None]
-"""A transfer, and the s that its delivery took."""
+"""A transfer, and the duration of its delivery in s."""
 
 NEVER: _Moved = (None, None)
 
@@ -29,7 +29,7 @@ _INPUTS = (
     .order_by(job_inputs.c.position)
     .limit(MOST_FILES)
 )
-# Sorted here: a job has a thousand at most, and no index has them by name.
+# Sort here: a job has at most a thousand, and no index has them by name.
 _OUTPUTS = select(_f.name, _f.size).where(_f.job == bindparam("job"), _f.job.is_not(None))
 _HOLDERS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
 _TRANSFERS = (
@@ -43,7 +43,7 @@ _TRANSFERS = (
 
 
 def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
-    """Read the first inputs and outputs of a job at a queue whose storage is ``home``."""
+    """Return the first inputs and outputs of a job at a queue whose storage is ``home``."""
     found: list[tuple[FileKind, str, int]] = []
     found += [("input", file, size) for file, size in connection.execute(_INPUTS, {"job": job})]
     made = sorted(connection.execute(_OUTPUTS, {"job": job}).all())[:MOST_FILES]
@@ -67,7 +67,7 @@ def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
 
 
 def _moved(connection: Connection, names: list[str], home: str) -> Mapping[tuple[str, str], _Moved]:
-    """The last transfer of each input to ``home``, and of each output to where it stays."""
+    """Return the last transfer of each input to ``home``, and of each output to its final storage."""
     found: dict[tuple[str, str], _Moved] = {}
     for row in connection.execute(_TRANSFERS, {"names": names, "home": home}):
         started, ended = row[-2:]

@@ -1,4 +1,4 @@
-"""Publications as people see them: those of a task by state, those of a file, and whose a dataset is."""
+"""Publications for people: a task's by state, a file's, and the owner of a dataset."""
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -34,13 +34,13 @@ _RESULTS = (
 
 
 class PublicationQueries:
-    """Reads publications, each answer as of one moment."""
+    """Reads publications, each answer at one moment."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def of_task(self, task: int) -> PublishedDataset:
-        """Read how far the outputs of a task are registered."""
+        """Return the progress of registering a task's outputs."""
 
         def read(connection: Connection) -> PublishedDataset:
             rows = connection.execute(_BY_STATE, {"task": task}).all()
@@ -56,7 +56,7 @@ class PublicationQueries:
         return self._database.read(read)
 
     def results(self, task: int) -> list[File]:
-        """Read the outputs of a task's jobs that ended well; only the merge job's where there was one."""
+        """Return the outputs of a task's successful jobs; only the merge job's if there was one."""
         rows = self._database.read(lambda connection: connection.execute(_RESULTS, {"task": task}).all())
         merged = any(kind == "merge" for *_, kind in rows)
         return [
@@ -66,13 +66,13 @@ class PublicationQueries:
         ]
 
     def of_file(self, file: str) -> list[Publication]:
-        """Read the publications of a file, by its identifier."""
+        """Return the publications of a file, by its identifier."""
         return self._database.read(
             lambda connection: [publication(row) for row in connection.execute(_OF_FILE, {"file": file})]
         )
 
     def task_of(self, dataset: str) -> int | None:
-        """Read which task's outputs a dataset of another's catalogue gathers; None: no task's."""
+        """Return the task whose outputs a dataset in an external catalogue gathers; None: no task."""
         return self._database.read(
             lambda connection: connection.execute(_GATHERED, {"dataset": dataset}).scalar()
         )

@@ -1,7 +1,7 @@
-"""Answers for people: lists and single records, read as of one moment, newest first unless said otherwise.
+"""Answers for people: lists and single records, read at one moment, newest first unless stated otherwise.
 
-Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at
-most ``limit`` long.
+Times in s since 1970 UTC, memory in MB, files in bytes. A missing record is None. Lists have at most
+``limit`` items.
 """
 
 from collections import defaultdict
@@ -97,7 +97,7 @@ class Queries:
     def tasks(
         self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
     ) -> list[TaskView]:
-        """Tasks of an owner, by name and VO, or of everybody; ``before`` leaves out ids from there on."""
+        """Return tasks of an owner, by name and VO, or of everybody, with ids below ``before``."""
         query = TASK_VIEW.order_by(_t.id.desc()).limit(limit)
         query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
         query = query if state is None else query.where(is_state(tasks, state))
@@ -111,26 +111,26 @@ class Queries:
         return self._database.read(read)
 
     def live_work(self, vo: str) -> dict[str, LiveWork]:
-        """Tasks of a VO that have not ended, and their jobs and input files, by owner."""
+        """Return a VO's unfinished tasks with their jobs and input files, by owner."""
         return self._database.read(lambda connection: live_work(connection, vo))
 
     def refuse_conflicts(self, given: Sequence[File]) -> None:
-        """Raise FileConflict where one of the files is known with another size or checksum."""
+        """Raise FileConflict if one of the files is known with another size or checksum."""
         for conflict in self.conflicts(given).values():
             raise conflict
 
     def conflicts(self, given: Sequence[File]) -> dict[int, FileConflict]:
-        """Find the files, by their places, that are known with another size or checksum."""
+        """Return the files that are known with another size or checksum, by index."""
         return self._database.read(lambda connection: dict(conflicts(connection, given)))
 
     def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
-        """Index, id and name of the tasks that a request of at most so many created; it has a name."""
+        """Return index, id and name of the tasks that a named request created, at most ``most``."""
         names = [f"{submission}:{index}" for index in range(most)]
         rows = self._database.read(lambda connection: connection.execute(_SUBMITTED, {"names": names}).all())
         return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
 
     def task(self, task: int) -> TaskDetails | None:
-        """One task, with what was asked for and what was measured."""
+        """Return one task with its specification and measurements."""
 
         def read(connection: Connection) -> TaskDetails | None:
             row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
@@ -147,7 +147,7 @@ class Queries:
         return self._database.read(read)
 
     def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
-        """A task's jobs by id; ``after`` leaves out ids up to there."""
+        """Return a task's jobs by id, above ``after``."""
         query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
         query = query if state is None else query.where(is_state(jobs, state))
 
@@ -158,7 +158,7 @@ class Queries:
         return self._database.read(read)
 
     def failed_jobs(self, task: int, limit: int) -> list[JobView]:
-        """A task's jobs that failed, or of which an attempt did, by id."""
+        """Return a task's jobs that failed, or had a failed attempt, by id."""
         query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
         query = query.order_by(_j.id).limit(limit)
 
@@ -169,7 +169,7 @@ class Queries:
         return self._database.read(read)
 
     def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
-        """The condition of queues, of all or by name. Raises :class:`NoFederation`."""
+        """Return the condition of queues, all or by name. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> tuple[QueueCondition, ...]:
             declared = self._federations.in_force(connection)
@@ -179,13 +179,13 @@ class Queries:
         return self._database.read(read)
 
     def where_jobs_wait(self, task: int) -> list[str]:
-        """Queues at which jobs of a task wait for a pilot, most first."""
+        """Return queues where jobs of a task wait for a pilot, most jobs first."""
         return self._database.read(
             lambda connection: conditions.where_jobs_wait(RecordReader(connection, self._specs), task)
         )
 
     def job(self, job: int) -> JobDetails | None:
-        """One job, with its history, and how attempts of it failed."""
+        """Return one job with its history and failed attempts."""
         query = JOB_VIEW.add_columns(_j.history).where(_j.id == job)
 
         def read(connection: Connection) -> JobDetails | None:
@@ -199,11 +199,11 @@ class Queries:
         return self._database.read(read)
 
     def borrowings(self, job: int) -> tuple[list[Borrowing], list[str]]:
-        """Read by which queues' pilots attempts of a job were taken, and of a waiting one which could."""
+        """Return which queues' pilots took attempts of a job, and for a waiting job which could."""
         return self._database.read(lambda one: (borrowings.of_job(one, job), borrowings.takers(one, job)))
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
-        """The history of any record, oldest first."""
+        """Return the history of any record, oldest first."""
         table = RECORDS[kind].c
         query = select(table.history).where(table.id == record)
 
@@ -214,12 +214,12 @@ class Queries:
         return self._database.read(read)
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
-        """Read why a task's jobs went where they went, or nowhere."""
+        """Return why a task's jobs went where they went, or nowhere."""
         query = _CHOICES.where(_d.task == task).limit(limit)
         return self._choices(query)
 
     def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
-        """Read why a job went where it went, or nowhere, each time it was brokered."""
+        """Return why a job went where it went, or nowhere, for each time it was brokered."""
         history = select(_j.history).where(_j.id == job)
         query = _CHOICES.where(among(_d.id, "ids")).limit(limit)
 
@@ -230,7 +230,7 @@ class Queries:
         return self._database.read(read)
 
     def outputs(self, task: int) -> list[OutputView]:
-        """The files that a task's jobs made, by name, and where they lie."""
+        """Return the files that a task's jobs made, by name, and their storages."""
 
         def read(connection: Connection) -> list[OutputView]:
             reader = RecordReader(connection, self._specs)
@@ -258,7 +258,7 @@ class Queries:
         return self._database.read(read)
 
     def payload_files(self, task: int, pilot: int) -> dict[str, str] | None:
-        """The payload files of a task, by name, if the pilot holds a job of it."""
+        """Return the payload files of a task, by name, if the pilot holds one of its jobs."""
         holds = select(_j.id).where(_j.pilot == pilot, _j.task == task, is_state(jobs, *AT_A_PILOT)).limit(1)
 
         def read(connection: Connection) -> dict[str, str] | None:
@@ -269,23 +269,23 @@ class Queries:
         return self._database.read(read)
 
     def pilot(self, pilot: int) -> Pilot | None:
-        """One pilot."""
+        """Return one pilot."""
         found = self._database.look(_PILOT, {"pilot": pilot})
         return pilot_rows.pilot(found[0]) if found else None
 
     def live_pilots(self, queue: str | None = None) -> list[Pilot]:
-        """The pilots that have not ended, of a queue or all."""
+        """Return the live pilots of a queue or all."""
         if queue is None:
             return list(self._database.read(self._live.read))
         return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
 
     def requirements(self, job: int) -> str:
-        """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""
+        """Return a job's task queue as ``Requirements.text``; empty if there is no such job."""
         query = select(_j.requirements).where(_j.id == job)
         return self._database.read(lambda connection: connection.execute(query).scalar() or "")
 
     def jobs_of_pilot(self, pilot: int, limit: int) -> list[tuple[int, JobState]]:
-        """Jobs whose last pilot this one is, by id, and their states. Looks through all jobs."""
+        """Return jobs whose last pilot is this one, by id, with their states. This searches all jobs."""
         query = select(_j.id, _j.state).where(_j.pilot == pilot).order_by(_j.id).limit(limit)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [(row.id, JobState(row.state)) for row in rows]
@@ -293,10 +293,9 @@ class Queries:
     def pilots(
         self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False
     ) -> list[Pilot]:
-        """Pilots in a state, or of a queue, or all; those in a state by when they came into it.
+        """Return pilots in a state, of a queue, or all. Those in a state are ordered by when they entered it.
 
-        ``empty`` ones called home and ended without ever having had a job, or lack what they were sent for
-        (P12).
+        ``empty`` ones ended without ever having a job, or lack what they were sent for (P12).
         """
         query = select(*PILOT_COLUMNS).limit(limit)
         if empty:
@@ -310,7 +309,7 @@ class Queries:
         return self._pilots(query if state is None else query.where(is_state(pilots, state)))
 
     def transfers(self, state: TransferState | None, limit: int) -> list[Transfer]:
-        """Transfers in a state, by when they came into it, or all."""
+        """Return transfers in a state, ordered by when they entered it, or all."""
         query = select(*TRANSFER_COLUMNS).limit(limit)
         if state is None:
             query = query.order_by(transfers.c.id.desc())
@@ -322,7 +321,7 @@ class Queries:
         )
 
     def queues(self) -> list[QueueView]:
-        """Every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
+        """Return every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> list[QueueView]:
             waiting = _counts(connection, "job", JOBS_BY_QUEUE)
@@ -344,7 +343,7 @@ class Queries:
         return self._database.read(read)
 
     def shares(self) -> list[ShareView]:
-        """Global shares, and the others that transfers have, by name. Raises :class:`NoFederation`."""
+        """Return global shares, and the other shares of transfers, by name. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> list[ShareView]:
             declared = {share.name: share for share in self._federations.current(connection).shares}
@@ -388,7 +387,7 @@ def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:
 
 
 def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:
-    """Counts by the first column of a counter, then by state."""
+    """Return counts by the first column of a counter, then by state."""
     query = _COUNTS.where(_c.counter == counter)
     if names is None:
         return _by_name(kind, connection.execute(query))

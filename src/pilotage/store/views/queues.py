@@ -1,4 +1,4 @@
-"""Queues and shares as people see them: what the federation declares, with counts."""
+"""Queues and shares for people: the federation's declaration, with counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ class QueueView:
 class ShareView:
     """A share, with the number of its jobs and transfers in each state.
 
-    Transfers are shared by a criterion of their own (D1): where that gives other names than the global
-    shares', they stand in rows of their own, with a ``target`` of 0.
+    Transfers have their own criterion for shares (D1). If it gives other names than the global shares', they
+    have separate rows with a ``target`` of 0.
     """
 
     name: str

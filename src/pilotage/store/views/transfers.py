@@ -1,4 +1,4 @@
-"""Single transfers as people ask about them: as they stand, what goes before them, how long others took."""
+"""Single transfers for people: their state, the transfers ahead, and others' durations."""
 
 from sqlalchemy import Connection, func, or_, select
 
@@ -29,7 +29,7 @@ class TransferQueries:
         self._database = database
 
     def transfer(self, transfer: int) -> Transfer | None:
-        """A transfer as it stands."""
+        """Return a transfer in its current state."""
         query = select(*TRANSFER_COLUMNS).where(transfers.c.id == transfer)
 
         def read(connection: Connection) -> Transfer | None:
@@ -39,9 +39,9 @@ class TransferQueries:
         return self._database.read(read)
 
     def ahead_of(self, transfer: Transfer, bundle: int) -> tuple[int, float]:
-        """Count the transfers of its share in the same state that go before it by priority, then age.
+        """Return the number of transfers of its share and state ahead of it, by priority, then age.
 
-        The second number is that of the slots which they take, each of a ``bundle`` of small files.
+        The second number is the slots that they take. A slot holds a ``bundle`` of small files.
         """
         x = transfers.c
         first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
@@ -56,7 +56,7 @@ class TransferQueries:
         return sum(number for _, number in found), slots
 
     def waiting_of(self, task: int) -> list[tuple[str, str, int]]:
-        """Count the transfers that a task's jobs wait for and no server moves yet, by their storages."""
+        """Return transfers that a task's jobs wait for and no server moves yet, counted by storages."""
         x = transfers.c
         read = select(job_inputs.c.file).join(jobs, jobs.c.id == job_inputs.c.job).where(jobs.c.task == task)
         made = select(files.c.name).where(files.c.task == task)
@@ -76,7 +76,7 @@ class TransferQueries:
         return [(source, destination, int(number)) for source, destination, number in found]
 
     def live(self) -> list[TransferCount]:
-        """Count the live transfers by share, way, state and class of size."""
+        """Return the numbers of live transfers by share, way, state and class of size."""
         x = transfers.c
         parts = (x.share, x.source, x.destination, x.state, x.size_class, x.emergency)
         query = (
@@ -100,19 +100,19 @@ class TransferQueries:
         ]
 
     def files_of(self, job: int, home: str) -> list[FileOfJob]:
-        """Read the files of a job at a queue whose storage is ``home``, each with its last transfer."""
+        """Return the files of a job at a queue whose storage is ``home``, each with its last transfer."""
         return self._database.read(lambda connection: job_files.of_job(connection, job, home))
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
-        """Read the deliveries that failed through a storage, oldest first (F4)."""
+        """Return the deliveries that failed through a storage, oldest first (F4)."""
         return self._database.read(failed_deliveries.everything)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
-        """Read what storages told of their free space, by name (B18)."""
+        """Return storages' reports of their free space, by name (B18)."""
         return self._database.read(storage_spaces.everything)
 
     def delivering(self) -> list[tuple[Transfer, int]]:
-        """Read the transfers that are delivered now, by number, with the sizes of their files in bytes."""
+        """Return the transfers in delivery, by number, with their files' sizes in bytes."""
         query = (
             select(*TRANSFER_COLUMNS, files.c.size)
             .join(files, files.c.name == transfers.c.file)
@@ -124,7 +124,7 @@ class TransferQueries:
         )
 
     def counts_by_share(self) -> dict[str, dict[str, int]]:
-        """Count all transfers by share and state."""
+        """Return the numbers of all transfers by share and state."""
         c = counts.c
         query = (
             select(c.first, c.state, func.sum(c.count))
@@ -138,7 +138,7 @@ class TransferQueries:
         return found
 
     def delivery_time(self, last: int = 100) -> float | None:
-        """Average how long the last deliveries took, in s; None where there were none."""
+        """Return the mean duration of the last deliveries in s; None if there were none."""
         x = transfers.c
         ended = is_state(transfers, TransferState.DONE)
         taken = (

@@ -1,4 +1,4 @@
-"""Jobs that pilots took from other queues, and the world in which more of them are taken (E1 to E3)."""
+"""Jobs that pilots took from other queues, and the world for taking more (E1 to E3)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,16 +33,16 @@ from pilotage.store.tables.reader import RecordReader
 from .parts import Reading, WorldPart, part
 
 MOST_LINES = 500
-"""Lines, each of a choice at a queue, whose tails are looked at: those of the newest choices."""
+"""Most lines (a choice at a queue) whose tails are read: those of the newest choices."""
 
 MOST_JOBS = 600
-"""Jobs at these tails that are looked at in all, two of each line at the least."""
+"""Most jobs read at these tails in all, with at least two per line."""
 
 MOST_COUNTED = 20_000
-"""Jobs at these tails that are counted in all for the director."""
+"""Most jobs counted at these tails in all, for the director."""
 
 MOST_READERS = 1000
-"""Jobs that the pilots of a site took last and read from afar; those that they still have are readers."""
+"""A site's last borrowed remote readers. Those that its pilots still have are its readers."""
 
 borrowings = Table(
     "borrowings",
@@ -111,16 +111,18 @@ _TAKERS = (
 
 @cache
 def tails(dialect: str) -> TextClause:
-    """The query for the last jobs of lines, ``each`` so many."""
+    """Return the query for the last ``each`` jobs of lines."""
     tail = _TAIL.format(waits=_WAITS[dialect])
     return text(_JOBS[dialect].format(columns=_COLUMNS, lines=_NAMED[dialect], tail=tail))
 
 
 @cache
 def counted_tails(dialect: str) -> TextClause:
-    """The query for how many jobs stand at the tails of lines, ``each`` at most, and what they require.
+    """Return the query for the number of jobs at the tails of lines, at most ``each``, and their
+    requirements.
 
-    All jobs of a choice require the same: those at a tail are counted in the index, and one is looked up.
+    All jobs of a choice have the same requirements: those at a tail are counted in the index, and one is
+    read.
     """
     tail = _TAIL.format(waits=_WAITS[dialect])
     return text(f"""
@@ -134,33 +136,33 @@ FROM counted JOIN jobs ON jobs.id = counted.job ORDER BY counted.choice, counted
 
 
 def write(connection: Connection, records: Sequence[Borrowing]) -> None:
-    """Keep what was borrowed."""
+    """Store borrowings."""
     bulk.insert(connection, borrowings, COLUMNS, [row(record) for record in records])
 
 
 def row(record: Borrowing) -> tuple[int, int, str, float, bool, str]:
-    """The row of a borrowing."""
+    """Return the row of a borrowing."""
     document = to_json(record).decode()
     return (record.job, record.attempt, record.site, record.time, bool(record.reads), document)
 
 
 def _borrowing(time: float, document: str) -> Borrowing:
-    """The record of a row: its document may have been written some seconds before the job was taken."""
+    """Return the record of a row. Its document may be some seconds older than the borrowing."""
     return replace(from_json(Borrowing, document), time=time)
 
 
 def of_job(connection: Connection, job: int) -> list[Borrowing]:
-    """Read how attempts of a job came to run elsewhere than at their preferred queues, oldest first."""
+    """Return how attempts of a job came to run away from their preferred queues, oldest first."""
     return [_borrowing(*found) for found in connection.execute(_OF_JOB, {"job": job})]
 
 
 def takers(connection: Connection, job: int) -> list[str]:
-    """Read the queues whose pilots may take a job that waits elsewhere, by name."""
+    """Return the queues whose pilots may take a job that waits elsewhere, by name."""
     return list(connection.execute(_TAKERS, {"job": job}).scalars())
 
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
-    """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
+    """Return a site's borrowed jobs that read remotely, among the last ones taken."""
     found = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
     return tuple(sorted(found, key=lambda one: one.job))
 
@@ -169,7 +171,7 @@ def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
 def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
     """Count the jobs that other queues' pilots may take, with these queues, for the director (E4).
 
-    However many wait: the tails of so many lines are looked at, none where no choice has candidates.
+    The cost is bounded: only so many lines' tails are read, and none if no choice has candidates.
     """
     reader = reading.reader
     placed = reader.raw_rows(_PLACED, most=MOST_LINES)
@@ -192,10 +194,10 @@ def borrowable_lines(reading: Reading) -> Mapping[str, Any]:
 
 
 def for_queue(queue: str) -> WorldPart:
-    """The jobs that a queue's pilots might take from others, and all that they are compared by.
+    """Read the jobs that a queue's pilots might take from others, with everything for comparing them.
 
-    Nothing where no job waits that may be taken: candidates stand for a while after their last job has left.
-    However many wait: the tails of so many lines are looked at.
+    Read nothing if no such job waits: candidates remain for some time after their last job. The cost is
+    bounded: only so many lines' tails are read.
     """
     names = ("candidacies", "jobs", "tasks", "files", "replicas", "job_counts", "queue_reports")
     others = ("advertisements", "borrowings", "failed_deliveries")

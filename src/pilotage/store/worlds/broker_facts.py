@@ -1,4 +1,5 @@
-"""What only brokerages read: long waits, queues without pilots, disk I/O, first skips (B3, B9, B12, B26)."""
+"""Facts that only brokerages read: long waits, queues without pilots, disk I/O, first skips (B3, B9, B12,
+B26)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +23,10 @@ from . import waiting
 from .parts import Reading, WorldPart, part
 
 WAITED_LONG = 3600.0
-"""Seconds after which an activated job, or a start, is worth looking for: B9 asks for those of two hours."""
+"""Seconds after which an activated job, or a start, is worth a search: B9 asks for two hours."""
 
 LATELY = 3600.0
-"""Seconds for which pilots that failed before they called home speak against a queue (P6, B26)."""
+"""Seconds for which pilots that failed before they called home count against a queue (P6, B26)."""
 
 _j, _p = jobs.c, pilots.c
 
@@ -61,9 +62,9 @@ _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 def reports(
     reader: RecordReader, world: World, counts: Iterable[JobCount], seen: Iterable[QueueReport]
 ) -> tuple[QueueReport, ...]:
-    """Complete what was last seen of queues for brokerages.
+    """Return the reports on queues completed for brokerages.
 
-    They say how long activated jobs wait there, the disk I/O of jobs that run, and whether pilots can start.
+    They add how long activated jobs wait there, the disk I/O of running jobs, and whether pilots can start.
     """
     known = {report.queue: report for report in seen}
     waiting = _waiting(reader, world, known.values())
@@ -83,7 +84,7 @@ def reports(
 
 
 def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -> dict[str, float]:
-    """When the oldest activated job became that, at queues where nothing has started since long (B9)."""
+    """Return when the oldest activated job became so, at queues without a recent start (B9)."""
     before = world.time - WAITED_LONG
     starts = {report.queue for report in known if (report.last_start or 0.0) > before}
     idle = sorted({queue.name for queue in world.federation.queues} - starts)
@@ -92,9 +93,10 @@ def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:
-    """Queues that rest because their latest pilots all failed before they called home, and why (P6).
+    """Return queues that are paused because their latest pilots all failed before they called home, and why
+    (P6).
 
-    When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
+    After its pause a queue has no problem: without waiting jobs no pilot would try it again.
     """
     time, director, changed = world.time, world.federation.director, world.queues_changed
     failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
@@ -121,12 +123,15 @@ def _reason(found: Sequence[Pilot]) -> str:
 
 
 def _is_skip(event: EventView) -> bool:
-    """Tell whether the brokerage found no queue; a job whose storage failed it waits for that alone (F4)."""
+    """Return whether the brokerage found no queue.
+
+    A job whose storage failed it waits for that alone (F4).
+    """
     return event.target is JobState.PENDING and event.source is JobState.DEFINED
 
 
 def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, ...]:
-    """The jobs, merge jobs with the time at which they were first skipped (B3)."""
+    """Return the jobs, merge jobs with the time when they were first skipped (B3)."""
     merging = [job.id for job in found if job.kind == "merge"]
     if not merging:
         return tuple(found)
@@ -139,10 +144,10 @@ def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, .
 
 
 def waiting_jobs(state: JobState) -> WorldPart:
-    """The oldest jobs in a state of each task, by priority, then age.
+    """Read the oldest jobs in a state of each task, by priority, then age.
 
-    Every task that has any is there with some, so that one which has to wait does not keep the others out (of
-    more tasks than a pass takes jobs, the first by priority).
+    Each task with such jobs gets some, so that a waiting one does not block the others. With more tasks than
+    a pass takes jobs, the first by priority get some.
     """
 
     def read(reading: Reading) -> Mapping[str, Any]:
@@ -155,13 +160,13 @@ def waiting_jobs(state: JobState) -> WorldPart:
 
 @part("jobs")
 def first_skips(reading: Reading) -> Mapping[str, Any]:
-    """The same jobs, merge jobs with the time at which they were first skipped (B3)."""
+    """Add to merge jobs the time when they were first skipped (B3)."""
     return {"jobs": with_first_skips(reading.reader, reading["jobs"])}
 
 
 @part("ahead", "tasks", "task_counts")
 def ahead(reading: Reading) -> Mapping[str, Any]:
-    """Jobs that wait for a cycle ahead of these, and jobs by task; only where a plugin may ask (M7)."""
+    """Read jobs that wait for a cycle ahead of these, and jobs by task, if a plugin may ask (M7)."""
     reader, found, now = reading.reader, reading["jobs"], reading.now
     if not found or not _any_plugin(reading):
         return {}
@@ -174,35 +179,35 @@ def ahead(reading: Reading) -> Mapping[str, Any]:
 
 @part("ahead")
 def nobody_ahead(_: Reading) -> Mapping[str, Any]:
-    """Nobody: jobs that were brokered before keep no place in a cycle (M7)."""
+    """Read nothing: jobs that were brokered before keep no place in a cycle (M7)."""
     return {}
 
 
 @part("advertisements")
 def advertisements(reading: Reading) -> Mapping[str, Any]:
-    """Advertisements: only those that bound a site where no plugin may ask for others."""
+    """Read advertisements: only those that limit a site if no plugin may ask for others."""
     if _any_plugin(reading):
         return {"advertisements": reading.reader.advertisements()}
     return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}
 
 
 def _any_plugin(reading: Reading) -> bool:
-    """Tell whether another brokerage than the production brokerage may decide; mostly none does."""
+    """Return whether a brokerage other than the production brokerage may decide. Usually none does."""
     return bool(reading.world.federation.plugins) or any(task.spec.brokerage for task in reading.get("tasks"))
 
 
 @part("queue_reports")
 def queue_reports(reading: Reading) -> Mapping[str, Any]:
-    """The reports of queues, with what brokerages alone read of them."""
+    """Read the reports on queues, with what only brokerages need."""
     counts = reading["job_counts"]
     return {"queue_reports": reports(reading.reader, reading.world, counts, reading["queue_reports"])}
 
 
 OF_JOBS = (first_skips, "tasks", "files", "replicas")
-"""What brokerages read of the jobs that they place."""
+"""What brokerages read about the jobs that they place."""
 
 OF_PLACES = (
     *("job_counts", "queue_reports", queue_reports, "link_counts"),
     *("failures", "failed_deliveries", "storage_spaces", advertisements),
 )
-"""What brokerages read of the places where jobs may go, whatever jobs there are."""
+"""What brokerages read about possible places, whatever the jobs."""

@@ -1,4 +1,4 @@
-"""Tasks of which no job is at work any more, and what their completion rests on."""
+"""Tasks without an active job, and the facts for completing them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -19,7 +19,7 @@ from pilotage.store.tables.tasks import TASK_COLUMNS, tasks
 from .parts import Reading, part
 
 EXAMPLES = 20
-"""How many failed jobs of a task are shown for their errors."""
+"""Failed jobs of a task whose errors serve as examples."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -50,14 +50,15 @@ _FAILED = (
 
 @part("tasks")
 def tasks_to_complete(reading: Reading) -> Mapping[str, Any]:
-    """Tasks of which no job is at work any more."""
+    """Read tasks without an active job."""
     now = reading.now
     return {"tasks": reading.reader.tasks_from(_TO_COMPLETE, limit=now.batch, apart=now.apart)}
 
 
 @part("task_counts", "jobs", "files", "usages")
 def ended_jobs(reading: Reading) -> Mapping[str, Any]:
-    """All scouts of tasks that are scouting, what they used and made; of others what ends or merges them."""
+    """Read all scouts of scouting tasks with their usage and outputs; for other tasks, the jobs that end
+    or merge them."""
     reader, found = reading.reader, reading["tasks"]
     scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
     scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
@@ -76,7 +77,7 @@ def ended_jobs(reading: Reading) -> Mapping[str, Any]:
 
 
 def _to_merge(found: Sequence[Task], counted: Iterable[TaskCount]) -> list[int]:
-    """Running tasks of which all jobs wait to be merged, but for scouts whose work others did."""
+    """Return running tasks whose jobs all wait for a merge, except scouts whose work others did."""
     excused = {task.id: task.measured.failed if task.measured else 0 for task in found}
     unmerged = {
         count.task

@@ -1,4 +1,4 @@
-"""Copies that Pilotage made: when they were used last, and whether anybody wants them."""
+"""Copies that Pilotage made: their last use, and whether anybody wants them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ _MOVING = select(transfers.c.file).where(transfers.c.file == _r.file, is_state(t
 _COPIES = (
     select(_r.file, _r.storage, _r.path, _f.size, func.coalesce(_r.since, 0.0))
     .join(files, _f.name == _r.file)
-    # What must stay is left out here: among the first so many it would keep all behind it from ever going.
+    # Exclude copies that must stay: among the first ones they would block all others for ever.
     .where(IS_COPY, _ELSEWHERE.exists(), ~_READ.exists(), ~_MOVING.exists(), ~among(_r.file, "asked"))
     .order_by(_r.since, _r.file)
     .limit(_LIMIT)
@@ -62,7 +62,7 @@ _USES = (
 
 
 def copies(most: int) -> WorldPart:
-    """The first copies that may go, and how much all take; nothing before it is time to look."""
+    """Read the first copies that may go, and the total size of all; nothing before the next check is due."""
     return WorldPart(("copies", "copies_sizes", "cleaned"), lambda reading: _read(reading, most))
 
 
@@ -103,7 +103,7 @@ def _read(reading: Reading, most: int) -> Mapping[str, Any]:
 
 
 def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], limit: int) -> list[Any]:
-    """Read the first copies that are too old, or at a storage where a quota is passed, and that may go."""
+    """Return the first copies that may go: too old, or at a storage over quota."""
     federation = world.federation
     conditions = [_AGED]
     for place, scope in quotas.exceeded(federation, sizes):
@@ -122,7 +122,7 @@ def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], lim
 
 
 def _sizes(reader: RecordReader) -> tuple[CopiesSize, ...]:
-    """Add up the bytes of all copies by storage and scope."""
+    """Return the total bytes of copies by storage and scope."""
     sizes: Counter[tuple[str, str]] = Counter()
     for storage, file, size in reader.rows(_SIZES):
         sizes[storage, split_identifier(file)[0]] += size

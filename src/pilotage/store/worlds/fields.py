@@ -1,4 +1,4 @@
-"""What a plain name in a step's ``reads`` stands for: the usual reader of each field of a world."""
+"""The usual reader of each world field, which a plain name in a step's ``reads`` stands for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,54 +11,54 @@ from . import borrowings
 from .parts import Reading, WorldPart, part
 
 Reads = Sequence[str | WorldPart]
-"""What is read, in order: fields by name, and parts."""
+"""What to read, in order: fields by name, and parts."""
 
 
 @part("tasks")
 def _tasks(reading: Reading) -> Mapping[str, Any]:
-    """The tasks that the jobs belong to."""
+    """Read the tasks of the jobs."""
     return {"tasks": reading.reader.tasks_of([*reading["jobs"], *reading.get("ahead")])}
 
 
 @part("files")
 def _files(reading: Reading) -> Mapping[str, Any]:
-    """The files that the jobs read."""
+    """Read the files that the jobs read."""
     return {"files": reading.reader.inputs_of([*reading["jobs"], *reading.get("ahead")])}
 
 
 @part("replicas")
 def _replicas(reading: Reading) -> Mapping[str, Any]:
-    """Where the files lie."""
+    """Read the files' replicas."""
     return {"replicas": reading.reader.replicas_of(reading["files"])}
 
 
 @part("pilots")
 def _pilots(reading: Reading) -> Mapping[str, Any]:
-    """All live pilots."""
+    """Read all live pilots."""
     return {"pilots": reading.live_pilots.read(reading.reader.connection)}
 
 
 @part("task_counts")
 def _task_counts(reading: Reading) -> Mapping[str, Any]:
-    """Jobs of the tasks by state."""
+    """Read the tasks' jobs by state."""
     ids = [task.id for task in reading["tasks"]]
     return {"task_counts": reading.reader.task_counts(ids) if ids else ()}
 
 
 @part("usages")
 def _usages(reading: Reading) -> Mapping[str, Any]:
-    """What the last attempts of the jobs used."""
+    """Read the usage of the jobs' last attempts."""
     return {"usages": reading.reader.usages(reading["jobs"])}
 
 
 @part("failures")
 def _failures(reading: Reading) -> Mapping[str, Any]:
-    """The failed attempts that speak against queues and nodes (F2)."""
+    """Read the failed attempts that count against queues and nodes (F2)."""
     return {"failures": failures.of_places(reading.reader, reading.world.time)}
 
 
 def _plain(name: str, read: Any) -> WorldPart:
-    """A field that is all there is of something, whatever else was read."""
+    """Return a part that reads one field completely, whatever else was read."""
     return WorldPart((name,), lambda reading: {name: read(reading.reader)})
 
 
@@ -76,11 +76,11 @@ _PARTS = (
 )
 
 FIELDS: Mapping[str, WorldPart] = {name: one for one in _PARTS for name in one.fields}
-"""The usual part of each field. What is not here has no usual reader."""
+"""The usual part of each field. A field that is missing here has no usual reader."""
 
 
 def parts_of(reads: Reads) -> tuple[WorldPart, ...]:
-    """The parts that are read, each once. Raises ValueError for a field that has no usual reader."""
+    """Return the parts to read, each once. Raises ValueError for a field without a usual reader."""
     found: dict[int, WorldPart] = {}
     for one in reads:
         if isinstance(one, str) and one not in FIELDS:

@@ -1,4 +1,4 @@
-"""Jobs that pilots have: a condition on them, and their attempts, found by the pilots on either database."""
+"""Jobs that pilots have: a condition on them, and their attempts, found by pilot on either database."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -22,7 +22,7 @@ _held = jobs.alias("held")
 _COMPARED = " OR ".join(f"state = '{state}'" for state in AT_A_PILOT)
 _LISTED = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 
-# A cross join is made in the order in which it is written: what is asked for lies together, pilot by pilot.
+# A cross join keeps the written order: the wanted rows lie together, pilot by pilot.
 ATTEMPTS: Mapping[str, str] = {
     "sqlite": f"""
 SELECT jobs.pilot, jobs.id, jobs.attempt FROM json_each({{pilots}}) CROSS JOIN jobs
@@ -31,7 +31,7 @@ ON jobs.pilot = json_each.value AND ({_COMPARED})""",
 SELECT pilot, id, attempt FROM jobs WHERE pilot = ANY (CAST({{pilots}} AS BIGINT[])) AND state IN ({_LISTED})
 ORDER BY pilot""",
 }
-"""Statements for the attempts that pilots have, one pilot after the other, from the index alone."""
+"""Statements for the attempts of pilots, pilot by pilot, from the index alone."""
 
 _WORD = "CASE attempt WHEN 1 THEN {id} ELSE {id} || '.' || attempt END"
 _WORDS: Mapping[str, str] = {
@@ -43,9 +43,9 @@ SELECT value, (
 SELECT pilot, string_agg({_WORD.format(id="id::text")}, ',' ORDER BY id) FROM jobs
 WHERE pilot = ANY (CAST(:pilots AS BIGINT[])) AND state IN ({_LISTED}) GROUP BY pilot""",
 }
-"""The same with one text for each pilot, as :func:`words` makes it: to make rows of all takes longest."""
+"""The same with one text per pilot, in the form of :func:`words`: converting all rows takes longest."""
 
-# SQLite would look up each row of these states: the index of what pilots have takes a tenth of the time.
+# SQLite would look up each row of these states. The index of pilots' jobs takes a tenth of the time.
 HOLDERS: Mapping[str, str] = {
     "sqlite": f"SELECT DISTINCT pilot FROM jobs INDEXED BY jobs_at_pilots WHERE {_COMPARED}",
     "postgresql": f"SELECT DISTINCT pilot FROM jobs WHERE state IN ({_LISTED})",
@@ -57,23 +57,23 @@ _PILOT, _ATTEMPT = itemgetter(0), itemgetter(1, 2)
 
 @cache
 def held_attempts(dialect: str) -> TextClause:
-    """The query for these attempts, by the parameter ``pilots``."""
+    """Return the query for these attempts, with the parameter ``pilots``."""
     return text(ATTEMPTS[dialect].format(pilots=":pilots")).bindparams(bindparam("pilots", type_=Values()))
 
 
 @cache
 def held_words(dialect: str) -> TextClause:
-    """The query for a text of the attempts that each pilot has, by the parameter ``pilots``."""
+    """Return the query for a text of each pilot's attempts, with the parameter ``pilots``."""
     return text(_WORDS[dialect]).bindparams(bindparam("pilots", type_=Values()))
 
 
 def words(attempts: Iterable[tuple[int, int]]) -> str:
-    """Return the text of some attempts: equal texts are of equal attempts."""
+    """Return the text of some attempts. Equal texts mean equal attempts."""
     return ",".join([str(job) if number == 1 else f"{job}.{number}" for job, number in sorted(attempts)])
 
 
 def by_pilot(rows: Iterable[Any]) -> dict[int, set[tuple[int, int]]]:
-    """The attempts (job, attempt) of each pilot that has any, from rows of :data:`ATTEMPTS`."""
+    """Return the attempts (job, attempt) of each pilot that has any, from rows of :data:`ATTEMPTS`."""
     return {pilot: set(map(_ATTEMPT, own)) for pilot, own in groupby(rows, _PILOT)}
 
 
@@ -90,8 +90,8 @@ class held_by(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a q
 
 @compiles(held_by, "sqlite")
 def _sqlite(element: held_by, compiler: SQLCompiler, **options: Any) -> str:
-    # SQLite takes every list for longer than there are states, and would walk through all jobs at any pilot:
-    # a cross join is made in the order in which it is written.
+    # SQLite assumes that any list is longer than the number of states, and would walk through all jobs at
+    # pilots. A cross join keeps the written order.
     (pilots,) = element.clauses
     return (
         f"jobs.id IN (SELECT held.id FROM json_each({compiler.process(pilots, **options)})"

@@ -1,4 +1,4 @@
-"""Inputs of jobs that may be borrowed, and where they lie: looks that follow each other read them once."""
+"""Inputs of jobs that may be borrowed, and their storages, cached for consecutive passes."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,25 +10,25 @@ from pilotage.model.values.freshness import is_fresh
 from pilotage.store.tables.reader import RecordReader
 
 INPUTS_KNOWN_FOR = 1.0
-"""Seconds for which it holds where a file lies; what a pilot is given is read anew in any case."""
+"""Seconds for which a file's storages are cached. A pilot's actual jobs are always read again."""
 
 _Known = dict[str, tuple[File, tuple[Replica, ...]]]
 
 
 class KnownInputs:
-    """Reads the inputs of jobs for looks by many queues, which are of the same lines.
+    """Reads the inputs of jobs for many queues' passes over the same lines.
 
-    All is read anew once it is :data:`INPUTS_KNOWN_FOR` s old. Safe to use from many threads.
+    Everything is read again after :data:`INPUTS_KNOWN_FOR` s. Safe to use from many threads.
     """
 
     def __init__(self) -> None:
-        # Replaced as a whole; of two threads that come at once both read, and add the same.
+        # Replaced as a whole. Two threads at once both read, and add the same.
         self._since: tuple[float, _Known] = -inf, {}
 
     def of(
         self, reader: RecordReader, found: Iterable[Job], time: float
     ) -> tuple[tuple[File, ...], tuple[Replica, ...]]:
-        """The files that jobs read, and their replicas, at a time in s since 1970; both by name."""
+        """Return the files that jobs read, and their replicas, at a time in s since 1970; both by name."""
         begun, known = self._since
         if not is_fresh(begun, time, INPUTS_KNOWN_FOR):
             known = {}

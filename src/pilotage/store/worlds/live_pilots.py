@@ -1,4 +1,4 @@
-"""Live pilots, which loops read again and again: what never changes of one is read once."""
+"""Live pilots, which loops read again and again. Values that never change are read once."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,13 +24,13 @@ class LivePilots:
     """Reads the pilots of one store that have not ended. Safe to use from many threads."""
 
     def __init__(self) -> None:
-        # What a row made of it: replaced as a whole by each that reads, so that none sees another's half.
+        # Records made from rows. Each reader replaces the whole, so none sees another's half.
         self._known: Mapping[int, tuple[Row, Pilot]] = {}
 
     def read(self, connection: Connection) -> tuple[Pilot, ...]:
-        """All live pilots by number."""
+        """Return all live pilots by number."""
         known = self._known
-        # Ordered here: SQLite takes longer.
+        # Sort here: SQLite is slower.
         rows = sorted(raw_rows(connection, _LIVE))
         new = [row[0] for row in rows if row[0] not in known]
         whole = {row[0]: pilot(row) for row in raw_rows(connection, _WHOLE, ids=new)} if new else {}
@@ -46,7 +46,7 @@ class LivePilots:
 
 
 def _changed(before: Pilot, row: Row) -> Pilot:
-    """A pilot as a row of what changes says."""
+    """Return a pilot updated from a row with the changing columns."""
     return replace(
         before,
         state=PILOT_STATES[row[1]],

@@ -1,7 +1,7 @@
-"""Parts of worlds: fields that are read together, from which each step puts together what it reads.
+"""Parts of worlds: fields that are read together. Each step assembles what it reads from them.
 
-A step declares its parts in order. A plain name stands for the reader that ``world_fields`` has for this
-field; what only one step reads, or reads otherwise than all others, is a part with a reader of its own.
+A step declares its parts in order. A plain name stands for the field's usual reader in ``world_fields``. What
+only one step reads, or reads in its own way, is a part with its own reader.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -23,15 +23,16 @@ EMPTY: Mapping[str, Any] = {
     for one in fields(World)
     if one.name not in ALWAYS
 }
-"""What the other fields are where nothing was read."""
+"""The values of fields that were not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass of a step: its time (s since 1970, UTC), its random seed, and how many records it may take.
+    """One pass of a step: its time (s since 1970, UTC), its random seed, and the most records that it may
+    take.
 
-    It leaves out some tasks ``apart``, at which the step failed. ``portions`` says how many jobs of each task
-    it takes, equally many unless given. Of ``crowded`` tasks it takes pending jobs, too.
+    It skips the tasks ``apart``, on which the step failed. ``portions`` gives the number of jobs of each
+    task, by default equal. From ``crowded`` tasks it takes pending jobs too.
     """
 
     time: float
@@ -44,9 +45,9 @@ class Pass:
 
 @dataclass(slots=True)
 class Reading:
-    """A world while it is read: over one connection, as of one moment.
+    """A world during reading: over one connection, at one moment.
 
-    ``world`` has what every world has. What was read so far is had by name, as in ``reading["jobs"]``.
+    ``world`` has what every world has. Fields read so far are available by name, as in ``reading["jobs"]``.
     """
 
     reader: RecordReader
@@ -62,12 +63,12 @@ class Reading:
         return self.found[name]
 
     def get(self, name: str) -> Any:
-        """What was read of a field; empty where it was not."""
+        """Return a field's value; empty if it was not read."""
         return self.found.get(name, EMPTY[name])
 
 
 Read = Callable[[Reading], Mapping[str, Any] | None]
-"""Reads the fields of a part; None where the world needs no more: what is declared after it is left out."""
+"""Reads the fields of a part. None means that the world needs no later parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,17 @@ class WorldPart:
 
 
 def part(*names: str) -> Callable[[Read], WorldPart]:
-    """Make a part of the function that reads these fields."""
+    """Return a decorator that makes a part of a reading function."""
     return lambda read: WorldPart(names, read)
 
 
 def only_where(name: str) -> WorldPart:
-    """Read what is declared after this only where something was found in a field."""
+    """Return a part that reads the following ones only if a field is not empty."""
     return WorldPart((), lambda reading: {} if reading[name] else None)
 
 
 def read_all(reading: Reading, parts: Sequence[WorldPart]) -> World:
-    """Read the parts in order, and make a world of them."""
+    """Read the parts in order, and return their world."""
     for one in parts:
         told = one.read(reading)
         if told is None:

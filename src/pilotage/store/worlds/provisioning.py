@@ -1,4 +1,4 @@
-"""What only the director reads: pilots that ended lately, and what bounds the sites of others."""
+"""What only the director reads: recently ended pilots, and limits of other sites."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from pilotage.store.tables.pilots import pilots
 from .parts import Reading, part
 
 ENDED_LATELY = 3600.0
-"""How long the director hears of a pilot that has ended, in s."""
+"""Seconds after its end for which the director considers a pilot."""
 
 _ENDED = (
     is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),

@@ -1,5 +1,5 @@
-"""Worlds, each read as of one moment: what a step or a call declares, at a cost that does not grow with what
-is queued."""
+"""Worlds, each read at one moment: what a step or call declares, at a cost independent of the queue's
+length."""
 
 from typing import Any
 
@@ -50,23 +50,23 @@ class Snapshots:
         return self._database.read(work)
 
     def whole(self, time: float, seed: int) -> World:
-        """All that is live, in order, and a request for work of every pilot that runs."""
+        """Return everything live, in order, with a request for work from every running pilot."""
         return self.read(Pass(time, seed, 0), WHOLE)
 
     def crowded_tasks(self) -> set[int]:
-        """Find tasks with jobs that are pending for want of room (B36, B37), by the oldest pending job."""
+        """Return tasks with jobs that are pending for lack of room (B36, B37), by the oldest pending job."""
         return self._database.read(
             lambda connection: waiting.crowded_tasks(RecordReader(connection, self._specs), FULL)
         )
 
     def newest_choices(self) -> dict[str, int]:
-        """The newest choice by queue whose pilots might take jobs of others by it."""
+        """Return, by queue, the newest choice that lets its pilots take others' jobs."""
         return self._database.read(
             lambda connection: borrowing_queues.newest(RecordReader(connection, self._specs))
         )
 
     def failures(self, time: float) -> tuple[Failure, ...]:
-        """Read the failed attempts that speak against queues and nodes (F2)."""
+        """Return the failed attempts that count against queues and nodes (F2)."""
         return self._database.read(
             lambda connection: failures.of_places(RecordReader(connection, self._specs), time)
         )

@@ -1,4 +1,4 @@
-"""The world of staging: transfers by share, and the jobs that those which ended concern."""
+"""The world of staging: transfers by share, and the jobs affected by ended ones."""
 
 import json
 from collections import Counter
@@ -31,20 +31,20 @@ from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from .parts import Reading, WorldPart, part
 
 UNAWAITED_AFTER = 60.0
-"""How long a download has been queued before somebody looks whether it is still waited for, in s."""
+"""Seconds in the queue after which a download is checked for waiting jobs."""
 
 FAILED_LATELY = 86400.0
-"""How long a transfer that failed is looked at for jobs that wait for it, in s."""
+"""Seconds for which a failed transfer is checked for waiting jobs."""
 
 MOST_GAINED = 1000
-"""Priority that is gained by age at most, as far as is read: no transfer has as much of its own."""
+"""Largest gain of priority by age that is read: no transfer has as much of its own."""
 
 _x, _j = transfers.c, jobs.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _X, _J = TransferState, JobState
 
 _BEYOND_THE_QUEUE = (_X.PREPARING, _X.PREPARED, _X.DELIVERING, _X.DELIVERED, _X.FINISHING)
-"""Each of these is bounded, by its slots or what may be prepared, and so all are read."""
+"""Slots or the bound on prepared ones limit each of these, so all are read."""
 
 _SHARES = (
     select(counters.c.first)
@@ -102,7 +102,7 @@ _HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """Storages, pairs of them, and what rests: they take no transfer now."""
+    """Storages, pairs of storages, and pauses that accept no transfer now."""
 
     storages: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
@@ -117,7 +117,7 @@ class _Full:
         return bool(self.storages or self.pairs or self.ends)
 
     def values(self) -> dict[str, str]:
-        """Return the parameters of a query that leaves these out; none where there are none."""
+        """Return the parameters of a query that leaves these out."""
         if not self.any:
             return {}
         pairs, ends = ([" ".join(one) for one in several] for several in (self.pairs, self.ends))
@@ -129,7 +129,7 @@ class _Full:
 
 
 def _condition(dialect: str, limited: bool) -> str:
-    """Return the condition of a transfer that may start, where ``limited`` with room for it."""
+    """Return the condition of a transfer that may start; if ``limited``, one with room."""
     listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs", "ends")}
     return _DUE + (_ROOM.format(**listed) if limited else "")
 
@@ -147,9 +147,10 @@ def _first_queued(dialect: str, limited: bool) -> TextClause:
 
 @cache
 def _aged_first(dialect: str, limited: bool) -> TextClause:
-    """The query for the first of each place by age, of the priorities from its lowest to below ``highest``.
+    """Return the query for each place's first transfers by age, over priorities from its lowest to below
+    ``highest``.
 
-    Of like priority, who has waited longest has gained most: no others need be looked at, however many wait.
+    At equal priority, the longest waiting one has gained most: no others need be read, however many wait.
     """
     below = f"""(
     SELECT max(x.priority) FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
@@ -180,7 +181,7 @@ _READERS = (
     .where(
         job_inputs.c.file == _x.file,
         has_state(jobs, _J.ASSIGNED),
-        # Names of storages hold no spaces.
+        # Storages' names contain no spaces.
         among(_x.destination + " " + _j.queue, "places"),
         _j.since <= _x.since + bindparam("grace"),
     )
@@ -236,7 +237,7 @@ _MADE = (
 
 @part("transfers", "unawaited", "jobs", "files", "failed_deliveries")
 def staged(reading: Reading) -> Mapping[str, Any]:
-    """Transfers under way, those that could start, those that ended, and the jobs these concern."""
+    """Read transfers in progress, those that could start, those that ended, and the jobs affected."""
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
     told = reader.failed_deliveries()
@@ -274,12 +275,12 @@ def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDeli
 
 @part("failures")
 def of_retried_jobs(reading: Reading) -> Mapping[str, Any]:
-    """The failures of earlier attempts of the jobs that speak against places (F2)."""
+    """Read the failures of the jobs' earlier attempts that count against places (F2)."""
     return {"failures": failures.of_retried(reading.reader, reading.world.time, reading["jobs"])}
 
 
 def downloads_of(names: Collection[str]) -> WorldPart:
-    """Transfers of some files that have not ended, and which of them no job waits for, as of now (D2)."""
+    """Read live transfers of some files, and which of them no job waits for now (D2)."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         reader = reading.reader
@@ -292,7 +293,7 @@ def downloads_of(names: Collection[str]) -> WorldPart:
 def unawaited(
     reader: RecordReader, world: World, found: Iterable[Transfer], after: float = UNAWAITED_AFTER
 ) -> tuple[int, ...]:
-    """Find downloads that no job waits for, of those in a queue for ``after`` s (D2)."""
+    """Return downloads queued for ``after`` s that no job waits for (D2)."""
     queued = [
         transfer
         for transfer in found
@@ -309,10 +310,11 @@ def unawaited(
 
 
 def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
-    """Read as many of each share and direction as could be prepared now: those that go first (D3, D7, D11).
+    """Return as many transfers of each share and direction as could be prepared now, those that go first (D3,
+    D7, D11).
 
-    Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
-    waits for a storage or a link that is full is passed over: behind it others may start.
+    Every active share is entitled to a slot, so no share gets more than the others leave. Skip transfers that
+    wait for a full storage or link: others behind them may start.
     """
     constants = world.federation.staging
     slots = max(constants.preparing_slots, constants.highest_pass)
@@ -329,10 +331,10 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
     gain = _most_gained(reader, world) if each in read.values() else 0
     if gain < 1:
         return first
-    # Sorted by falling priority, and read backwards: the highest of each is written last, and stays.
+    # Sorted by falling priority and read backwards: the highest of each is written last, and stays.
     highest = {(one.share, one.direction): one.priority for one in reversed(first)}
     most = {one.share: one.priority for one in reversed(first)}
-    # What does not reach the last that was read goes behind all of them.
+    # Transfers below the last one read come after all of them.
     reached = {(one.share, one.direction): one.priority - gain for one in first}
     more = [
         (*place, highest[place] + 1, reached[place], most[place[0]])
@@ -343,7 +345,7 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
 
 
 def _most_gained(reader: RecordReader, world: World) -> int:
-    """What the transfer that has waited longest of all has gained by its age (D7)."""
+    """Return the priority that the longest waiting transfer has gained by age (D7)."""
     constants = world.federation.staging
     overdue = [world.time - constants.ageing_timeout - since for (since,) in reader.raw_rows(_OLDEST)]
     return min(MOST_GAINED, int(max([0.0, *overdue]) // constants.ageing_period))
@@ -352,7 +354,7 @@ def _most_gained(reader: RecordReader, world: World) -> int:
 def _first(
     reader: RecordReader, world: World, places: Sequence[tuple[str, str]], each: int, full: _Full
 ) -> list[Transfer]:
-    """The first of each share and direction by priority, then age."""
+    """Return the first transfers of each share and direction by priority, then age."""
     values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
     query = _first_queued(reader.dialect, full.any)
     return [*map(transfer_rows.transfer, reader.raw_rows(query, **values))]
@@ -361,7 +363,7 @@ def _first(
 def _aged(
     reader: RecordReader, world: World, more: Sequence[tuple[str, str, int, int, int]], each: int, full: _Full
 ) -> list[Transfer]:
-    """Read the first by their age of each share and direction that have more (D7)."""
+    """Return the first transfers by age of each share and direction that has more (D7)."""
     constants = world.federation.staging
     values = {"places": json.dumps(more), "time": world.time, "each": each, **full.values()}
     values |= {"before": world.time - constants.ageing_timeout, "period": constants.ageing_period}
@@ -369,7 +371,7 @@ def _aged(
 
 
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
-    """Read transfers that failed, or were cancelled, and that a job still waits for."""
+    """Return failed or cancelled transfers that a job still waits for."""
     places = [f"{queue.storage} {queue.name}" for queue in world.federation.queues]
     windows = ((_FAILED, FAILED_LATELY, 0.0), (_CANCELLED, 5 * CANCEL_GRACE, CANCEL_GRACE))
     return [
@@ -380,7 +382,7 @@ def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
 
 
 def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
-    """Jobs whose payload is done, and those that wait for a transfer that ended."""
+    """Return jobs whose payload is done, and jobs that wait for an ended transfer."""
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     arrivals = {(transfer.file, transfer.destination) for transfer in ended}
     names = sorted({transfer.file for transfer in ended})

@@ -1,4 +1,4 @@
-"""Live jobs by owner and the throttled ones that may go, where a quota of live jobs is near (rules T)."""
+"""Live jobs by owner, and throttled ones that may go, if a quota of live jobs is nearly full (rules T)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -45,13 +45,14 @@ _FIRST = (
 )
 
 OWNERS = 100
-"""Owners whose throttled jobs a pass releases at most: those with the fewest live jobs."""
+"""Most owners whose throttled jobs a pass releases: those with the fewest live jobs."""
 
 
 def throttled_jobs(most: float = inf) -> WorldPart:
-    """Live jobs by owner, and the first throttled jobs of those with room; nothing while no quota is near.
+    """Read live jobs by owner, and the first throttled jobs of owners with room; nothing while no quota is
+    nearly full.
 
-    The tasks of these jobs come to those that are there already.
+    Add the tasks of these jobs to those already read.
     """
     return WorldPart(("live_jobs", "jobs", "tasks"), lambda reading: _read(reading, most))
 
@@ -75,7 +76,7 @@ def _read(reading: Reading, most: float) -> Mapping[str, Any]:
 
 
 def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> bool:
-    """Tell whether unfinished tasks could have more live jobs than a quota; this reads no job."""
+    """Return whether unfinished tasks could have more live jobs than a quota; this reads no job."""
     for vo in vos:
         planned = [int(count) for _, _, count, _ in reader.raw_rows(LIVE_WORK, vo=vo)]
         if sum(planned) > min(quotas.jobs_by_vo, quotas.jobs_by_group):
@@ -86,7 +87,7 @@ def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> b
 
 
 def by_owner(reader: RecordReader) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
-    """The jobs of each owner, and its tasks that have throttled ones, first submitted first."""
+    """Return each owner's jobs, and its tasks with throttled ones, first submitted first."""
     sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0])
     backlog: dict[Identity, list[int]] = defaultdict(list)
     for vo, group, owner, task, state, count in reader.raw_rows(_BY_TASK):

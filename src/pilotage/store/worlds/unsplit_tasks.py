@@ -1,4 +1,4 @@
-"""Tasks that are not split, or not all of them: a pass reads no more of them than it makes jobs for."""
+"""Tasks that are not completely split. A pass reads only as many as it makes jobs for."""
 
 from collections.abc import Iterable, Mapping
 from math import inf
@@ -25,7 +25,7 @@ _LONGEST_FIRST = (
 
 
 def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
-    """The first by how long they waited; no more than take so many ``jobs``, ``turn`` of each."""
+    """Read the longest waiting tasks that together take ``jobs`` jobs, with ``turn`` of each."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         limit = int(min(reading.now.batch, jobs))
@@ -36,12 +36,12 @@ def unsplit_tasks(jobs: float = inf, turn: int = 1) -> WorldPart:
 
 
 def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:
-    """The first of some tasks, with their states and planned jobs, that take so many jobs together."""
+    """Return the first tasks, from their states and planned jobs, that together take that many jobs."""
     first: list[int] = []
     for task, state, planned in found:
         if jobs <= 0:
             break
-        # One that is not split at all may make its scouts alone, mostly as many as tasks have by themselves.
+        # An unsplit task may first make only its scouts, usually the default number.
         jobs -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
         first.append(task)
     return first

@@ -1,4 +1,4 @@
-"""Tasks with jobs that wait to be brokered, and the first of these jobs."""
+"""Tasks with jobs to broker, and the first of these jobs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -20,7 +20,7 @@ from pilotage.store.tables.tasks import is_live, tasks
 LARGEST_ID = 2**63 - 1
 
 MOST_TASKS = 100_000
-"""Tasks that are listed at most: all are compared, though a pass takes only the first of them by priority."""
+"""Most tasks listed. All are compared, though a pass takes only the first by priority."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
 _ID, _TASK, _PRIORITY = (
@@ -30,7 +30,7 @@ _LIMIT: Any = bindparam("limit", type_=None)
 
 
 class Waiting(NamedTuple):
-    """A task of which jobs wait: how many, and the share and priority of the first of them."""
+    """A task with waiting jobs: their number, and the share and priority of the first."""
 
     task: int
     share: str
@@ -39,17 +39,18 @@ class Waiting(NamedTuple):
 
 
 Apart = Collection[int]
-"""Tasks that a pass leaves out."""
+"""Tasks that a pass skips."""
 
 Parts = Callable[[Callable[[], Sequence[Waiting]]], Mapping[int, int]]
-"""Says of tasks the most jobs to read of each, given what lists those that wait, by priority, then age."""
+"""Returns the most jobs to read of each task, given a function that lists waiting tasks by priority, then
+age."""
 
 
 def _tasks_with_jobs(state: JobState) -> Select[Any]:
-    """Tasks with their share and priority, by priority, then age."""
+    """Return the query for tasks with their share and priority, by priority, then age."""
     found = _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
     oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
-    # With a limit, a planner steps from task to task, whatever it believes of their number.
+    # With a limit, a planner steps from task to task, whatever number it expects.
     each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None))
     each = each.where(~among(found.c.task, "apart")).limit(_LIMIT)
     heads = each.subquery("heads").c
@@ -61,7 +62,7 @@ def _tasks_with_jobs(state: JobState) -> Select[Any]:
 
 
 def _stepped(state: JobState) -> CTE:
-    """The tasks with jobs in a state: its index is stepped through."""
+    """Return the tasks with jobs in a state, by stepping through its index."""
     first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
     following = (
         select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
@@ -70,7 +71,7 @@ def _stepped(state: JobState) -> CTE:
 
 
 def _oldest_of_each(state: JobState) -> Select[Any]:
-    """The first jobs of each of these tasks: up to the one that has ``skip`` before it, else all."""
+    """Return the query for the first jobs of these tasks: up to the one with ``skip`` before it, else all."""
     other = jobs.alias()
     last = (
         select(other.c.id)
@@ -81,8 +82,8 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
         .scalar_subquery()
     )
     bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
-    # Computed once, before any job is looked at. A limit is enough for SQLite; PostgreSQL, where it believes
-    # that hardly any job waits beside a million that ended, would compute them anew for each job.
+    # Computed once, before any job is read. On SQLite a limit is enough. PostgreSQL would compute them again
+    # for each job if it expects that few wait beside a million ended ones.
     found = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
     bounds = found.prefix_with("MATERIALIZED", dialect="postgresql").c
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
@@ -95,14 +96,14 @@ _NUMBERS = (
 )
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 _INDEXED = (JobState.DEFINED, JobState.PENDING)
-"""States with an index by task; what is activated is looked for in each task that has not ended."""
+"""States with an index by task. Activated jobs are searched in each live task."""
 _BROKERED = (*_INDEXED, JobState.ACTIVATED)
 _TASKS = {state: _tasks_with_jobs(state) for state in _BROKERED}
 _JOBS = {state: _oldest_of_each(state) for state in _BROKERED}
 
 
 def equally(limit: int) -> Parts:
-    """Parts that are equal for each task, about ``limit`` in all: of more tasks the first ``limit``."""
+    """Return equal parts for each task, about ``limit`` in all, or for the first ``limit`` tasks."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
         tasks_ = [one.task for one in waiting()[:limit]]
@@ -112,7 +113,7 @@ def equally(limit: int) -> Parts:
 
 
 def above(priority: int, limit: int) -> Parts:
-    """Parts that are equal for each task whose first job has a higher priority, about ``limit`` in all."""
+    """Return equal parts for each task whose first job has a higher priority, about ``limit`` in all."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
         tasks_ = [one.task for one in waiting() if one.priority > priority][:limit]
@@ -122,7 +123,8 @@ def above(priority: int, limit: int) -> Parts:
 
 
 def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
-    """The tasks with jobs in a state: the task, and share, priority and number of its oldest such job."""
+    """Return the tasks with jobs in a state: the task, and share, priority and number of its oldest such
+    job."""
     rows = reader.raw_rows(_TASKS[state], limit=MOST_TASKS, apart=apart)
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
@@ -157,10 +159,9 @@ def oldest(
     apart: Apart = (),
     crowded: Set[int] = frozenset(),
 ) -> tuple[Job, ...]:
-    """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
+    """Return the oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
 
-    Tasks that are set ``apart`` are left out. Of ``crowded`` tasks pending jobs count as if they were in that
-    state, too.
+    Skip the tasks ``apart``. Pending jobs of ``crowded`` tasks count as if they were in that state too.
     """
     together: dict[int, list[int]] = defaultdict(list)
     for task, part in parts(lambda: _waiting(reader, state, apart, crowded)).items():
@@ -175,7 +176,7 @@ def oldest(
 
 
 def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[tuple[Any, ...]]:
-    """The oldest jobs, as many of each task as it may have at most."""
+    """Return the oldest jobs, at most the given number of each task."""
     left = dict(most)
     kept = []
     for row in sorted(rows, key=itemgetter(_ID)):
@@ -187,7 +188,7 @@ def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[
 
 
 def crowded_tasks(reader: RecordReader, cause: str) -> set[int]:
-    """Find the tasks whose oldest pending job became that by this cause."""
+    """Return the tasks whose oldest pending job became pending by this cause."""
     heads = {row[3]: row[0] for row in _heads(reader, JobState.PENDING)}
     if not heads:
         return set()

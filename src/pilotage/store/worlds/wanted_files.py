@@ -1,4 +1,4 @@
-"""Files that somebody wants: a live job reads them, a task will read them, or a transfer moves them."""
+"""Wanted files: a live job reads them, a task will read them, or a transfer moves them."""
 
 from collections.abc import Sequence
 
@@ -29,9 +29,9 @@ _UNSPLIT = select(*TASK_COLUMNS).where(
 
 
 def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) -> set[str]:
-    """Tell which of these files a live job reads, a task will read, or a transfer moves.
+    """Return which of these files a live job reads, a task will read, or a transfer moves.
 
-    Of tasks whose jobs are not all made, those that came ``since`` a time are looked at.
+    Of tasks with jobs still to be made, consider those that came ``since`` a time.
     """
     found = {name for (name,) in reader.rows(_READ, names=list(names))}
     found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
@@ -39,7 +39,7 @@ def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) ->
 
 
 def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
-    """Read the files that tasks will read whose jobs are not all made yet."""
+    """Return the files that tasks with jobs still to be made will read."""
     return {
         file.identifier
         for task in reader.tasks_from(_UNSPLIT, since=since)

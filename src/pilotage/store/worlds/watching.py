@@ -1,4 +1,5 @@
-"""The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
+"""The world of the watchdog: only records that may be due, found by the time of their last change (rules
+T)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -37,7 +38,7 @@ _J = JobState
 _LIMIT: Any = bindparam("limit", type_=None)
 
 _RULES = [rule for rule in JOB_RULES if rule.outcome != "none" and rule.state is not _J.PENDING]
-"""Time-outs that are looked for by time in the state; pending jobs have a ``wake_at`` of their own."""
+"""Time-outs by the time in a state. Pending jobs have their own ``wake_at``."""
 
 _DUE = {
     state: select(*JOB_COLUMNS)
@@ -69,7 +70,7 @@ _heard = func.coalesce(_p.heartbeat, _p.since)
 
 @cache
 def _losing(dialect: str) -> Select[Any]:
-    """The query for pilots that have jobs, and took their leave or were not heard since ``before``."""
+    """Return the query for pilots with jobs that said goodbye, or were silent since ``before``."""
     has_jobs = text(f"pilots.id IN ({HOLDERS[dialect]})")
     is_gone = or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
     return select(_p.id).where(has_jobs, is_gone)
@@ -117,10 +118,10 @@ _LAPSED = (
 
 @part("jobs")
 def due_jobs(reading: Reading) -> Mapping[str, Any]:
-    """Jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason."""
+    """Read jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason."""
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     counts = reading["job_counts"]
-    # Most states have no job most of the time: what cannot be there is not looked for.
+    # Most states usually have no job: skip those that cannot have any.
     present = {count.state for count in counts}
     due = [
         *_late(reader, world, reading["queue_reports"], present, limit),
@@ -135,13 +136,13 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
 
 @part("pilots")
 def late_pilots(reading: Reading) -> Mapping[str, Any]:
-    """Pilots that waited or were silent for as long as they may, and those that have these jobs."""
+    """Read pilots that exceeded their wait or silence, and those that have these jobs."""
     return {"pilots": _pilots(reading.reader, reading.world, reading["jobs"])}
 
 
 @part("lapsed")
 def lapsed(reading: Reading) -> Mapping[str, Any]:
-    """Tasks whose lease is over."""
+    """Read tasks whose lease is over."""
     rows = reading.reader.raw_rows(_LAPSED, time=reading.world.time, limit=reading.now.batch)
     return {"lapsed": tuple(task for (task,) in rows)}
 
@@ -153,7 +154,7 @@ def _late(
     present: Set[JobState],
     limit: int,
 ) -> list[Job]:
-    """Jobs that have been in their state for as long as they may, at queues that do not rest."""
+    """Return jobs that exceeded the time in their state, at queues that are not paused."""
     timeouts = world.federation.timeouts
     resting = resting_queues(world.federation)
     starting = {
@@ -185,9 +186,9 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
 
 
 def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
-    """Jobs at pilots that took their leave, or were silent for as long as the jobs' workflows allow.
+    """Return jobs at pilots that said goodbye, or were silent for as long as the jobs' workflows allow.
 
-    Those of each heartbeat time-out are looked for by themselves: many that may still be silent hide none.
+    Search each heartbeat time-out separately, so that many pilots that may still be silent hide none.
     """
     timeouts = world.federation.timeouts
     losing = _silent_holders(reader, _unheard_since(world))
@@ -205,12 +206,12 @@ def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
 
 
 def _silent_holders(reader: RecordReader, before: float) -> list[int]:
-    """Pilots that have jobs, and took their leave or were not heard since."""
+    """Return pilots with jobs that said goodbye or were silent since then."""
     return [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=before)]
 
 
 def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
-    """Pilots that waited or were silent for as long as they may, and those that hold jobs, ended or not."""
+    """Return pilots that exceeded their wait or silence, and those that hold jobs, ended or not."""
     holders = sorted({job.pilot for job in due if job.pilot is not None})
     found = [
         *reader.pilots(*_SILENT, before=_unheard_since(world)),
@@ -227,7 +228,7 @@ def _unheard_since(world: World) -> float:
 
 
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
-    """Jobs that wait at queues which are not in the federation any more, or which rest (F2)."""
+    """Return jobs that wait at queues that left the federation, or are paused (F2)."""
     named = {queue.name for queue in world.federation.queues}
     closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
     gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
@@ -237,7 +238,7 @@ def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit
 
 
 def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
-    """The jobs that have waited longest where fast rebrokerage has something to move."""
+    """Return the longest waiting jobs where fast rebrokerage has something to move."""
     before = world.time - world.federation.timeouts.fast_rebro_wait
     found: list[Job] = []
     for (queue, share), many in excess(world.federation, counts).items():

@@ -1,4 +1,4 @@
-"""The whole world: all that is live, as it is saved, and any decision made again from it."""
+"""The whole world: everything live, as it is saved, so that any decision can be repeated from it."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,28 +20,28 @@ from .fields import Reads
 from .parts import Reading, part
 
 MOST_COPIES = 1000
-"""How many copies that Pilotage made a whole world shows."""
+"""Most copies in a whole world."""
 
 _LIVE_TASKS = select(tasks.c.id).where(is_state(tasks, *LIVE_TASKS))
 
 
 @part("jobs", "transfers")
 def _live(reading: Reading) -> Mapping[str, Any]:
-    """All live jobs and transfers."""
+    """Read all live jobs and transfers."""
     reader = reading.reader
     return {"jobs": reader.jobs_where(is_live), "transfers": reader.transfers_in(*LIVE_TRANSFERS)}
 
 
 @part("tasks")
 def _tasks(reading: Reading) -> Mapping[str, Any]:
-    """All live tasks, and those of live jobs."""
+    """Read all live tasks, and those of live jobs."""
     live = [id_ for (id_,) in reading.reader.raw_rows(_LIVE_TASKS)]
     return {"tasks": reading.reader.tasks([*live, *(job.task for job in reading["jobs"])])}
 
 
 @part("files")
 def _files(reading: Reading) -> Mapping[str, Any]:
-    """Inputs and outputs of the jobs, and files of the transfers, beside those of publications."""
+    """Read inputs and outputs of the jobs, and files of the transfers, besides those of publications."""
     jobs, moving = reading["jobs"], reading["transfers"]
     names = {name for job in jobs for name in job.inputs} | {transfer.file for transfer in moving}
     made = reading.reader.outputs_of(job.id for job in jobs)
@@ -51,20 +51,20 @@ def _files(reading: Reading) -> Mapping[str, Any]:
 
 @part("unawaited")
 def _unawaited(reading: Reading) -> Mapping[str, Any]:
-    """Queued downloads that no job waits for any more (D2)."""
+    """Read queued downloads that no job waits for (D2)."""
     return {"unawaited": staging.unawaited(reading.reader, reading.world, reading["transfers"])}
 
 
 @part("candidacies")
 def _candidacies(reading: Reading) -> Mapping[str, Any]:
-    """Queues whose pilots may take the jobs that wait (E1)."""
+    """Read queues whose pilots may take the waiting jobs (E1)."""
     waiting = (job for job in reading["jobs"] if job.choice is not None and job.state in UNSTARTED_JOBS)
     return {"candidacies": borrowing_queues.of_choices(reading.reader, (job.choice for job in waiting))}
 
 
 @part("borrowings")
 def _borrowings(reading: Reading) -> Mapping[str, Any]:
-    """Jobs that pilots took from other queues, have, and read from afar (E3)."""
+    """Read jobs that pilots took from other queues, still have, and read remotely (E3)."""
     sites = reading.world.federation.sites
     found = (one for site in sites for one in borrowings.readers(reading.reader, site.name))
     return {"borrowings": tuple(found)}
@@ -72,7 +72,7 @@ def _borrowings(reading: Reading) -> Mapping[str, Any]:
 
 @part("failures")
 def _failures(reading: Reading) -> Mapping[str, Any]:
-    """All failed attempts that are kept."""
+    """Read all kept failed attempts."""
     return {"failures": failures.everything(reading.reader, reading.world.time)}
 
 
@@ -84,7 +84,7 @@ def _levels(reading: Reading) -> Mapping[str, Any]:
 
 @part("requests")
 def _requests(reading: Reading) -> Mapping[str, Any]:
-    """Requests of all running pilots, for what the jobs that they have leave free."""
+    """Read requests of all running pilots for the resources that their jobs leave free."""
     world = reading.world
     held: defaultdict[int | None, list[Job]] = defaultdict(list)
     for job in reading["jobs"]:
@@ -119,4 +119,4 @@ WHOLE: Reads = (
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
     *("failed_deliveries", "storage_spaces", "advertisements"),
 )
-"""All that the store knows of a world."""
+"""Everything that the store knows of a world."""

@@ -1,4 +1,4 @@
-"""All work that pilots may be used for, which are withdrawn else (see :mod:`pilotage.pilots.withdrawal`)."""
+"""All work that could use pilots. Without any, they are withdrawn (see :mod:`pilotage.pilots.withdrawal`)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ _TO_MAKE = (
 
 @part("tasks", "task_queues")
 def work_to_come(reading: Reading) -> Mapping[str, Any]:
-    """Lines of jobs that wait (without a queue: to be brokered), and a task to split."""
+    """Read lines of waiting jobs (without a queue: to be brokered), and a task to split."""
     lines = {
         (queue if state in _PLACED else "", requirements)
         for state, queue, requirements in reading.reader.raw_rows(_WAITING)

@@ -1,4 +1,4 @@
-"""The live work of tasks that are to end, and jobs of one task as a brokerage would see them again."""
+"""The live work of tasks that must end, and jobs of one task as a brokerage would see them again."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,24 +33,24 @@ _IN_STATE = (
 
 @part("tasks", "failures")
 def failing_alike(reading: Reading) -> Mapping[str, Any]:
-    """Live tasks of which nothing ended well, and enough attempts failed, all in the same way (F3)."""
+    """Read live tasks without any success, but with enough attempts that failed in the same way (F3)."""
     return failures.alike(reading.reader, reading.world.time, reading.world.federation.guard.fewest)
 
 
 @part("jobs")
 def live_jobs(reading: Reading) -> Mapping[str, Any]:
-    """The live jobs of the tasks."""
+    """Read the live jobs of the tasks."""
     ids = [task.id for task in reading["tasks"]]
     return {"jobs": reading.reader.jobs_where(*_OF_TASKS, ids=ids) if ids else ()}
 
 
 def one_task(number: int) -> WorldPart:
-    """One task, if there is one of this number."""
+    """Read the task with this number, if it exists."""
     return WorldPart(("tasks",), lambda reading: {"tasks": reading.reader.tasks([number])})
 
 
 def live_work_of(number: int) -> WorldPart:
-    """The live jobs of a task, the files that its jobs made, and the live transfers of these."""
+    """Read the live jobs of a task, the files that its jobs made, and the live transfers of these."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         made = reading.reader.files_of_tasks([number])
@@ -64,7 +64,8 @@ def live_work_of(number: int) -> WorldPart:
 
 
 def jobs_as_they_stand(number: int, job: int | None = None) -> WorldPart:
-    """One job of a task, or the first of a pass: those that wait first, ended ones where all have ended."""
+    """Read one job of a task, or the first jobs of a pass: waiting ones first; ended ones if all have
+    ended."""
 
     def read(reading: Reading) -> Mapping[str, Any]:
         if job is not None:
@@ -75,7 +76,7 @@ def jobs_as_they_stand(number: int, job: int | None = None) -> WorldPart:
 
 
 def brokered_again(number: int, job: int | None = None) -> Sequence[str | WorldPart]:
-    """What brokering the jobs of a task, or one of them, again would read: as if they were DEFINED."""
+    """Return what brokering a task's jobs, or one of them, again would read: as if they were DEFINED."""
     return (
         *(jobs_as_they_stand(number, job), one_task(number), broker_facts.first_skips, "files", "replicas"),
         *(*broker_facts.OF_PLACES, as_if_defined),
@@ -84,14 +85,14 @@ def brokered_again(number: int, job: int | None = None) -> Sequence[str | WorldP
 
 @part("jobs", "job_counts")
 def as_if_defined(reading: Reading) -> Mapping[str, Any]:
-    """The jobs as if they were DEFINED, and not in the counts."""
+    """Return the jobs as if they were DEFINED, and not in the counts."""
     found = reading["jobs"]
     defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
     return {"jobs": tuple(defined), "job_counts": _without(reading["job_counts"], found)}
 
 
 def _as_they_stand(reader: RecordReader, number: int, limit: int) -> tuple[Job, ...]:
-    """Jobs of a task state by state, in the order in which a job meets them."""
+    """Return jobs of a task state by state, in the order in which a job passes through them."""
     found: list[Job] = []
     for state in JobState:
         if len(found) < limit and (state in LIVE_JOBS or not found or found[0].state not in LIVE_JOBS):
@@ -100,7 +101,7 @@ def _as_they_stand(reader: RecordReader, number: int, limit: int) -> tuple[Job, 
 
 
 def _without(counts: Sequence[JobCount], taken: Iterable[Job]) -> tuple[JobCount, ...]:
-    """The counts of all jobs but these."""
+    """Return the counts of all jobs except these."""
     less = Counter((job.queue, job.share, job.state) for job in taken)
     left = (replace(row, jobs=row.jobs - less[row.queue, row.share, row.state]) for row in counts)
     return tuple(row for row in left if row.jobs > 0)

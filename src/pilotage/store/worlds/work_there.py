@@ -1,4 +1,4 @@
-"""The work and the files at some queues and storages, read before a federation that changes them."""
+"""The work and files at some queues and storages, read before their federation changes."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.transfers import transfers
 
 MOST_TASKS = 5
-"""Tasks that are named of a queue, those with most jobs."""
+"""Most tasks named per queue, those with the most jobs."""
 
 _c, _j, _r, _t = counts.c, jobs.c, replicas.c, transfers.c
 _COUNTED = (
@@ -49,7 +49,7 @@ _MOVING = (
 
 
 def read(connection: Connection, queues: Collection[str], storages: Collection[str]) -> WorkThere:
-    """Read what is at queues and storages, by name."""
+    """Return the work and files at queues and storages, by name."""
     found: dict[str, dict[JobState, int]] = defaultdict(dict)
     for queue, state, count in raw_rows(connection, _COUNTED, counter=JOBS_BY_QUEUE, queues=sorted(queues)):
         found[queue][JobState(state)] = int(count)
