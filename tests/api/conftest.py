@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 with warnings.catch_warnings():  # it asks for a client that is not the one this project uses
     warnings.simplefilter("ignore")
@@ -68,7 +68,7 @@ def federation(directory: Path) -> Federation:
     )
 
 
-_IDLE: list[FastAPI] = []
+_IDLE: list[Starlette] = []
 _LOOPS: list[BlockingPortal] = []
 
 
@@ -91,7 +91,7 @@ class House:
     def __post_init__(self) -> None:
         self.runtime = Runtime(self.store, STEPS, load=load, movers=InstalledMovers, clock=lambda: self.now)
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
-        self.app: FastAPI = _IDLE.pop() if _IDLE else create_app(self.runtime)
+        self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime)
         self.app.state.runtime = self.runtime
         self.app.state.tokens = KnownTokens(self.store, self.runtime.clock)
 

@@ -73,11 +73,11 @@ class RoleCheck:
     async def __call__(
         self,
         request: Request,
-        bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
     ) -> Credential:
         """Return the caller's credential. 401 without a known token, 403 for another role."""
         tokens: KnownTokens = request.app.state.tokens
-        token = bearer_of(f"{bearer.scheme} {bearer.credentials}") if bearer else None
+        token = bearer_of(request.headers.get("authorization", ""))
         credential = await tokens.find(token) if token else None
         if credential is None:
             raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
@@ -91,7 +91,8 @@ _PILOT = Depends(RoleCheck("pilot"))
 PilotCredential = Annotated[Credential, _PILOT]
 
 
-def _pilot_id(credential: PilotCredential) -> int:
+def pilot_id(credential: PilotCredential) -> int:
+    """The pilot that a token is bound to; 403 where it is bound to none."""
     if credential.pilot is None:
         raise HTTPException(403, "this token is not bound to a pilot")
     return credential.pilot
@@ -120,8 +121,8 @@ Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees their own records, or an operator, who sees everything."""
 
 Operator = Annotated[Credential, FOR_OPERATORS]
-PilotId = Annotated[int, Depends(_pilot_id)]
-"""The one pilot to which the caller's token is bound (P9)."""
+PilotId = Annotated[int, Depends(pilot_id)]
+"""The one pilot that the caller's token is bound to (P9)."""
 
 Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
 """An agent that makes its first call."""

@@ -1,12 +1,17 @@
 """The application: every route under ``/api/v1``, and the answers to errors of steps."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.routing import Mount
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
@@ -34,7 +39,6 @@ from .answers import answer, describe_answers, misread
 from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
-from .fast_path import FastPath, FaultHandler
 from .guard import Guard
 from .openapi import OpenApi
 
@@ -44,18 +48,20 @@ ROUTERS = (
 )
 
 
-def create_app(runtime: Runtime) -> FastAPI:
-    """Return the API of one Pilotage."""
-    app = _routed()
-    app.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
+def create_app(runtime: Runtime) -> Starlette:
+    """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves."""
+    framework = _routed()
+    framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
+    for fault, handler in _HANDLERS.items():
+        framework.add_exception_handler(fault, handler)
+    # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
+    framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
+    app = Starlette(routes=[*pilot_agent.PLAIN_ROUTES, Mount("", framework)], exception_handlers=_HANDLERS)
+    app.state = framework.state
     app.state.runtime = runtime
     app.state.readiness = health.Readiness(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
-    calls = {f"{PREFIX}{path}": call for path, call in pilot_agent.FAST_CALLS.items()}
-    app.add_middleware(FastPath, calls=calls, handlers=_HANDLERS)
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
-    for fault, handler in _HANDLERS.items():
-        app.add_exception_handler(fault, handler)
     return app
 
 
@@ -115,7 +121,9 @@ async def _too_broad(_: Request, fault: TooBroad) -> Response:
     return answer({"detail": [{"field": "match", "message": str(fault)}]}, 422)
 
 
+FaultHandler = Callable[[Request, Any], Awaitable[Response]]
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
+    HTTPException: http_exception_handler,
     RequestValidationError: _not_understood,
     PilotGone: _gone,
     KeyReused: _reused,

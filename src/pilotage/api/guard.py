@@ -116,7 +116,7 @@ class Guard:
             await answer(scope, receive, send)
             return
         if body is not None:
-            receive = replayed(body, receive)
+            receive = _replayed(body, receive)
         await self._serve(scope, receive, send, release)
 
     async def _room(self, request: Request) -> Callable[[], None]:
@@ -262,8 +262,8 @@ async def _discard(incoming: _Incoming, most: int) -> None:
                 most -= len((await incoming()).get("body", b""))
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a body that was read already, then what follows it."""
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Hand out a body that was read already, then what follows it."""
     left: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:

@@ -18,8 +18,8 @@ from pilotage.model.values.types import Whole
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
 from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
-from .fast_path import FastCall
 from .logs import AttemptLogs, Log
+from .plain_routes import plain_route
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
@@ -139,11 +139,13 @@ def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime:
     return answer(Stops(tuple(stop), tuple(read), read_own, pace))
 
 
-FAST_CALLS = {
-    "/pilot/match": FastCall(Offer, lambda offer, _, pilot, runtime: post_match(offer, pilot, runtime)),
-    "/pilot/report": FastCall(Reports, post_report),
-}
-"""The most frequent routes of pilots, by path."""
+PLAIN_ROUTES = (
+    plain_route(
+        f"{router.prefix}/match", Offer, lambda offer, _, pilot, runtime: post_match(offer, pilot, runtime)
+    ),
+    plain_route(f"{router.prefix}/report", Reports, post_report),
+)
+"""Routes that pilots call most."""
 
 
 def _own(log: Log | None, pilot: int) -> KeptLog | None:

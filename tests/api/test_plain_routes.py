@@ -1,11 +1,13 @@
-"""Calls that pilots make most: answered past the framework, and as the framework answers them."""
+"""Calls that pilots make most: answered without the framework, and as the framework would answer them."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from fastapi.routing import APIRouter
 from fastapi.testclient import TestClient
+from starlette.applications import Starlette
+
+from pilotage.api.pilot_agent import PLAIN_ROUTES
 
 from .conftest import ALICE, House, Submit
 
@@ -19,27 +21,31 @@ def post(client: TestClient, path: str, body: Any, kind: str = "application/json
 
 
 def by_the_framework(client: TestClient, path: str, body: Any) -> tuple[int, Any]:
-    """The same request under a name of its type that only the framework takes."""
-    return post(client, path, body, "application/json; charset=utf-8")
+    """The same request by the route that documents it."""
+    routes = cast(Starlette, client.app).router.routes
+    kept = list(routes)
+    routes[:] = [route for route in routes if route not in PLAIN_ROUTES]
+    try:
+        return post(client, path, body)
+    finally:
+        routes[:] = kept
 
 
-def test_what_pilots_call_most_is_answered_past_the_framework(
+def test_what_pilots_call_most_is_answered_without_the_framework(
     house: House, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (job,) = house.activate(submit())
     id_, pilot = house.pilot()
 
-    async def not_this_way(*_: object) -> None:
+    async def not_this_way(**_: object) -> None:
         raise AssertionError("the framework was asked")
 
-    monkeypatch.setattr(APIRouter, "app", not_this_way)
-    monkeypatch.setattr(APIRouter, "__call__", not_this_way)
+    monkeypatch.setattr("fastapi.routing.solve_dependencies", not_this_way)
+    assert by_the_framework(pilot, "/pilot/match", OFFER)[0] == 500
     status, answer = post(pilot, "/pilot/match", OFFER)
     assert (status, [one["job"] for work in answer["works"] for one in work["jobs"]]) == (200, [job])
-    assert post(pilot, "/pilot/report", {"holding": [[job, 1]]}) == (
-        200,
-        {"stop": [], "read": [], "read_own": False},
-    )
+    status, answer = post(pilot, "/pilot/report", {"holding": [[job, 1]]})
+    assert (status, answer["stop"]) == (200, [])
     (seen,) = house.store.queries.pilots(None, None, 10)
     assert (seen.id, seen.node) == (id_, "n1")
 
@@ -49,13 +55,10 @@ def test_what_pilots_call_most_is_answered_past_the_framework(
     [
         ("/pilot/match", OFFER | {"cores": -1}),
         ("/pilot/match", OFFER | {"more": 1}),
-        ("/pilot/match", "{"),
-        ("/pilot/match", "[]"),
         ("/pilot/match", '{"cores": NaN}'),
         ("/pilot/report", {"holding": [[1]]}),
         ("/pilot/report", {"holding": [[999, 1]]}),
         ("/pilot/report", {"reports": [{"job": 1, "attempt": 1, "state": "sleeping"}]}),
-        ("/pilot/report", "null"),
     ],
 )
 @pytest.mark.parametrize("role", ["pilot", "operator", "enrolment"])
@@ -72,3 +75,28 @@ def test_a_pilot_that_was_given_up_is_told_so_both_ways(house: House) -> None:
         status, answer = post(pilot, path, body)
         assert status == 410
         assert (status, answer) == by_the_framework(pilot, path, body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("application/problem+json", 200),
+        ("text/plain", 415),
+        ("", 415),
+    ],
+)
+def test_a_body_is_json_by_any_of_its_names(house: House, kind: str, status: int) -> None:
+    _, pilot = house.pilot()
+    told, answer = post(pilot, "/pilot/report", {}, kind)
+    assert told == status
+    assert status == 200 or "Content-Type" in answer["detail"]
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", "null", "[1,", '"\\ud800', "nul"])
+def test_what_is_no_json_object_is_refused_in_a_sentence(house: House, body: str) -> None:
+    _, pilot = house.pilot()
+    status, answer = post(pilot, "/pilot/report", body)
+    assert status == 422
+    assert answer["detail"][0]["message"]
