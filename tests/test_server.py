@@ -58,7 +58,7 @@ from pilotage.api import create_app
 from pilotage.federation.documents import read
 from pilotage.flow.calls import acceptance
 from pilotage.flow.step import take
-from pilotage.model.federation import Federation
+from pilotage.model.records.federation import Federation
 from pilotage.store import Store
 assert "sqlite3" not in sys.modules, "of a store of another kind"
 store = Store.open({url!r})
