@@ -57,6 +57,20 @@ def test_a_pattern_without_files_and_an_unknown_storage_are_refused_by_field(hou
     ]
 
 
+def test_all_faults_of_a_task_are_told_in_one_round_whatever_finds_them(house: House) -> None:
+    """Inputs that are not found, contradicting fields, unknown references, and files of others' scopes."""
+    inputs = (
+        InputPattern(storages=("north-disk",), glob="*.dat"),
+        InputPattern(storages=("nowhere",), glob="*"),
+        InputFile(name="f", size=1, replicas=("gone",)),
+    )
+    wrong = {"inputs": inputs, "nucleus": "atlantis", "queues": ("nope",), "cores": 4, "max_cores": 1}
+    submitted = house.submit({**wrong, "share": "none", "brokerage": "guess"})
+    ((_, faults),) = submitted.refused
+    told = ("inputs[0]", "inputs[1]", "inputs[2].replicas[0]", "nucleus", "queues[0]", "max_cores")
+    assert sorted(field for field, _ in faults) == sorted([*told, "share", "brokerage"])
+
+
 def test_a_file_known_to_be_otherwise_refuses_only_the_task_that_says_so(house: House) -> None:
     def reading(size: int) -> dict[str, object]:
         return {"inputs": (InputFile(name="f", size=size, replicas=("north-disk",)),)}

@@ -213,7 +213,7 @@ def _catalogue_faults(at: int, federation: Federation) -> Iterator[Fault]:
 
 
 def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:
-    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     # Only what is nearly a known name is a fault: other kinds may be installed where the loops run.
     if near:
         yield Fault(path, f"{name!r} is not known here", f"did you mean {near[0]}?")

@@ -91,13 +91,14 @@ def examined(
         ((index, inputs.scoped(spec, owner)) for index, spec in specs),
         federation,
         inputs.lookup_for(runtime, owner),
-        lambda spec, federation: (
-            _faults(spec, federation, owner)
-            or inputs.out_of_scope(spec, federation, owner)
-            or _foreign(runtime.store, spec, federation, owner)
-            or datasets.faults(spec, federation)
-            or quota.take(spec)
-        ),
+        lambda spec, federation: [
+            *_faults(spec, federation, owner),
+            *inputs.out_of_scope(spec, federation, owner),
+            *_foreign(runtime.store, spec, federation, owner),
+            *datasets.faults(spec, federation),
+        ],
+        # What is refused anyway takes no part of a quota.
+        quota.take,
     )
 
 
@@ -112,18 +113,27 @@ def examined_offline(
     federation: Federation,
     lookup: inputs.Lookup,
     faults_of: Callable[[TaskSpec, Federation], list[Fault]] | None = None,
+    excess_of: Callable[[TaskSpec], list[Fault]] = lambda _: [],
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
     """The same without a store, where tasks may be of any VO."""
     submitted = SubmissionOutcome()
     accepted: list[tuple[int, Resolved]] = []
     for index, spec in specs:
         resolved, faults = inputs.resolve(spec, federation, lookup)
-        faults = faults or (faults_of or _faults)(resolved.spec, federation)
+        # The others are told in the same round: of the task as it was given where not all inputs were found.
+        others = (faults_of or _faults)(spec if faults else resolved.spec, federation)
+        faults = _all_faults(faults, others) or excess_of(resolved.spec)
         if faults:
             submitted.refused.append((index, faults))
         else:
             accepted.append((index, resolved))
     return submitted, accepted
+
+
+def _all_faults(first: Sequence[Fault], others: Iterable[Fault]) -> list[Fault]:
+    """Both, without others of an input that the first tell of, and each field's once where both know it."""
+    places = tuple(field.split(".")[0] for field, _ in first if field.startswith("inputs["))
+    return [*first, *(fault for fault in others if not (places and fault[0].startswith(places)))]
 
 
 def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = None) -> list[Fault]:
