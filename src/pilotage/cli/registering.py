@@ -50,10 +50,8 @@ def register(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Register files at a storage: from a directory here, a manifest, or the server's listing.
-
-    Files of a manifest are not read. You may repeat it: known files stay as they are.
-    """
+    """Register files at a storage: from a directory here, a manifest (whose files it does not read), or the
+    server's listing. You may repeat it: known files stay as they are."""
     from .client import Client
 
     _check(source, storage, match)

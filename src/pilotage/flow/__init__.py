@@ -1,4 +1,4 @@
-"""The path of a job, one short file a step, and the loops that take the steps.
+"""The path of a job, one short file per step, and the loops that run the steps.
 
 In order: ``submit``, ``split``, ``broker``, ``stage``, ``provision``, ``match``, ``report``, ``finish``;
 beside the way: ``lift``, ``watch``, ``cancel``, ``priorities``. Every step takes a snapshot, asks a pure

@@ -15,7 +15,7 @@ LOOKED_FOR_AGAIN = 600.0
 
 
 class Brokerages:
-    """Keeps loaded plugins: what one made of a federation serves the next pass too."""
+    """Keeps loaded plugins, so that what one made of a federation serves the next pass."""
 
     def __init__(self) -> None:
         self._left: frozenset[int] = frozenset()
@@ -25,11 +25,11 @@ class Brokerages:
         self._loaded: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}
 
     def get(self, name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
-        """The plugin of this name with these options. Raises ``brokerage.PluginError``."""
+        """Return the plugin with this name and these options. Raises ``brokerage.PluginError``."""
         known = self._loaded.get(name)
         if known is not None and known[0] == options:
             return known[1]
-        # Outside the lock: one that takes for ever to load keeps no other from being found.
+        # Outside the lock, so that a plugin that loads for ever does not block others.
         made = brokerage.load(name, options)
         with self._lock:
             known = self._loaded.get(name)
@@ -38,7 +38,7 @@ class Brokerages:
             return known[1]
 
     def of(self, federation: Federation, name: str) -> brokerage.Brokerage:
-        """The plugin of this name with the options of a federation. Raises ``brokerage.PluginError``."""
+        """Return the plugin with this name and a federation's options. Raises ``brokerage.PluginError``."""
         return self.get(name, federation.plugin_options.get(name, {}))
 
     def lacks(self, federation: Federation, name: str, time: float) -> str:

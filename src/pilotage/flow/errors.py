@@ -1,4 +1,4 @@
-"""Errors of calls; the docstring is the message."""
+"""Errors of calls. The docstring is the message."""
 
 
 class PilotGone(Exception):

@@ -1,4 +1,4 @@
-"""Make any step's decision from a saved world, touching nothing."""
+"""Make any step's decision from a saved world, without changing anything."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,14 +17,14 @@ from .steps import step
 from .steps.broker import restricted
 
 SET_ASIDE = "set_aside"
-"""The note that says of each task that a policy cannot decide about why, where there is one."""
+"""The note that says why a policy cannot decide about each task, if there are any."""
 
 
 def plan(name: str, world: World, limit: TimeLimit | None = None) -> Decision:
-    """Decide as a step does from this world: all its phases as one decision. Raises KeyError.
+    """Decide like a step from this world, with all its phases in one decision. Raises KeyError.
 
-    What a task needs more counted work for than it has is decided without it, and noted. So are the tasks of
-    a brokerage that takes longer than the ``limit``; without one each has all the time it takes.
+    A task that needs too much counted work is left out and noted. So are the tasks of a brokerage that
+    exceeds the ``limit``. Without a limit each takes all the time it needs.
     """
     planned = step(name)
     decisions: list[Decision] = []
@@ -36,20 +36,20 @@ def plan(name: str, world: World, limit: TimeLimit | None = None) -> Decision:
         decisions.append(decision)
         if planned.foresees:
             after = projected(left, decision)
-    # An account that is given twice is that of the world as it was.
+    # If an account occurs twice, the first describes the original world.
     notes = {name: note for decision in reversed(decisions) for name, note in decision.notes.items()}
     aside = {str(fault.key): fault.error for fault in faults}
     return replace(joined(name, world, decisions), notes=notes | ({SET_ASIDE: aside} if aside else {}))
 
 
 def set_aside(decision: Decision) -> Mapping[str, str]:
-    """The tasks that a plan leaves out, by the text of their number, and why."""
+    """Return the tasks that a plan leaves out, by the text of their number, and why."""
     found: Mapping[str, str] = decision.notes.get(SET_ASIDE, {})
     return found
 
 
 def _decided(phase: Phase, world: World, limit: TimeLimit) -> tuple[Decision, tuple[Failing, ...], World]:
-    """The decision of a phase, what it leaves out, and the world without that."""
+    """Return the decision of a phase, what it leaves out, and the world without that."""
     try:
         return within_budgets(phase.timed(limit, CALL_TIMEOUT), world)
     except OutOfTime as error:
@@ -59,5 +59,5 @@ def _decided(phase: Phase, world: World, limit: TimeLimit) -> tuple[Decision, tu
 
 
 def idle_reasons(name: str, world: World) -> list[str]:
-    """Tell why the step changes nothing in this world. Raises KeyError."""
+    """Return why the step changes nothing in this world. Raises KeyError."""
     return list(step(name).idle(world))

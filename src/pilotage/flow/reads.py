@@ -1,7 +1,7 @@
-"""What steps read: fields of the store's world by name, parts of it, and what the outside told.
+"""What steps read: fields of the store's world by name, parts of it, and news from outside.
 
-News of the outside are taken before the store is read: what an answer is about must be found there as it was
-when the question was asked, or later. What else this process knows is added to what the store has.
+News are taken before the store is read, so that the store's state is at least as new as the question behind
+an answer. Other facts of this process are added to the store's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A field with what was told since the last pass. Whoever reads it is woken when there is some."""
+    """A field with the news since the last pass. News wake the steps that read it."""
 
     field: str
     read: Callable[["Runtime"], Any]
@@ -33,9 +33,9 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFields:
-    """Fields of what this process knows, given the world as the store has it.
+    """Fields with facts of this process, given the store's world.
 
-    With ``wakes`` whoever reads it is woken when the outside told more.
+    With ``wakes``, news from outside wake the steps that read it.
     """
 
     fields: tuple[str, ...]
@@ -48,7 +48,7 @@ Reads = Sequence[str | WorldPart | News | ProcessFields]
 
 
 def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
-    """Who takes this pass, and which servers are gone of those that deliver or ask catalogues."""
+    """Return which process takes this pass, and which delivering or publishing servers are gone."""
     presence = runtime.presence
     named = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
     named |= {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
@@ -91,10 +91,10 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
 )
 
 OUTSIDE: Mapping[str, News | ProcessFields] = {name: one for one in _OUTSIDE for name in one.fields}
-"""What the outside tells, by field."""
+"""News from outside, by field."""
 
 
-# With it steps whose policies read the reports of queues know of adapters that cannot be made here (B26).
+# This tells steps whose policies read the reports on queues about adapters that cannot be made here (B26).
 startable = ProcessFields(
     ("queue_reports",),
     lambda runtime, world: {"queue_reports": runtime.elements.reported(world).queue_reports},
@@ -102,7 +102,7 @@ startable = ProcessFields(
 
 
 def resolved(reads: Reads) -> Iterator[WorldPart | News | ProcessFields]:
-    """What is read, each once. Raises ValueError for a name that nobody can read."""
+    """Yield what is read, each once. Raises ValueError for a name without a reader."""
     found: dict[int, WorldPart | News | ProcessFields] = {}
     for one in reads:
         named = (OUTSIDE.get(one) or FIELDS.get(one)) if isinstance(one, str) else one
@@ -114,12 +114,12 @@ def resolved(reads: Reads) -> Iterator[WorldPart | News | ProcessFields]:
 
 
 def stored(reads: Reads) -> list[WorldPart]:
-    """The parts of these that the store has."""
+    """Return the parts of these that the store has."""
     return [one for one in resolved(reads) if isinstance(one, WorldPart)]
 
 
 def read(runtime: "Runtime", reads: Reads, now: Pass) -> World:
-    """Read a world: what was told of the outside, then the store, then what else this process knows."""
+    """Read a world: news from outside, then the store, then other facts of this process."""
     plan = tuple(resolved(reads))
     told = {one.field: one.read(runtime) for one in plan if isinstance(one, News)}
     world = runtime.store.snapshots.read(now, stored(plan))

@@ -1,14 +1,14 @@
-"""Answers that cost more than they change: whoever asks again within seconds is answered the same."""
+"""Expensive answers: whoever asks again within seconds gets the same."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 KNOWN_FOR = 10.0
-"""Seconds for which an answer holds."""
+"""Seconds for which an answer is cached."""
 
 MOST_KNOWN = 1000
-"""Answers that are remembered: those given last."""
+"""Most cached answers, the latest ones."""
 
 
 class RecentAnswers:
@@ -19,7 +19,7 @@ class RecentAnswers:
         self._known: OrderedDict[int, tuple[float, Sequence[str]]] = OrderedDict()
 
     def get(self, key: int, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
-        """Return the answer of the last :data:`KNOWN_FOR` s about a record, else one that is made now."""
+        """Return the cached answer of the last :data:`KNOWN_FOR` s about a record, else a new one."""
         with self._lock:
             since, lines = self._known.get(key, (None, ()))
         if since is not None and 0 <= time - since < KNOWN_FOR:

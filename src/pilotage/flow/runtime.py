@@ -1,4 +1,7 @@
-"""The runtime: all that lives longer than a pass, and every way to the outside. One for each Pilotage."""
+"""The runtime: everything that lives longer than a pass, and every way to the outside.
+
+Each Pilotage has one.
+"""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -39,27 +42,27 @@ if TYPE_CHECKING:
 
 
 OF_ELEMENTS = ("submissions", "sightings", "server_reports", "list_matches")
-"""Fields of the world that computing elements have news of."""
+"""Fields of the world with news from computing elements."""
 
 
 def system_seed() -> int:
-    """A seed for a world: it is stored with the decision, so that the decision can be made again."""
+    """Return a seed for a world. It is stored with the decision, so that the decision can be repeated."""
     return secrets.randbits(32)
 
 
 def no_catalogue(declared: ExternalCatalogue, _: Federation) -> CataloguePort:
-    """Refuse, as a Pilotage that was given no adapters of catalogues."""
+    """Refuse, because this Pilotage has no adapters of catalogues."""
     raise CatalogueError(f"the catalogue {declared.name} is not asked from here")
 
 
 class Runtime:
     """Store, ports, clock, seeds, workers, caches and wake-ups of one Pilotage.
 
-    ``clock`` tells the time in s since 1970 (UTC), the store's unless given. ``server_url`` is where pilots
-    call home. ``load`` makes the adapter of a computing element, ``movers`` the movers, given what to call
-    when they have news, ``load_catalogue`` the adapter of a catalogue that others keep.
-    ``priorities`` is where operators leave priorities of transfers (D9), ``presence`` tells which servers are
-    gone, ``time_limit`` bounds the time of decisions.
+    ``clock`` returns the time in s since 1970 (UTC), by default the store's. ``server_url`` is the server's
+    address for pilots. ``load`` makes the adapter of a computing element, ``load_catalogue`` the adapter of
+    an external catalogue. ``movers`` makes the movers, given a callback for news. ``priorities`` is where
+    operators leave priorities of transfers (D9). ``presence`` knows which servers are gone. ``time_limit``
+    limits the time of decisions.
     """
 
     def __init__(
@@ -105,27 +108,27 @@ class Runtime:
 
     @cached_property
     def matching(self) -> "Matching":
-        """The memory of matches, made for the first of them, since it brings numpy along."""
+        """The cache of matches, made for the first match because it imports numpy."""
         from .matching.matching import Matching
 
         return Matching(self.store)
 
     def begin(self, batch: int) -> Pass:
-        """A pass that starts now."""
+        """Return a pass that starts now."""
         return Pass(self.clock(), self.seeds(), batch)
 
     def world(self, *reads: str | WorldPart, batch: int = 1) -> World:
-        """Read parts of the world as of now, for a call."""
+        """Read parts of the current world for a call."""
         return self.store.snapshots.read(self.begin(batch), reads)
 
     def save_federation(self, federation: Federation, actor: str) -> int:
-        """Put a federation in force, without a restart; returns the number of its version."""
+        """Put a federation in force without a restart. Return the number of its version."""
         version = self.store.save_federation(federation, actor)
         self.wakeups.wake_all()
         return version
 
     def close(self) -> None:
-        """Give up what is under way at the outside. The store stays open: it is its opener's."""
+        """Give up running calls to the outside. The store stays open, because it belongs to its opener."""
         self.deliveries.stop()
         self.elements.pools.close()
         self.workers.close()

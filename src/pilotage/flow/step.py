@@ -1,4 +1,4 @@
-"""Declarations of steps, from which loops, wake-ups, plans and documentation derive, and how to take one."""
+"""Declarations of steps, from which loops, wake-ups, plans and documentation derive, and how to run one."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 class Phase:
     """One policy of a step.
 
-    ``actor`` is named in the events of what it moves. ``act`` does, through ports and without blocking, what
-    follows from what was committed of its decision; it is called after every commit, also of an empty one.
-    With ``in_parts`` the moves of many records, which do not rest on each other, are committed part by part.
-    ``plugin`` is the brokerage that it asks, where it asks one.
+    Events of its moves name the ``actor``. ``act`` does what follows from a commit of its decision, through
+    ports and without blocking. It is called after every commit, even an empty one. With ``in_parts``, the
+    moves of many independent records are committed in parts. ``plugin`` is the brokerage that it asks, if
+    any.
     """
 
     actor: str
@@ -45,7 +45,10 @@ class Phase:
     plugin: str = ""
 
     def timed(self, limit: TimeLimit, seconds: float | None = None) -> TimedPolicy:
-        """The policy within a time. Each brokerage is another policy, though the step acts under one name."""
+        """Return the policy with a time limit.
+
+        Each brokerage is a separate policy, though the step acts under one name.
+        """
         is_named = not self.plugin or self.actor.endswith(f":{self.plugin}")
         name = self.actor if is_named else f"{self.actor}:{self.plugin}"
         return TimedPolicy(name, self.decide, limit, self.plugin, seconds)
@@ -84,22 +87,22 @@ class Step:
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
 
     def __post_init__(self) -> None:
-        # A name that nobody can read is told when the step is declared, and not in its first pass.
+        # An unreadable name fails when the step is declared, not in its first pass.
         tuple(resolved(self.reads))
 
     @property
     def has_loop(self) -> bool:
-        """Tell whether a loop takes this step."""
+        """Return whether the step has a loop."""
         return bool(self.reads)
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields of the world that its policies and what follows them may read."""
+        """Return the fields of the world that its policies, and their follow-up actions, may read."""
         return ALWAYS.union(*(one.fields for one in resolved(self.reads)))
 
     @property
     def hears(self) -> frozenset[str]:
-        """The fields of which news wake it."""
+        """Return the fields whose news wake it."""
         return frozenset(
             name
             for one in resolved(self.reads)
@@ -109,14 +112,14 @@ class Step:
 
 
 def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
-    """The same phases for every world."""
+    """Return a function that gives the same phases for every world."""
     return lambda _world, _brokerages: phases
 
 
 def take(step: Step, runtime: "Runtime", now: Pass) -> int:
-    """Take one pass of a step; returns how many records were moved or made.
+    """Run one pass of a step. Return how many records were moved or made.
 
-    What a policy fails at, and what the store refuses, is set aside: it concerns nothing else.
+    Records on which a policy fails, or that the store refuses, are set aside, and affect nothing else.
     """
     if not step.has_loop:
         raise ValueError(f"step {step.name} has no pass of its own")
@@ -143,13 +146,13 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 
 
 def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
-    """Read what a step declares, as of a pass."""
+    """Read what a step declares, for a pass."""
     world = read(runtime, step.reads, step.bounds(runtime, now) if step.bounds else now)
     return without_left(runtime, step.name, world) if step.asks_plugins else world
 
 
 def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: Trials) -> int:
-    """Decide, commit and act; returns how many records were moved or made."""
+    """Decide, commit and act. Return how many records were moved or made."""
     world = runtime.set_aside.left_of(step.name, world)
     policy = phase.timed(runtime.time_limit)
     decision = runtime.set_aside.decided(step.name, step.subjects, policy, world)
@@ -172,7 +175,7 @@ def _taken(step: Step, runtime: "Runtime", world: World, phase: Phase, trials: T
 def _act(
     step: Step, phase: Phase, runtime: "Runtime", world: World, decision: Decision, committed: Committed
 ) -> None:
-    """Do what follows from a commit. A fault is logged: what was committed holds, and others go on."""
+    """Do what follows from a commit. A fault is logged: the commit stands, and others go on."""
     if phase.act is None:
         return
     try:
@@ -184,9 +187,9 @@ def _act(
 def _taken_together(
     step: Step, runtime: "Runtime", world: World, phases: Sequence[Phase], trials: Trials
 ) -> int:
-    """Decide phase after phase, each from the world as those before it leave it; one commit for each actor.
+    """Decide phase after phase, each from the world that the earlier ones leave, with one commit per actor.
 
-    What does not hold any more is handed back, and with it what rests on it.
+    What no longer holds is handed back, with everything that rests on it.
     """
     changed = 0
     aside = runtime.set_aside
@@ -221,7 +224,7 @@ def _taken_together(
 
 
 def records_changed(committed: Committed) -> int:
-    """Count the records that a commit moved, touched or made."""
+    """Return how many records a commit moved, touched or made."""
     moved = sum(len(ids) for ids in committed.accepted)
     made = sum(1 for ids in committed.created for record in ids if record is not None)
     return moved + made

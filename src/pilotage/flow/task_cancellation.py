@@ -1,4 +1,4 @@
-"""Cancel a task: for a person, and where its submitter has fallen silent."""
+"""Cancel a task: for a person, or after its submitter fell silent."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,8 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
         if not world.tasks:
             raise NoSuchTask(task)
         gone += [one for one in world.jobs if job in (None, one.id)]
-        # Records that moved on since the world was read are handed back, and met again where they are now.
+        # Records that changed since the world was read are handed back, and processed again in their new
+        # state.
         handed_back = 0
         for part in parts(cancellation.cancel(world, task, reason, job)):
             committed = runtime.store.commit(part, actor)
@@ -47,7 +48,7 @@ def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
 
 
 def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -> None:
-    """End pilots in the batch system that were made for these lines, and that no other work could use."""
+    """End pilots in the batch system that were made for these lines and that no other work could use."""
     if not lines:
         return
     world = runtime.world("pilots", work_to_come, "borrowable_lines")
@@ -55,7 +56,7 @@ def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -
     committed = runtime.store.commit(decision, actor)
     ended = {id_ for ids in committed.accepted for id_ in ids}
     for queue in world.federation.queues:
-        # One whose submission is under way is ended as soon as its reference is known.
+        # One that is being submitted is ended as soon as its reference is known.
         own = [one for one in world.pilots if one.id in ended and one.queue == queue.name and one.reference]
         if own and queue.computing_element:
             runtime.elements.cancel(queue, own)

@@ -1,4 +1,4 @@
-"""Change the priorities of live transfers for an operator, by a call or by a file (D9)."""
+"""Change the priorities of live transfers for an operator, through a call or a file (D9)."""
 
 import logging
 from collections.abc import Sequence
@@ -13,17 +13,16 @@ log = logging.getLogger(__name__)
 
 
 def set_priorities(runtime: Runtime, priorities: Sequence[tuple[int, int]], actor: str) -> list[int]:
-    """Give transfers, by id, a priority of 1..100; returns the ids of those that are live and have it now."""
+    """Give transfers, by id, a priority of 1..100. Return the ids of live ones that now have it."""
     accepted = _commit(runtime, priorities, actor)
     runtime.wakeups.wake(STAGE)
     return accepted
 
 
 def take_files(runtime: Runtime) -> None:
-    """Apply the files of priorities that an operator left in the server's home, if there are any (D9).
+    """Apply the priority files that an operator left in the server's home, if there are any (D9).
 
-    Bad lines are logged by number, and the others apply. A file that cannot be read at all is logged and put
-    aside as read.
+    Bad lines are logged by number, and the others apply. An unreadable file is logged and marked as read.
     """
     for inbox in runtime.priorities:
         _take(runtime, inbox)
@@ -51,10 +50,10 @@ def _take(runtime: Runtime, inbox: Inbox) -> None:
 
 
 def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:
-    """Read lines of ``ID PRIORITY``: what they set, in order, and one error for each bad line (D9).
+    """Parse lines of ``ID PRIORITY``. Return the settings in order, and one error per bad line (D9).
 
-    What follows a ``#`` is a comment, and empty lines mean nothing. An error names its line by number,
-    counted from 1, and what would be right.
+    Text after a ``#`` is a comment. Empty lines are ignored. An error gives its line number, from 1, and what
+    would be right.
     """
     priorities: list[tuple[int, int]] = []
     errors: list[str] = []

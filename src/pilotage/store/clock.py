@@ -68,10 +68,8 @@ FARTHEST_AHEAD = 86_400.0
 """Most seconds by which stored times may be ahead of the clock for it to follow them."""
 
 SLOWER, FASTER = 0.9, 1.25
-"""Rates of a clock that stands ahead of the right time, or behind it, until they meet.
-
-At the faster rate a lease, 0.6 of its time-out, still ends before the time-out does.
-"""
+"""Rates of a clock that stands ahead of the right time, or behind it, until they meet. At the faster rate
+a lease, 0.6 of its time-out, still ends before the time-out does."""
 
 FOLLOWED_AT_ONCE = 5.0
 """Seconds by which the right time may be ahead, for it to be followed at once."""

@@ -1,1 +1,1 @@
-"""Calls: what people and pilots ask for, one file each."""
+"""Calls: requests of people and pilots, one file each."""

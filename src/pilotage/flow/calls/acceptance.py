@@ -1,7 +1,7 @@
-"""Checks of what a federation asks of the machines that run it: adapters of computing elements and storages.
+"""Check what a federation needs from the machines that run it: adapters of computing elements and storages.
 
-Loops may run on other machines, with other packages: that something is not installed here is worth saying,
-and no fault of the federation. A misspelt name, options that an adapter refuses and impossible URLs are.
+Loops may run on other machines with other packages. So a missing package here is worth a warning, but no
+fault of the federation. A misspelt name, options that an adapter refuses and impossible URLs are faults.
 """
 
 import difflib
@@ -31,7 +31,7 @@ from .pilot_files import through_server
 
 
 def faults(federation: Federation) -> list[Fault]:
-    """Find what no machine could use: impossible URLs, and options that an adapter refuses."""
+    """Return what no machine could use: impossible URLs, and options that an adapter refuses."""
     found = chain(
         url_faults(federation),
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
@@ -42,7 +42,7 @@ def faults(federation: Federation) -> list[Fault]:
 
 
 def lacking(federation: Federation) -> list[Fault]:
-    """Find what this machine could not use, lacking a package: each once, where it stands first."""
+    """Return what this machine cannot use for lack of a package, each once at its first place."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
     homes = {queue.storage for queue in federation.queues if queue.computing_element}
@@ -72,7 +72,7 @@ def lacking(federation: Federation) -> list[Fault]:
 
 
 def waiting(federation: Federation) -> list[Fault]:
-    """Find what will surely keep jobs waiting, though it is no fault: each once, where it stands first."""
+    """Return what will surely keep jobs waiting although it is no fault, each once at its first place."""
     refusals = sure_waits.of_federation(federation)
     return [
         *_low_on_space(federation, refusals.get("B18", ())),
@@ -104,7 +104,7 @@ def _short(federation: Federation, refusing: Collection[str]) -> Iterator[Fault]
 
 
 def _unwritable(federation: Federation) -> Iterator[Fault]:
-    """Find homes of queues that can be read here, but not written: outputs would stay in their scratch."""
+    """Yield homes of queues that can be read here but not written: outputs would stay in their scratch."""
     there, homes = InstalledMovers(lambda: None), {queue.storage for queue in federation.queues}
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]
@@ -125,7 +125,7 @@ def _catalogues_lacking(federation: Federation) -> Iterator[Fault]:
 
 
 def _unusable(element: ComputingElement) -> str:
-    """Tell why the adapter that is installed here cannot be used here, empty where it can."""
+    """Return why the installed adapter cannot be used here; empty if it can."""
     try:
         loader.load(element)
     except AdapterError as error:
@@ -136,7 +136,7 @@ def _unusable(element: ComputingElement) -> str:
 
 
 def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
-    """Each kind with each of its options once, where it stands first, asked first or not."""
+    """Return each kind with each of its options once, at its first place."""
     first: dict[str, tuple[Path, ComputingElement]] = {}
     for at, queue in enumerate(federation.queues):
         if element := queue.computing_element:
@@ -207,13 +207,13 @@ def _catalogue_faults(at: int, federation: Federation) -> Iterator[Fault]:
     try:
         catalogues.load(declared, federation)
     except (LookupError, ValueError) as error:
-        # For want of a package of this machine that is no fault.
+        # A missing package on this machine is no fault.
         if not isinstance(error, AdapterError):
             yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
 
 
 def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:
     near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    # Only what is nearly a known name is a fault: other kinds may be installed where the loops run.
+    # Only a name close to a known one is a fault: other kinds may be installed where the loops run.
     if near:
         yield Fault(path, f"{name!r} is not known here", f"did you mean {near[0]}?")

@@ -1,4 +1,4 @@
-"""A waiting job as the pilots of other queues judge it (E1 to E3)."""
+"""A waiting job as other queues' pilots value it (E1 to E3)."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -14,11 +14,12 @@ from pilotage.store import JobDetails
 from pilotage.store.worlds.borrowings import for_queue
 
 MOST_QUEUES = 5
-"""Queues, of those with running pilots, whose view of a job is told."""
+"""Most queues with running pilots whose valuation is shown."""
 
 
 def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
-    """The binding that a job's task, VO or brokerage says; None where none does, or cannot be asked."""
+    """Return the binding stated by a job's task, VO or brokerage; None if none states one, or the
+    brokerage cannot be asked."""
     task = runtime.store.queries.task(job.task)
     if task is None:
         return None
@@ -30,7 +31,10 @@ def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
 
 
 def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Comparison]:
-    """Compare as the matches do, from the same world; of lines that are long only the tails are looked at."""
+    """Return comparisons like those of matches, from the same world.
+
+    Only the tails of long lines are read.
+    """
     names = set(queues)
     if not names:
         return []

@@ -15,10 +15,10 @@ class StillWanted(Exception):
 
 
 def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: bool = False) -> int:
-    """Record files, which have scopes, and where they lie; returns how many were not known.
+    """Record files, which have scopes, and their storages. Return how many were new.
 
-    With ``dry_run`` nothing is. Raises :class:`~pilotage.store.FileConflict` for one that is known to be
-    otherwise; then none is recorded.
+    With ``dry_run`` record nothing. Raises :class:`~pilotage.store.FileConflict` for a file that contradicts
+    a known one. Then none is recorded.
     """
     files = _files(found)
     if dry_run:
@@ -36,9 +36,9 @@ def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: 
 def register_each(
     runtime: Runtime, found: Mapping[int, InputFile], actor: str, dry_run: bool = False
 ) -> tuple[int, dict[int, str]]:
-    """Record the files that are not known to be otherwise, each by its place among all that were given.
+    """Record the files without a contradiction, each by its index among all given ones.
 
-    Returns how many were not known, and by its place why each of the others was refused.
+    Return how many were new, and by index why the others were refused.
     """
     places = list(found)
     conflicts = runtime.store.queries.conflicts(_files(found.values()))
@@ -57,7 +57,7 @@ def _files(found: Iterable[InputFile]) -> list[File]:
 
 
 def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Replica, ...]:
-    """Return the replicas that go with a file, or that at one storage. Raises StillWanted."""
+    """Return the replicas that go with a file, or the one at one storage. Raises StillWanted."""
     if runtime.store.catalogue.wanted([entry.file.name]):
         raise StillWanted(f"{entry.file.name} is read by a task or moved; cancel that first, or wait")
     return tuple(replica for replica in entry.replicas if storage in ("", replica.storage))
@@ -66,7 +66,7 @@ def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Re
 def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) -> None:
     """Forget a file, or its replica at one storage; remove copies that Pilotage made.
 
-    Originals stay where they lie: they are their owners'. Raises StillWanted.
+    Originals stay where they lie, because they belong to their owners. Raises StillWanted.
     """
     now = runtime.clock()
     gone = to_forget(runtime, entry, storage)

@@ -1,4 +1,4 @@
-"""The condition of queues as of now: what the store knows, and whether pilots can be submitted from here."""
+"""The current condition of queues: the store's facts, and whether pilots can be submitted from here."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,31 +11,31 @@ from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.store import TaskDetails
 
 MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
-"""States of jobs whose files are moved, or wait for it."""
+"""States of jobs whose files are moving, or wait to move."""
 
 
 def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
-    """Queues by name, or all. Raises :class:`NoFederation`."""
+    """Return queues by name, or all. Raises :class:`NoFederation`."""
     found = runtime.store.queries.conditions(runtime.clock(), names)
     return tuple(replace(seen, problem=runtime.elements.problem(seen.queue)) for seen in found)
 
 
 def where_it_waits(runtime: Runtime, task: TaskDetails) -> tuple[QueueCondition, ...]:
-    """Queues at which jobs of a task wait for a pilot, where none of its jobs has one."""
+    """Return queues where jobs of a task wait for a pilot, if none of its jobs has one."""
     if not task.jobs.get(JobState.ACTIVATED) or any(task.jobs.get(state) for state in AT_A_PILOT):
         return ()
     return of_queues(runtime, runtime.store.queries.where_jobs_wait(task.id))
 
 
 def unable_to_move(runtime: Runtime, source: str, destination: str) -> str:
-    """Tell what this server lacks to move files between two storages; empty where it lacks nothing."""
+    """Return what this server lacks to move files between two storages; empty if nothing."""
     federation = runtime.store.federation()
     unable = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
     return unable.reason(source, destination)
 
 
 def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Tell which transfers of a task's files wait for a server that can move them, as this one cannot."""
+    """Return which transfers of a task's files wait for another server, because this one cannot move them."""
     if not any(task.jobs.get(state) for state in MOVING):
         return []
     told = []

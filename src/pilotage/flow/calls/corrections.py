@@ -1,7 +1,7 @@
-"""Who is right where a file is described otherwise than it is known: its bytes, or an operator.
+"""Resolve contradicting descriptions of a file: its bytes decide, or an operator.
 
-A description is its author's word. As others of the VO use the same names, nobody's wrong word may keep them
-from a file: where two contradict each other, the storages are asked.
+A description is only its author's word. Others of the VO use the same names, so nobody's wrong description
+may block a file: if two contradict each other, ask the storages.
 """
 
 import glob
@@ -21,18 +21,19 @@ from pilotage.ports.moving import StorageError
 log = logging.getLogger(__name__)
 
 MOST_FILES = 20
-"""Files of a request for which storages are asked."""
+"""Most files per request for which storages are asked."""
 
 TIME_LIMIT = 30.0
-"""Seconds that asking may take for a request."""
+"""Time limit in s for asking, per request."""
 
 
 def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted: bool = False) -> int:
-    """Correct files that are known otherwise than they are given here, where that is right; count them.
+    """Correct known files that contradict the given descriptions, if the latter are right. Return their
+    number.
 
-    It is where the bytes say so, at the storages where the file is known to lie, or else at those that are
-    given, unless Pilotage moved the file as it is known. What an operator says, who is ``trusted``, is right
-    without.
+    They are right if the bytes agree, at the storages where the file is known to lie, or else at the given
+    ones. The known description wins if Pilotage moved the file under it. A ``trusted`` operator's description
+    is right without this check.
     """
     conflicts = runtime.store.queries.conflicts([_file(one) for one in given])
     limit = time.monotonic() + TIME_LIMIT
@@ -80,7 +81,8 @@ def _right_at(
     own: Sequence[str],
     limit: float,
 ) -> list[str]:
-    """The storages where the bytes are as given; none where they are as known anywhere, or cannot be seen."""
+    """Return the storages whose bytes match the given description; none if any match the known one, or if
+    they cannot be read."""
     right = []
     for storage in places:
         left = limit - time.monotonic()
@@ -101,14 +103,14 @@ def _right_at(
 
 
 def _seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:
-    """What lies at a storage under a file's name; None where nothing does."""
+    """Return the file at a storage under a file's name; None if there is none."""
     name = split_identifier(identifier)[1]
     found = runtime.deliveries.scan(storage, glob.escape(name), seconds, any_name=True)
     return next((one for one in found if one.name == name), None)
 
 
 def _agrees(size: int, checksum: str, found: InputFile) -> bool:
-    """Tell whether a description may be that of what was found: checksums of two kinds say nothing."""
+    """Return whether a description may fit a found file: checksums of two kinds cannot be compared."""
     kinds = {one.partition(":")[0] for one in (checksum, found.checksum)}
     comparable = checksum and found.checksum and len(kinds) == 1
     return size == found.size and (not comparable or checksum == found.checksum)

@@ -1,4 +1,4 @@
-"""Make versions of datasets, of files that the catalogue knows."""
+"""Make versions of datasets from files in the catalogue."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,16 @@ from pilotage.store.tables.datasets import DatasetVersion
 def edit(
     runtime: Runtime, dataset: str, names: Sequence[str], match: str, edit: Edit, actor: str
 ) -> DatasetVersion:
-    """Make the next version of a dataset from files of its scope: those named, and those that match.
+    """Make the next version of a dataset from files of its scope: named ones, and those that match.
 
-    Where nothing would differ, the current version stays. Raises LookupError for files that the catalogue
-    does not have, and CatalogueError.
+    If nothing would differ, the current version stays. Raises LookupError for files that the catalogue lacks,
+    and CatalogueError.
     """
     scope = split_identifier(dataset)[0]
     own = runtime.catalogues.own
     files = [identifier(scope, name) for name in names]
     if edit == "remove":
-        # What was forgotten is in no pattern's reach, and its size does not matter any more.
+        # A pattern cannot find forgotten files, and their size no longer matters.
         given = [File(name=name, size=0, checksum="") for name in files]
         given += [file for file in _members(runtime, dataset) if match and matcher(match)(name_of(file.name))]
     else:

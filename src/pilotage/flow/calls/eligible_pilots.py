@@ -9,7 +9,7 @@ from pilotage.pilots.lacking import is_missed
 
 
 def eligible_pilots(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
-    """Live pilots of a queue that could run such a job, were all of their slots free."""
+    """Return live pilots of a queue that could run such a job with all of their slots free."""
     wanted = Requirements.from_text(requirements)
     needed = needs(wanted, queue)
     return [pilot for pilot in pilots if fits(needed, promised(pilot)) and not is_missed(pilot.lacks, wanted)]

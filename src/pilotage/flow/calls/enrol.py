@@ -1,4 +1,4 @@
-"""Exchange what a pilot's order carries for its own credential, and renew that while it lives (P9)."""
+"""Exchange the token in a pilot's order for its own credential, and renew that while it lives (P9)."""
 
 import logging
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
-    """Exchange an enrolment token, once: the same agent, by its nonce, is answered the same again.
+    """Exchange an enrolment token once. The same agent, by its nonce, gets the same answer again.
 
     Raises :class:`PilotGone`, and :class:`AlreadyEnrolled` for every other agent.
     """
@@ -30,7 +30,7 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
 
 
 def renew(runtime: Runtime, pilot: int, expires: float | None) -> None:
-    """Let the credential of a pilot that calls last on, once half its time is over."""
+    """Extend a calling pilot's credential once half its time is over."""
     now = runtime.clock()
     if expires is None or not credentials.is_due(now, expires):
         return

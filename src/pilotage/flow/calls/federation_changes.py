@@ -1,4 +1,4 @@
-"""Put a federation in force while work is under way: what changes, what follows, and what is refused."""
+"""Put a federation in force while work goes on: the changes, their effects, and what is refused."""
 
 import logging
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from pilotage.store.tables.federations import UP
 log = logging.getLogger(__name__)
 
 MOST_TOLD = 20
-"""Losses that a refusal tells."""
+"""Most losses listed in a refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A change of the federation, and what follows for what is there."""
+    """A change of the federation, and its effects on existing work and files."""
 
     changes: tuple[FederationChange, ...] = ()
     effects: tuple[FederationEffect, ...] = ()
 
     @property
     def losses(self) -> tuple[FederationEffect, ...]:
-        """Effects by which something is lost."""
+        """Return the effects that lose something."""
         return tuple(effect for effect in self.effects if effect.lost)
 
 
@@ -46,7 +46,7 @@ class WorkInTheWay(Exception):
 
 
 def review(store: Store, federation: Federation) -> Review:
-    """Compare a federation with the one in force, and look at what is there. Nothing is changed.
+    """Compare a federation with the one in force, and examine existing work and files. Nothing is changed.
 
     Raises :class:`FederationRenamed`.
     """
@@ -63,7 +63,7 @@ def review(store: Store, federation: Federation) -> Review:
 
 
 def save(store: Store, federation: Federation, actor: str, path: str = "", *, force: bool = False) -> int:
-    """Put a federation in force that was declared by the file at a path; returns its version.
+    """Put in force a federation from the file at a path. Return its version.
 
     Raises :class:`WorkInTheWay` where work or files would be lost, unless it is forced, and
     :class:`FederationRenamed`.
@@ -74,12 +74,12 @@ def save(store: Store, federation: Federation, actor: str, path: str = "", *, fo
 
 
 def file_of(federation: Federation, path: str) -> FederationFile:
-    """Return how the file at a path is remembered that declares a federation."""
+    """Return the record of the file at a path and its declared federation."""
     return FederationFile(path, declared_digest(federation))
 
 
 def load(store: Store, federation: Federation, path: str, *, force: bool = False) -> None:
-    """Put the federation of a server's file in force, if the file declares something else than it did.
+    """Put the federation of a server's file in force if the file's declaration has changed.
 
     Otherwise the store's stands, with all that was changed since: a restart undoes nothing. Raises as
     :func:`save` does.

@@ -1,4 +1,4 @@
-"""Reasons of a job's second choice: what the broker decided to which it was forwarded (M1)."""
+"""Reasons of a job's second choice: the decisions of the broker that it was forwarded to (M1)."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ from pilotage.store import JobDetails
 
 
 def explained(runtime: Runtime, job: JobDetails) -> list[str]:
-    """The other broker's decisions about a job's last attempt; nothing where no other broker chooses.
+    """Return the other broker's decisions about a job's last attempt; nothing if no other broker chooses.
 
-    Its own words, asked for now: it may have forgotten, or not answer, and that is told too.
+    They are its own words, requested now. It may have forgotten them, or not answer; then the lines say so.
     """
     federation = runtime.store.federation()
     queue = next((queue for queue in federation.queues if queue.name == job.queue), None)
@@ -30,7 +30,7 @@ def explained(runtime: Runtime, job: JobDetails) -> list[str]:
 
 
 def hints(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
-    """Tell where the second choice is told, for each queue of these choices that forwards."""
+    """Return where to find the second choice, for each queue of these choices that forwards."""
     forwarding = {queue.name for queue in runtime.store.federation().queues if queue.forwards}
     jobs = {queue: choice.jobs[0] for choice in choices for queue in forwarding & choice.placed.keys()}
     return [

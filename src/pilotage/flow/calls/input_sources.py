@@ -1,4 +1,4 @@
-"""The storages from which a pilot reads inputs of its jobs: beside its queue, or from afar (E3)."""
+"""The storages from which a pilot reads its jobs' inputs: its queue's, or remote ones (E3)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 class Readings:
-    """The inputs of matched jobs as their pilot reads them, by the rule with which the matcher found them."""
+    """The inputs of matched jobs as their pilot reads them, by the matcher's own rule."""
 
     def __init__(self, matched: "Matched", sources: Callable[[], Sources]) -> None:
         self._storage = matched.queue.storage if matched.queue else ""
-        # Only asked where something is read from afar, as few matches do: it knows what rests now.
+        # Called only if something is read remotely, as in few matches: it knows the current pauses.
         self._sources = sources
         self._files = {file.name: file for file in matched.files}
-        # An original has no path of its own: pilots find it under its name.
+        # An original has no separate path: pilots find it under its name.
         self._paths: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for replica in matched.replicas:
             self._paths[replica.file][replica.storage] = replica.path
 
     def of(self, job: Job, name: str) -> JobInput:
-        """An input of a job, and the storage that it is read from where that is not its queue's."""
+        """Return an input of a job, and the storage to read it from if that is not its queue's."""
         file, held, source = self._files[name], self._paths[name], self.afar(job, name)
         path = held.get(source.name if source else self._storage, "")
         return JobInput(name_of(name), file.size, file.checksum, path, source.name if source else "")
 
     def afar(self, job: Job, name: str) -> Storage | None:
-        """The storage that an input is read from if it is not at the queue's own.
+        """Return the remote storage of an input that is not at the queue's own.
 
-        A job that stays at its queue reads there alone: what is missing there is lost.
+        A job that stays at its queue reads only there: an input missing there is lost.
         """
         held = self._paths[name]
         if job.choice is None or self._storage in held:
@@ -47,6 +47,6 @@ class Readings:
 
 
 def sources(federation: Federation, orders: Iterable[JobOrder]) -> Mapping[str, Source]:
-    """The storages that the jobs of some orders read from afar, by name."""
+    """Return the remote storages that the jobs of some orders read from, by name."""
     named = {file.source for order in orders for file in order.inputs if file.source}
     return {storage.name: told(storage) for storage in federation.storages if storage.name in named}

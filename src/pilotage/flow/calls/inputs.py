@@ -1,4 +1,4 @@
-"""Look up what the inputs of a task stand for: files, patterns of files, and versions of datasets."""
+"""Resolve the inputs of a task: files, patterns of files, and versions of datasets."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,17 +28,17 @@ from pilotage.store import Store
 
 Fault = tuple[str, str]
 Paths = Mapping[tuple[str, str], str]
-"""Paths of files by identifier and storage, where they do not lie under their names."""
+"""Paths of files by identifier and storage, if they do not lie under their names."""
 
 SCAN_TIME = 30.0
-"""Seconds that looking up the patterns of one submission may take."""
+"""Time limit in s for resolving the patterns of one submission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Look-ups of inputs for somebody: ``scan`` finds files on a storage; None is no catalogue.
+    """Look-ups of inputs for somebody. ``scan`` finds files on a storage; None means no catalogue.
 
-    Without an ``owner`` files may be anybody's; ``made`` tells of a task, by number, whether it is theirs.
+    Without an ``owner``, files may be anybody's. ``made`` returns whether a task, by number, is theirs.
     """
 
     scan: Callable[[Storage, str], list[InputFile]]
@@ -49,7 +49,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A task of which every input is a file, and the versions of datasets that these are of."""
+    """A task whose inputs are all files, and the versions of datasets that they come from."""
 
     spec: TaskSpec
     datasets: tuple[str, ...] = ()
@@ -58,14 +58,14 @@ class Resolved:
 
 @dataclass(slots=True)
 class _Findings:
-    """The files of a task by name, as they are found, replicas of one file together."""
+    """The files of a task by name, as they are found. Replicas of one file are combined."""
 
     files: dict[str, InputFile] = field(default_factory=dict)
     datasets: list[str] = field(default_factory=list)
     paths: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, found: Iterable[FoundFile]) -> Iterator[str]:
-        """Add files; yield what contradicts those found before."""
+        """Add files. Yield contradictions to earlier ones."""
         for one in found:
             file = one.file
             known = self.files.get(file.name)
@@ -80,8 +80,8 @@ class _Findings:
 
 
 def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
-    """Return where the inputs of one submission are looked up, in :data:`SCAN_TIME` s all together."""
-    # Not the runtime's clock: this bounds how long a thread is held, also in virtual time.
+    """Return the look-ups for one submission, with :data:`SCAN_TIME` s for all together."""
+    # Not the runtime's clock: this limits how long a thread is busy, even in virtual time.
     end = monotonic() + SCAN_TIME
 
     def scan(storage: Storage, glob: str) -> list[InputFile]:
@@ -94,13 +94,13 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
 
 
 def is_task_of(store: Store, owner: Identity, number: int) -> bool:
-    """Tell whether a task is there, and somebody's."""
+    """Return whether a task exists and belongs to somebody."""
     task = store.queries.task(number)
     return task is not None and (task.owner, task.vo) == (owner.name, owner.vo)
 
 
 def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
-    """Give each input, and the dataset of outputs, the scope that it is in, where its task leaves it out."""
+    """Give inputs and the dataset of outputs their default scopes if the task leaves them out."""
     items = (
         item if item.scope else replace(item, scope=default_scope(owner, _name(item))) for item in spec.inputs
     )
@@ -111,9 +111,9 @@ def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
 
 
 def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
-    """Refuse names in scopes that are not the owner's to read, one for each scope."""
+    """Return a fault for each scope in the task that the owner may not read."""
     mine = scopes_of(owner)
-    # Backwards, so that the first item of each scope is the one that is named.
+    # Go backwards, so that the first item of each scope is named.
     others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
     others = {scope: at for scope, at in others.items() if not open_to(federation.catalogues, scope, owner)}
     return [
@@ -123,8 +123,8 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
 
 
 def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Resolved, list[Fault]]:
-    """Replace patterns and datasets by the files that they stand for, each with all storages that hold it."""
-    # Before anything is looked up: what lies in others' folders is not even listed.
+    """Replace patterns and datasets by their files, each with all storages that hold it."""
+    # Before any look-up: files in others' folders are not even listed.
     if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup.made)]):
         return Resolved(spec), foreign
     if all(isinstance(item, InputFile) for item in spec.inputs):
@@ -146,7 +146,7 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
 def _foreign(
     spec: TaskSpec, federation: Federation, owner: Identity, made: Callable[[int], bool]
 ) -> Iterator[Fault]:
-    """Refuse files and patterns at paths of storages that are not the owner's to name."""
+    """Yield faults of files and patterns at paths that the owner may not name."""
     storages = {storage.name: storage for storage in federation.storages}
     for index, item in enumerate(spec.inputs):
         if isinstance(item, InputFile):
@@ -173,7 +173,10 @@ def _name(item: Input) -> str:
 def _found(
     item: Input, storages: Mapping[str, Storage], lookup: Lookup, datasets: list[str]
 ) -> Sequence[FoundFile]:
-    """Find the files of an input, and note the version of a dataset. Raises as :func:`resolve` catches."""
+    """Return the files of an input, and record the version of a dataset.
+
+    Raises the errors that :func:`resolve` catches.
+    """
     if isinstance(item, InputFile):
         return [FoundFile(file=item)]
     if isinstance(item, InputPattern) and item.storages:
@@ -192,7 +195,7 @@ def _found(
 def _on_storages(
     pattern: InputPattern, storages: Mapping[str, Storage], lookup: Lookup
 ) -> Sequence[FoundFile]:
-    """Scan the storages of a pattern. Raises LookupError for an unknown one, and where nothing is found."""
+    """Scan the storages of a pattern. Raises LookupError for an unknown storage, or if nothing is found."""
     files: list[InputFile] = []
     for name in pattern.storages:
         if name not in storages:
@@ -211,6 +214,6 @@ def _on_storages(
 
 
 def _same(one: InputFile, other: InputFile) -> bool:
-    """Tell whether two files may be copies: the checksum of a large file is not read when it is found."""
+    """Return whether two files may be copies: the checksum of a large found file is not read."""
     alike = one.checksum == other.checksum or not one.checksum or not other.checksum
     return one.size == other.size and alike

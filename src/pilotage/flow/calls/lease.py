@@ -1,4 +1,4 @@
-"""Leases of tasks: one whose submitter falls silent ends in time, wherever its payloads run."""
+"""Leases of tasks: if a submitter falls silent, its task ends in time, wherever its payloads run."""
 
 from collections.abc import Iterable
 
@@ -10,11 +10,10 @@ from pilotage.model.rules.timeouts import lease_of
 
 
 def lease_end(runtime: Runtime, seconds: float, specs: Iterable[TaskSpec]) -> float:
-    """The moment to cancel tasks so that nothing of them runs any more in so many s from now.
+    """Return when to cancel tasks so that nothing of them runs after this many s from now.
 
-    Pilots that are cut off run on until the leases of their jobs are over, which their workflows decide.
-    Others hear of it at their next report. Raises :class:`LeaseTooShort` where that takes longer than there
-    is.
+    Disconnected pilots run on until the leases of their jobs end, which depends on the workflow. Others hear
+    of it at their next report. Raises :class:`LeaseTooShort` if that takes longer than the lease.
     """
     federation = runtime.store.federation()
     leases = [lease_of(federation.timeouts, spec.workflow) for spec in specs]
@@ -28,7 +27,7 @@ def lease_end(runtime: Runtime, seconds: float, specs: Iterable[TaskSpec]) -> fl
 
 
 def renew(runtime: Runtime, task: int, spec: TaskSpec, seconds: float, actor: str) -> None:
-    """Renew a task's lease; one that has ended stays as it is. Raises :class:`LeaseTooShort`."""
+    """Renew a task's lease. A task that has ended stays as it is. Raises :class:`LeaseTooShort`."""
     changes = {"lease_end": lease_end(runtime, seconds, [spec])}
     touch = Touch(kind="task", ids=(task,), changes=changes)
     decision = Decision(step="renew", time=runtime.clock(), seed=runtime.seeds(), changes=(touch,))

@@ -1,4 +1,4 @@
-"""Hand a pilot that asks for work the jobs of the highest claim (P13)."""
+"""Give a pilot that asks for work the jobs with the highest claim (P13)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -48,9 +48,9 @@ def match(
     containers: bool = False,
     found: Mapping[str, Any] | None = None,
 ) -> MatchAnswer:
-    """Hand a pilot what it can run now, nothing if there is nothing; keep what it ``found`` of its node.
+    """Give a pilot what it can run now, or nothing. Store what it ``found`` of its node.
 
-    Raises :class:`PilotGone`, and :class:`PilotRefused` where its queue insists on contained payloads.
+    Raises :class:`PilotGone`, and :class:`PilotRefused` if its queue requires contained payloads.
     """
     time, seed = runtime.clock(), runtime.seeds()
     record = runtime.matching.pilot(pilot, time, seed)
@@ -75,7 +75,7 @@ def match(
 
 
 def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
-    """Keep what a pilot found of its node, and that the node lacks what its task queue needs (P12)."""
+    """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12)."""
     log = node_log(LogKey(kind="pilot", record=pilot.id), found)
     runtime.store.logs.put([(log, pilot.owner)], time)
     lacks = lacking.note(pilot, len(found["gpus"]), bool(found["containers"]), time, seed)
@@ -84,7 +84,7 @@ def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float,
 
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
-    """All that the task of a job asks for, if the pilot holds the job."""
+    """Return the full description of a job's task, if the pilot holds the job."""
     world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
     held = next((one for one in world.jobs if one.id == job), None)
     if held is None:
@@ -101,11 +101,11 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
 def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> MatchAnswer:
     federation = matched.federation
     works = _works(matched, cache(lambda: Sources(federation, rests(runtime))))
-    # One that was given something asks again before it is idle.
+    # A pilot that got jobs asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
         idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.beyond, pilot)
-    # What each job has stands in its work. Agents that do not know of that keep to the shortest of all.
+    # Each job's own values stand in its work. Agents that do not know these use the shortest of all.
     shortest = shortest_heartbeat(federation.timeouts)
     return MatchAnswer(
         lease=shortest * LEASED,
@@ -134,7 +134,7 @@ def _works(matched: "Matched", known: Callable[[], Sources]) -> tuple[Work, ...]
 
 
 def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, ...]:
-    """The forms in which a task's container may be had at a queue: paths of its tags first, then its name."""
+    """Return the forms of a task's container at a queue: paths of its tags first, then its name."""
     name = spec.container_name
     if not name:
         return ()
@@ -143,7 +143,7 @@ def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, 
 
 
 def site_variables(federation: Federation, queue: Queue, storage: Storage) -> dict[str, str]:
-    """Variables that tell a payload its station, and where its monitoring events go (M2)."""
+    """Return variables that give a payload its station, and the target of its monitoring events (M2)."""
     site = next(site for site in federation.sites if site.name == queue.site)
     told = {"PILOTAGE_SITE": site.name, "PILOTAGE_STATION": station_of(storage)}
     return told | ({"PILOTAGE_MONITORING_URL": site.monitoring_url} if site.monitoring_url else {})

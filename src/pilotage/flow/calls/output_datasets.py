@@ -1,4 +1,4 @@
-"""Datasets of outputs, as their catalogues and the store know them, before their tasks are accepted."""
+"""Check datasets of outputs with their catalogues and the store before their tasks are accepted."""
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
@@ -11,14 +11,14 @@ from .inputs import Fault
 
 
 class OutputDatasets:
-    """Looks at the datasets of one submission; each is that of one task."""
+    """Checks the datasets of one submission. Each belongs to one task."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._named: set[str] = set()
 
     def faults(self, spec: TaskSpec, federation: Federation) -> list[Fault]:
-        """Return why a task's outputs cannot be registered where it wants them."""
+        """Return why a task's outputs cannot be registered in its dataset."""
         wanted = spec.output_dataset
         if not wanted:
             return []

@@ -1,4 +1,4 @@
-"""Take a pilot's leave: what it still held goes to other pilots from now on."""
+"""Process a pilot's goodbye: from now on other pilots get its jobs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from pilotage.store.worlds.reports import told_by_pilots
 
 
 def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -> None:
-    """Record that a pilot runs nothing any more, and keep its log. Raises :class:`PilotGone`."""
+    """Record that a pilot runs nothing any more, and store its log. Raises :class:`PilotGone`."""
     world = _world(runtime, (pilot,))
     if not world.pilots:
         raise PilotGone(pilot)
@@ -24,21 +24,22 @@ def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -
 
 
 def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
-    """Do the same for several pilots together; one that is gone is left alone."""
+    """Do the same for several pilots together. Skip those that are gone."""
     world = _world(runtime, pilots)
     if world.pilots:
         _end(runtime, world, reason, "pilots")
 
 
 def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
-    """The world of pilots that live and say that they have nothing."""
+    """Return the world of live pilots that report to have nothing."""
     told = [Heartbeat(pilot=pilot) for pilot in pilots]
     world = runtime.world(told_by_pilots(told))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
 
 
 def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
-    # Before the end: it fails what the pilots still held, and makes one RUNNING that never called before.
+    # Before the end: this fails jobs that the pilots still held, and makes a pilot RUNNING that never called
+    # before.
     runtime.store.commit(policy.receive(world), actor)
     ended = Move(
         kind="pilot",

@@ -1,4 +1,4 @@
-"""Files of jobs at storages that pilots cannot open by themselves: an address for one, or its bytes."""
+"""Files of jobs at storages that pilots cannot open themselves: an address for one, or its bytes."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -15,25 +15,25 @@ from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
 from pilotage.store.worlds.reports import told_by_pilots
 
 SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
-"""Options that name files of the server's machine, which pilots do not have."""
+"""Options with files on the server's machine, which pilots do not have."""
 
 GRANTED = frozenset({"http", "https", "s3"})
 """URL schemes of storages that give an address for one file."""
 
 PILOTS_KNOW = frozenset({"headers", "client_kwargs", "redirects_to"})
-"""Options that pilots are told; they hold no credentials."""
+"""Options without credentials, which pilots get."""
 
 ALWAYS_KNOWN = frozenset({"redirects_to"})
-"""Those that pilots are told also where they ask for each file."""
+"""Those that pilots get even if they ask for each file."""
 
 
 class NotTheirs(LookupError):
-    """A file is none that the pilot's jobs read or write: which, and why."""
+    """A file does not belong to the pilot's jobs: which, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A file of a job at a storage, with the options that its VO has there; bytes of one to be read."""
+    """A job's file at a storage, with its VO's options there, and for reading its size in bytes."""
 
     storage: Storage
     path: str
@@ -41,29 +41,30 @@ class JobFile:
 
 
 def asks(storage: Storage) -> bool:
-    """Tell whether pilots ask for each file of a storage: its URL alone does not open it (decision 34)."""
+    """Return whether pilots ask for each file of a storage, because its URL alone does not open it
+    (decision 34)."""
     scheme = storage.url.partition("://")[0]
     given = set(storage.options).union(*storage.options.get(PER_VO, {}).values())
     return scheme not in OPEN_SCHEMES or bool(SERVER_ONLY & given)
 
 
 def through_server(storage: Storage) -> bool:
-    """Tell whether the server hands on the files of a storage: there are no addresses for them."""
+    """Return whether the server hands on the files of a storage, because it gives no addresses."""
     scheme = storage.url.partition("://")[0]
     return asks(storage) and (scheme not in GRANTED or "cert_file" in storage.options)
 
 
 def told(storage: Storage) -> Source:
-    """Return what pilots are told of a storage: nothing that opens it, but its address."""
+    """Return what pilots learn about a storage: only its address, nothing that opens it."""
     named = ALWAYS_KNOWN if asks(storage) else PILOTS_KNOW
     known = {name: value for name, value in options_for(storage).items() if name in named}
     return Source(storage.url, known, asks(storage))
 
 
 def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:
-    """Give an address of a file, empty where its storage gives none. Blocks.
+    """Return an address of a file, empty if its storage gives none. Blocks.
 
-    Raises NotTheirs, and StorageError or LookupError where the storage cannot be asked.
+    Raises NotTheirs, and StorageError or LookupError if the storage cannot be asked.
     """
     file = find(runtime, pilot, wanted)
     grant = runtime.deliveries.grant(file.storage, file.path, wanted.size)
@@ -71,20 +72,20 @@ def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:
 
 
 def read(runtime: Runtime, pilot: int, wanted: FileRequest) -> tuple[int, Generator[bytes]]:
-    """Return the size of an input, and its bytes in chunks. Raises as access does, and TooManyReaders."""
+    """Return the size of an input, and its bytes in chunks. Raises like access, and TooManyReaders."""
     file = find(runtime, pilot, wanted)
     return file.size, runtime.pilot_files.read([(file.storage, file.path)], 0)
 
 
 def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -> Delivered:
-    """Write an output. Blocks. Raises as access does, TooManyReaders, and what the stream raises."""
+    """Write an output. Blocks. Raises like access, TooManyReaders, and the stream's exceptions."""
     file = find(runtime, pilot, wanted)
     with runtime.pilot_files.place():
         return runtime.deliveries.store(file.storage, file.path, stream, wanted.size or 0)
 
 
 def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
-    """Find an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
+    """Return an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
     world = runtime.world(told_by_pilots([Heartbeat(pilot=pilot)]))
     pair = (wanted.job, wanted.attempt)
     job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
@@ -113,7 +114,7 @@ def _input(runtime: Runtime, federation: Federation, job: Job, wanted: FileReque
 
 
 def _storage(federation: Federation, job: Job, source: str) -> Storage:
-    """The storage of the job's queue, or another that is read from afar (E3)."""
+    """Return the storage of the job's queue, or a remote one (E3)."""
     home = next(queue.storage for queue in federation.queues if queue.name == job.queue)
     for storage in federation.storages:
         if storage.name == (source or home) and (storage.name == home or storage.remote_reads):

@@ -1,4 +1,4 @@
-"""Decide where tasks would run before they are submitted, touching nothing."""
+"""Decide where tasks would run before their submission, without changing anything."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,15 +21,15 @@ from . import submit
 from .inputs import Fault
 
 MOST_PLANNED = 50_000
-"""Jobs that are looked at together, so that many large tasks take no longer than one."""
+"""Most jobs decided together, so that many large tasks take no longer than one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The brokerage's decision for a task; ``jobs`` counts those looked at.
+    """The brokerage's decision for a task. ``jobs`` counts the jobs considered.
 
-    Scouts go first, and what they show may change what is said here of the others. ``index`` counts the tasks
-    asked about from 0; the choices name them from 1.
+    Scouts go first, and their measurements may change the decision about the others. ``index`` counts the
+    tasks from 0. The choices number them from 1.
     """
 
     index: int
@@ -40,21 +40,21 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Decisions from the world of a time (s since 1970 UTC), with a random seed."""
+    """Decisions from the world at a time (s since 1970 UTC), with a random seed."""
 
     time: float
     seed: int
     tasks: tuple[Planned, ...]
     undecided: tuple[tuple[int, list[Fault]], ...] = ()
-    """Tasks that nothing was decided about, by index, and why."""
+    """Undecided tasks, by index, and why."""
 
 
 def run(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[Preview, list[tuple[int, list[Fault]]]]:
-    """Decide about tasks as of now, by index, and tell why the others are refused, or not decided about."""
+    """Decide about tasks now, by index. Return why the others are refused or undecided."""
     submitted, accepted = submit.examined(runtime, specs, owner)
-    # Without jobs: those of others are nobody's business here, and have their turn before or after.
+    # Without jobs: other people's jobs are private here, and have their turn before or after.
     world = runtime.elements.reported(runtime.world(*OF_PLACES))
     specs_ = [(index, one.spec) for index, one in accepted]
     found = preview(world, specs_, owner, runtime.time_limit)
@@ -69,9 +69,9 @@ def preview(
 ) -> Preview:
     """Decide about tasks, by index, as if they were submitted together (pure).
 
-    Only what queues and links carry counts of the world's work; inputs lie where the tasks say. Without an
-    ``owner`` they belong to somebody of their shares' VOs. Those that need more counted work than a task has,
-    or whose brokerage needs more time than the ``limit``, are told apart, with the reason.
+    Of the world's work, only the load of queues and links counts. Inputs lie where the tasks say. Without an
+    ``owner`` they belong to somebody in their shares' VOs. Tasks that need too much counted work, or whose
+    brokerage exceeds the ``limit``, are returned separately with the reason.
     """
     tasks = tuple(
         Task(
@@ -101,9 +101,10 @@ def preview(
 
 
 def split_up(world: World) -> World:
-    """The same with the jobs of its REGISTERED tasks, scouts and others: of each as many as a pass takes.
+    """Return the world with the jobs of its REGISTERED tasks, scouts and others, as many of each as a pass
+    takes.
 
-    Of many tasks there are fewer each, :data:`MOST_PLANNED` together, but one at least.
+    With many tasks there are fewer of each, :data:`MOST_PLANNED` together, but at least one.
     """
     tasks = [task for task in world.tasks if task.state is TaskState.REGISTERED]
     if not tasks:

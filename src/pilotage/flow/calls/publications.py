@@ -1,4 +1,4 @@
-"""Ask again for outputs that could not be registered."""
+"""Request outputs again that could not be registered."""
 
 from pilotage.flow.runtime import Runtime
 from pilotage.staging import publishing
@@ -6,9 +6,9 @@ from pilotage.store.worlds.publications import failed_of
 
 
 def publish_again(runtime: Runtime, task: int, actor: str) -> int:
-    """Ask for all of a task's outputs that are not published; returns how many."""
+    """Request all unpublished outputs of a task. Return how many."""
     asked = 0
-    # One world holds so many: what the commit handed back was asked for by somebody else.
+    # One world holds a limited number. Somebody else requested those that the commit handed back.
     while True:
         world = runtime.world(failed_of(task))
         if not world.publications:

@@ -1,4 +1,4 @@
-"""Take a pilot's reports on its jobs; the same call is its heartbeat."""
+"""Process a pilot's reports on its jobs. The same call is its heartbeat."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ def report(
     reports: Sequence[Report],
     logs: Sequence[KeptLog] = (),
 ) -> list[Attempt]:
-    """Take a pilot's reports; returns the attempts, of those it names, that are not its own any more.
+    """Process a pilot's reports. Return the mentioned attempts that no longer belong to it.
 
     ``holding`` lists every attempt (job, attempt) that it has. Logs are kept before the end of their attempt
     is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. Raises
@@ -30,7 +30,7 @@ def report(
     """
     silent = not reports and not logs
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
-        # Both sides know the same: the policy would move and stop nothing. Most calls are like that.
+        # Both sides agree, so the policy would change nothing. Most calls are like that.
         return []
     told = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports)),)
     world = _world(runtime, told)
@@ -45,7 +45,7 @@ def report(
 
 
 def report_all(runtime: Runtime, told: Sequence[Heartbeat]) -> dict[int, list[Attempt]]:
-    """Take the reports of several pilots in one commit; pilots that are gone are not in the answer."""
+    """Process the reports of several pilots in one commit. The result omits pilots that are gone."""
     silent = {one.pilot: set(one.holding) for one in told if not one.reports}
     held = runtime.store.heartbeats.beat_all(list(silent), runtime.clock())
     alike = {pilot for pilot, holding in silent.items() if held.get(pilot) == holding}
@@ -60,13 +60,13 @@ def _received(
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     rest_notices.tell(world, decision, committed)
-    # Something moved on between snapshot and commit: what is to be stopped is told as of now.
+    # Something changed between snapshot and commit: compute the stops from the current state.
     if committed.handed_back:
         world = _world(runtime, told)
     return policy.stops(world)
 
 
 def _world(runtime: Runtime, told: Sequence[Heartbeat], quiet: bool = False) -> World:
-    """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold."""
+    """Return the world of live pilots' reports; with ``quiet``, without jobs that they only hold."""
     world = runtime.world(told_by_pilots(told, quiet))
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))

@@ -1,6 +1,6 @@
-"""Sites, and a task's matches with their queues, as people are told of them.
+"""Sites, and the queues that match a task, as people see them.
 
-Apart from what makes them, which needs numpy: a server loads that when it is needed.
+Separate from the code that makes them, which needs numpy: a server loads that only when needed.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from pilotage.model.documents.decision import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteState:
-    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing.
+    """A site: the time of its advertisement (s since 1970), its counts and limits, and why it matches
+    nothing.
 
-    ``jobs`` and ``slots`` are our own there now; the current counts have others' as well.
+    ``jobs`` and ``slots`` are our own there now. The current counts include other people's.
     """
 
     site: str
@@ -31,7 +32,7 @@ class SiteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotTrue:
-    """A part of either side's Requirements that is not true: whose, what it needs and what there is."""
+    """A part of either side's Requirements that is not true: whose, its need and the actual value."""
 
     rule: str
     name: str
@@ -41,7 +42,7 @@ class NotTrue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMatch:
-    """A queue and a task's jobs: the Rank where they match, else the parts that are not true."""
+    """A queue and a task's jobs: the Rank if they match, else the parts that are not true."""
 
     site: str
     queue: str

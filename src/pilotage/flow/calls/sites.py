@@ -15,30 +15,30 @@ from .site_views import NotTrue, QueueMatch, SiteState
 
 
 def views(runtime: Runtime) -> list[SiteState]:
-    """Every site that has a queue, by name."""
+    """Return every site with a queue, by name."""
     world = _world(runtime)
     return [_view(ad) for ad in site_ads(world)]
 
 
 def text(runtime: Runtime, site: str) -> str | None:
-    """The ClassAd of a site as text; None where there is no such site with a queue."""
+    """Return a site's ClassAd as text; None if there is no such site with a queue."""
     return next((ad.text() for ad in site_ads(_world(runtime)) if ad.name == site), None)
 
 
 def push(runtime: Runtime, site: str, ad: str, actor: str) -> None:
-    """Take an advertisement that a site sends. Raises :class:`ClassAdError` for one that is not allowed."""
+    """Store an advertisement sent by a site. Raises :class:`ClassAdError` for a forbidden one."""
     _advertise(runtime, parsed(ad, site), actor)
 
 
 def withdraw(runtime: Runtime, site: str, actor: str) -> None:
-    """Forget what a site sent: its batch systems are read again."""
+    """Forget a site's own advertisement. Its batch systems are read again."""
     _advertise(runtime, NewAdvertisement(site=site, source="native"), actor)
 
 
 def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
-    """Match a task's jobs with all queues by their ads, whatever brokerage the task has.
+    """Match a task's jobs with all queues by their ads, whatever the task's brokerage.
 
-    Raises ``brokerage.PluginError`` where the ClassAd library is not installed.
+    Raises ``brokerage.PluginError`` if the ClassAd library is not installed.
     """
     world = runtime.world(*brokered_again(task), "advertisements")
     options: Mapping[str, object] = {}

@@ -1,4 +1,5 @@
-"""Storages that rest because deliveries fail there: which they are, and how a person lifts that (F4)."""
+"""Storages that are paused because deliveries fail there: which they are, and how a person lifts the pause
+(F4)."""
 
 import logging
 
@@ -12,19 +13,19 @@ log = logging.getLogger(__name__)
 
 
 def rests(runtime: Runtime) -> tuple[StorageRest, ...]:
-    """Return what rests now, or is to be tried since its rest is over. Raises :class:`NoFederation`."""
+    """Return the current pauses, and those due for a trial. Raises :class:`NoFederation`."""
     staging = runtime.store.federation().staging
     return storage_rests(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
 
 
 def spaces(runtime: Runtime) -> dict[str, FreeSpace]:
-    """Return the free space of each storage that counts now, by name (B18). Raises :class:`NoFederation`."""
+    """Return the current free space of each storage, by name (B18). Raises :class:`NoFederation`."""
     told = runtime.store.transfer_queries.storage_spaces()
     return free_spaces(runtime.store.federation(), told, runtime.clock())
 
 
 def lift(runtime: Runtime, storage: str, actor: str) -> tuple[StorageRest, ...]:
-    """Forget every failure at a storage, for all ends that it has; returns the rests that this ends."""
+    """Forget every failure at a storage, in all roles. Return the pauses that this ends."""
     ends = {one.end for one in runtime.store.transfer_queries.failed_deliveries() if storage in one.end}
     lifted = tuple(rest for rest in rests(runtime) if rest.end in ends)
     if ends:

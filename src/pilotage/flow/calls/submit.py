@@ -1,4 +1,4 @@
-"""Accept tasks: look up their inputs, check them against the federation, and record them."""
+"""Accept tasks: resolve their inputs, check them against the federation, and record them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,13 @@ from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
 FILES_AT_ONCE = 3000
-"""Input files that one commit records: it holds the only writer for well under 100 ms."""
+"""Input files recorded by one commit: it blocks the only writer for well under 100 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOutcome:
-    """Tasks by their index in the submission: ids of those accepted, (field, message) of each fault of
-    others.
-    """
+    """Tasks by their index in the submission: ids of accepted ones, (field, message) of each fault of
+    others."""
 
     tasks: list[tuple[int, int]] = field(default_factory=list)
     refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
@@ -39,7 +38,7 @@ class SubmissionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The name of a request (see :func:`name_of`), and when the lease of its tasks is over."""
+    """The name of a request (see :func:`name_of`), and the end of its tasks' lease."""
 
     name: str = ""
     lease_end: float | None = None
@@ -53,7 +52,7 @@ def submit(
     submission: str = "",
     lease_end: float | None = None,
 ) -> SubmissionOutcome:
-    """Accept each task that can be accepted; one that cannot does not keep the others out.
+    """Accept each task that can be accepted. A refused one does not keep the others out.
 
     With ``whole`` all are accepted or none: nothing is recorded where any is refused. ``submission`` names
     the request (see :func:`name_of`): a repeated one answers with the tasks that the first created. Raises
@@ -71,19 +70,19 @@ def submit(
 
 
 def name_of(owner: Identity, key: str) -> str:
-    """Name a request by its owner and the key that the client made; empty without a key."""
+    """Return a request's name from its owner and the client's key; empty without a key."""
     return sha256(to_json((owner.name, owner.vo, key))).hexdigest() if key else ""
 
 
 def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
-    """Find what would be refused, as far as that shows without recording anything."""
+    """Return what would be refused, as far as that shows without recording anything."""
     return examined(runtime, enumerate(specs), owner)[0]
 
 
 def examined(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
-    """The tasks that are refused, and the other tasks by index, their inputs looked up."""
+    """Return the refused tasks, and the others by index with resolved inputs."""
     federation = runtime.store.federation()
     quota = _quota(runtime.store, federation, owner)
     datasets = OutputDatasets(runtime)
@@ -103,7 +102,10 @@ def examined(
 
 
 def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
-    """Count what the owner and its VO have now; the commit counts again, with what others add until then."""
+    """Return the current work of the owner and its VO.
+
+    The commit counts again, including what others add until then.
+    """
     live = store.queries.live_work(owner.vo)
     return Quota(federation.quotas, owner, live.get(owner.name, LiveWork()), LiveWork.total(live.values()))
 
@@ -115,7 +117,7 @@ def examined_offline(
     faults_of: Callable[[TaskSpec, Federation], list[Fault]] | None = None,
     excess_of: Callable[[TaskSpec], list[Fault]] = lambda _: [],
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
-    """The same without a store, where tasks may be of any VO."""
+    """Do the same without a store. Tasks may belong to any VO."""
     submitted = SubmissionOutcome()
     accepted: list[tuple[int, Resolved]] = []
     for index, spec in specs:
@@ -142,7 +144,8 @@ def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = Non
 
 
 def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
-    """Refuse outputs of tasks that are not the owner's, or another instance's: one for each task."""
+    """Return a fault for each task whose outputs are used but do not belong to the owner, or to another
+    instance."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
     outputs = {maker(federation.name, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
@@ -162,10 +165,11 @@ def _record(
     *,
     is_corrected: bool = False,
 ) -> None:
-    """Record all in one commit; where one contradicts what is known, one by one, to refuse who is wrong.
+    """Record all in one commit. If one contradicts a known file, record one by one, and refuse the wrong
+    ones.
 
-    With ``whole`` none is recorded then, and all who name the same are refused. Where other requests filled
-    a quota in the meantime, what still fits is tried again.
+    With ``whole`` record none then, and refuse all tasks with this file. If other requests have filled a
+    quota meanwhile, try again what still fits.
     """
     if not accepted:
         return
@@ -198,7 +202,8 @@ def _record_fitting(
     terms: Terms,
     whole: bool,
 ) -> None:
-    """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if that is all."""
+    """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if nothing is
+    refused."""
     quota = _quota(runtime.store, runtime.store.federation(), owner)
     faults = [(index, one, quota.take(one.spec)) for index, one in accepted]
     submitted.refused.extend((index, found) for index, _, found in faults if found)
@@ -208,7 +213,7 @@ def _record_fitting(
 
 
 def _field(spec: TaskSpec, conflict: FileConflict | DatasetTaken) -> str:
-    """The field of a task that contradicts what is known; empty where none does."""
+    """Return the field of a task that causes a conflict; empty if none does."""
     if isinstance(conflict, DatasetTaken):
         return "output_dataset" if spec.output_dataset == conflict.dataset else ""
     return "inputs" if any(_is(file, conflict.file) for file in spec.inputs) else ""
@@ -221,9 +226,9 @@ def _is(file: Input, identifier: str) -> bool:
 def _commit(
     runtime: Runtime, accepted: list[tuple[int, Resolved]], owner: Identity, terms: Terms
 ) -> dict[int, int]:
-    """Record tasks; return their ids by index, those of another request of the same name too.
+    """Record tasks. Return their ids by index, including those of an earlier request with the same name.
 
-    None is recorded where they would pass a quota.
+    Record none if they would exceed a quota.
     """
     tasks = tuple(
         NewTask(
@@ -242,15 +247,15 @@ def _commit(
     ((*created,),) = runtime.store.commit(_decided(runtime, create), actor).created
     ids = {index: id_ for (index, _), id_ in zip(accepted, created, strict=False) if id_}
     if len(ids) < len(accepted) and terms.name:
-        # The same request was sent twice, and the other one was a moment faster.
+        # The same request was sent twice, and the other one was faster.
         ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(terms.name, MOST_TASKS)}
     return ids
 
 
 def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Sequence[Creation]:
-    """Record the input files of large tasks, part by part; return the records that are left for the task.
+    """Record the input files of large tasks in parts. Return the records that are left for the task's commit.
 
-    No part holds the only writer for long. That none contradicts what is known is looked up before.
+    No part blocks the only writer for long. Contradictions to known files were excluded before.
     """
     named = [(file, task.paths) for task in tasks for file in task.spec.inputs if isinstance(file, InputFile)]
     if len(named) > FILES_AT_ONCE:

@@ -1,4 +1,4 @@
-"""Warnings of what will surely wait, in the words of the checks that decide: for a task, or a federation."""
+"""Warn of certain waits, in the words of the deciding checks: for a task, or for a federation."""
 
 import logging
 from collections import defaultdict
@@ -27,20 +27,20 @@ from . import conditions, preview
 log = logging.getLogger(__name__)
 
 MOST_TASKS = 20
-"""Tasks of a submission that are looked at: those that differ in more than their names."""
+"""Tasks of a submission that are checked: those that differ in more than their names."""
 
 MOST_SUBMITTED = 100
-"""Tasks of a submission among which these are sought."""
+"""Tasks of a submission that are searched for these."""
 
 MOST_QUEUES = 100
-"""Queues of a task that are looked at for pilots that cannot come."""
+"""Queues of a task that are checked for pilots that cannot come."""
 
 MOST_PILOTS = 100
-"""Newest pilots of a queue that are asked what their nodes have."""
+"""Newest pilots of a queue whose nodes are checked."""
 
 
 def of_submitted(runtime: Runtime, tasks: Sequence[int]) -> list[str]:
-    """Say so, each thing once, of tasks that were just submitted: of the first few that differ."""
+    """Return such warnings, each once, for just submitted tasks: for the first few that differ."""
     found: list[TaskDetails] = []
     for task in filter(None, map(runtime.store.queries.task, tasks[:MOST_SUBMITTED])):
         if len(found) < MOST_TASKS and all(_bare(task) != _bare(one) for one in found):
@@ -57,10 +57,10 @@ def _bare(task: TaskDetails) -> TaskSpec:
 
 
 def of_task(runtime: Runtime, task: TaskDetails, known: Sequence[str] = ()) -> list[str]:
-    """Say what will keep jobs of a task waiting until somebody acts; nothing of a task that has ended.
+    """Return what will keep a task's jobs waiting until somebody acts; nothing for a task that has ended.
 
-    What the brokerage refuses now, pilots that cannot come, nodes that lack what the task needs, and files
-    that this server cannot move. Where its jobs and files wait already, ``known`` says why.
+    That is: refusals by the brokerage, pilots that cannot come, nodes that lack what the task needs, and
+    files that this server cannot move. For jobs and files that already wait, ``known`` says why.
     """
     return [] if task.state in ENDED["task"] else _of_tasks(runtime, [task], known)[0]
 
@@ -73,7 +73,8 @@ def _of_tasks(runtime: Runtime, tasks: Sequence[TaskDetails], known: Sequence[st
     try:
         choices = decided(world, asked, runtime.time_limit)
     except Exception:
-        # The step that fails alike sets it aside, and says so; a warning must not fail who submits.
+        # The step that fails in the same way sets it aside and says so. A warning must not fail the
+        # submission.
         log.exception("what tasks %s will wait for cannot be foreseen", [one.id for one in tasks])
         return [[] for _ in tasks]
     return [
@@ -118,7 +119,7 @@ def _runs(task: TaskDetails) -> bool:
 def decided(
     world: World, tasks: Iterable[Task], limit: TimeLimit | None = None
 ) -> Mapping[int, Sequence[Choice]]:
-    """Return the brokerage's choices for a few jobs of each task, one of each kind it has (pure)."""
+    """Return the brokerage's choices for a few jobs of each task, one per kind (pure)."""
     asked = tuple(_with_few_jobs(task) for task in tasks)
     split = preview.split_up(replace(world, tasks=asked, jobs=(), files=(), replicas=()))
     merging = (task for task in asked if task.spec.merge)
@@ -154,9 +155,9 @@ def _merge_job(number: int, task: Task, time: float) -> Job:
 
 
 def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
-    """Return the refusals that jobs of no particular needs meet, by rule (pure).
+    """Return the refusals for jobs without special needs, by rule (pure).
 
-    Those of B18 are for want of declared space. Those of B20 refuse jobs without a walltime, and with them
+    Those of B18 come from missing declarations of space. Those of B20 refuse jobs without a walltime, and so
     scouts and merge jobs.
     """
     world = World(time=0.0, seed=0, federation=federation)
@@ -171,7 +172,7 @@ def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
 
 
 def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
-    """Say why nothing can start at any queue that a task may go to; nothing where it can start somewhere."""
+    """Return why nothing can start at any queue for a task; nothing if it can start somewhere."""
     names = {*spec.queues}
     declared = runtime.store.federation().queues
     wanted = [one.name for one in declared if not names or {one.name, one.parent} & names]
@@ -182,7 +183,7 @@ def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
 
 
 def _lacking_nodes(runtime: Runtime, task: Task, placed: Iterable[str]) -> Iterator[str]:
-    """Say at which of these queues all nodes that pilots found lack what a task needs."""
+    """Yield which of these queues have only nodes without what a task needs, as far as pilots found."""
     wanted = Requirements.of(task.spec, task.owner)
     needs = [need for need, asks in lacking.NEEDS.items() if asks(wanted)]
     for queue in placed if needs else ():
@@ -196,13 +197,13 @@ def _lacking_nodes(runtime: Runtime, task: Task, placed: Iterable[str]) -> Itera
 
 
 def _vain(pilots: Iterable[Pilot], need: str) -> int:
-    """Count the pilots that called and found that their nodes lack something; 0 where one has it."""
+    """Return how many pilots called and found that their nodes lack something; 0 if one has it."""
     called = [one for one in pilots if one.heartbeat is not None]
     return len(called) if all(need in one.lacks for one in called) else 0
 
 
 def _unable(runtime: Runtime, federation: Federation, spec: TaskSpec, placed: Iterable[str]) -> Iterator[str]:
-    """Say which files of a task this server cannot move: from these queues, or to them."""
+    """Yield which files of a task this server cannot move, from these queues or to them."""
     ways = UnableWays.of(federation.storages, runtime.deliveries.unable(federation))
     homes = {one.storage for one in federation.queues if one.name in set(placed)}
     told = dict.fromkeys(

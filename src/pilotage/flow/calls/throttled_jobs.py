@@ -1,4 +1,4 @@
-"""Why jobs are throttled: the quotas of live jobs that have no room (rules T)."""
+"""Why jobs are throttled: the full quotas of live jobs (rules T)."""
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.job_rooms import JobQuota, JobRooms
@@ -8,7 +8,7 @@ from pilotage.store.worlds.unsplit_tasks import unsplit_tasks
 
 
 def full_quotas(runtime: Runtime, owner: str, vo: str) -> list[tuple[JobQuota, int]]:
-    """The quotas without room by which an owner's jobs are throttled, and the live jobs of each."""
+    """Return the full quotas that throttle an owner's jobs, with the live jobs of each."""
     world = runtime.world(unsplit_tasks(), throttled_jobs())
     rooms = JobRooms(world.federation.quotas, world.live_jobs)
     found = {

@@ -1,4 +1,4 @@
-"""Decide for a task as if it asked for something else, or as if queues were different."""
+"""Decide for a task as if it had other requests, or as if queues were different."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Set
@@ -23,7 +23,7 @@ from . import preview
 Record = TypeVar("Record", TaskSpec, Queue)
 
 MEMORY = "memory"
-"""MB that a job may use, all its cores together: it stands for ``ram``, ``ram_unit: MB``, ``base_ram: 0``."""
+"""MB that a job may use on all its cores together. It replaces ``ram``, ``ram_unit: MB``, ``base_ram: 0``."""
 
 _MEMORY_FIELDS = frozenset({"ram", "ram_unit", "base_ram"})
 _OF_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts"})
@@ -35,14 +35,14 @@ _MEASURED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Values of fields: of the task, :data:`MEMORY` among them, and of queues by name."""
+    """Values of fields: of the task, including :data:`MEMORY`, and of queues by name."""
 
     task: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -> WhatIf:
-    """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
+    """Broker a task's jobs again, or one of them, without and with changes. Raises ``BadDocument``."""
     limit = runtime.store.federation().loops.batch
     world = runtime.world(*brokered_again(task, job), batch=limit)
     world = runtime.elements.reported(world)
@@ -52,7 +52,7 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
 def decide(world: World, changes: Changes, limit: TimeLimit | None = None) -> WhatIf:
     """Decide for the one task of this world (pure). Raises ``BadDocument``.
 
-    Also where the task needs more counted work, or its brokerage more time than the ``limit``.
+    It also raises this if the task needs too much counted work, or its brokerage exceeds the ``limit``.
     """
     before, after = (_choices(one, limit) for one in (world, changed(world, changes)))
     fit, would_fit = _fit(before), _fit(after)
@@ -75,7 +75,7 @@ def _choices(world: World, limit: TimeLimit | None) -> tuple[Choice, ...]:
 
 
 def changed(world: World, changes: Changes) -> World:
-    """The same world with the changes. Raises ``BadDocument`` with what is wrong with any of them."""
+    """The same world with the changes. Raises ``BadDocument`` with the faults of the changes."""
     (task,) = world.tasks
     faults: list[Fault] = []
     federation = _with_queues(world.federation, changes.queues, faults)
@@ -97,7 +97,7 @@ def changed(world: World, changes: Changes) -> World:
 
 
 def _expanded(wanted: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
-    """The fields of a task that are wanted, memory as what it stands for, without those that cannot be."""
+    """Return the changed fields of a task, with memory expanded and impossible ones left out."""
     for name in sorted(_OF_JOBS & wanted.keys()):
         remedy = "plan the other task: pilotage plan broker --task FILE"
         faults.append(Fault((name,), "would make other jobs, and these are made", remedy))
@@ -144,7 +144,7 @@ def _unknown_queue(name: str, known: Iterable[str]) -> Fault:
 
 
 def _with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault]) -> Record:
-    """The record with these values, those of unknown fields and of the wrong kind left out as faults."""
+    """Return the record with these values. Unknown fields and wrong types become faults."""
     kind = type(record)
     known: dict[str, Any] = {part.name: part for part in fields(record)}
     names = {*known, MEMORY} if kind is TaskSpec else known.keys()
@@ -164,19 +164,19 @@ def _with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault])
 
 
 def _new_faults(task: Task, spec: TaskSpec, federation: Federation) -> list[Fault]:
-    """Find why the changed task could not be accepted, but for faults of the task as it is."""
+    """Return why the changed task could not be accepted, without the unchanged task's own faults."""
     already = set(checks.check_task(task.spec, federation, task.owner))
     found = checks.check_task(spec, federation, task.owner)
     return [Fault(path, text) for path, text in found if (path, text) not in already]
 
 
 def _named(fault: Fault, wanted: Mapping[str, Any]) -> Fault:
-    """The fault by the name that was used."""
+    """Return the fault under the name that was used."""
     return replace(fault, path=(MEMORY,)) if MEMORY in wanted and fault.path == ("ram",) else fault
 
 
 def _believed(measured: Measured | None, wanted: Mapping[str, Any]) -> Measured | None:
-    """The scouts' measurements, less those that a change replaces."""
+    """Return the scouts' measurements without those that a change replaces."""
     if measured is None:
         return None
     otherwise: dict[str, Any] = {_MEASURED[name]: None for name in wanted if name in _MEASURED}
@@ -196,6 +196,6 @@ def _told(world: World, changes: Changes) -> Iterable[FieldChange]:
     queues = {queue.name: queue for queue in world.federation.queues}
     for queue, values in changes.queues.items():
         for name, value in values.items():
-            # How pilots get there may hold credentials; no brokerage reads more than how many it may have.
+            # The way pilots get there may hold credentials. Brokerages only read how many it may have.
             before = None if name == "computing_element" else getattr(queues[queue], name)
             yield FieldChange(field=f"{queue}.{name}", before=before, after=value)

@@ -1,1 +1,1 @@
-"""The loops that take the steps: when each is woken, what it reads, and what it sets aside."""
+"""The loops that run the steps: what wakes each, what it reads, and what it sets aside."""

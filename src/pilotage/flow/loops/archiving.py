@@ -1,4 +1,4 @@
-"""Archiving: records that ended long ago go from the store to files, by command or by age."""
+"""Archiving: move records that ended long ago from the store to files, by command or by age."""
 
 import gzip
 import itertools
@@ -16,20 +16,20 @@ from pilotage.store import ArchivedElsewhere, NoFederation, Slice, Store
 log = logging.getLogger(__name__)
 
 SLICE = 2000
-"""Records at most that are read, written and deleted together."""
+"""Most records read, written and deleted together."""
 
 SHARE = 0.1
-"""Part of its time for which the server's archiving is at work: it rests after each slice."""
+"""Part of the time that the server's archiving works. It pauses after each slice."""
 
 PERIOD = 6 * 3600.0
-"""Seconds after which a server looks for more; each time that there is something makes a file."""
+"""Seconds between two searches by a server. Each successful one makes a file."""
 
 
 class ArchiveFile:
-    """A file of its own for one run: lines of JSON in gzip, each slice a member that is whole by itself.
+    """A file for one run: lines of JSON in gzip. Each slice is a complete member by itself.
 
-    It is made at the first slice, readable by its user alone. What a kill cuts off at its end was not deleted
-    from the store: all lines of whole members were read by then, and those of the last stand in a later file.
+    It is made at the first slice, readable by its user alone. A partial member after a kill was not deleted
+    from the store. Readers get all lines of complete members, and a later file has the rest.
     """
 
     def __init__(self, directory: Path, name: str, now: float) -> None:
@@ -38,7 +38,7 @@ class ArchiveFile:
         self.path: Path | None = None
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Add lines; returns when they are on the disk. Raises OSError."""
+        """Add lines. Return when they are on the disk. Raises OSError."""
         descriptor = self._open()
         try:
             member = memoryview(gzip.compress(b"".join(lines), mtime=0))
@@ -65,9 +65,9 @@ class ArchiveFile:
 
 
 def archive(store: Store, before: float, write: Callable[[Sequence[bytes]], None]) -> Iterator[Slice]:
-    """Archive what ended before a time (s since 1970 UTC), slice by slice: written first, then deleted.
+    """Archive records that ended before a time (s since 1970 UTC), slice by slice: write, then delete.
 
-    Raises :class:`ArchivedElsewhere` while another process does: each slice is written once.
+    Raises :class:`ArchivedElsewhere` while another process does it, so each slice is written once.
     """
     held = store.archive.begin(store.clock(), None)
     try:
@@ -81,10 +81,9 @@ def archive(store: Store, before: float, write: Callable[[Sequence[bytes]], None
 
 
 class Archiving:
-    """A thread of the server that archives what ended more than ``age`` seconds ago, a little at a time.
+    """A server's thread that archives records that ended more than ``age`` seconds ago, a little at a time.
 
-    Each time there is something it makes a file in the directory; one that cannot be written is logged, and
-    nothing is deleted.
+    If there are any, it makes a file in the directory. If that fails it logs the error, and deletes nothing.
     """
 
     def __init__(self, store: Store, directory: Path, age: float) -> None:
@@ -95,11 +94,11 @@ class Archiving:
         self._thread = threading.Thread(target=self._loop, name="archiving", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the slice that is under way."""
+        """End after the current slice."""
         self._stopping.set()
         self._thread.join()
 
@@ -128,12 +127,12 @@ class Archiving:
 
 
 def counted(moved: Counter[str]) -> str:
-    """Numbers of archived records in words."""
+    """Return numbers of archived records in words."""
     return ", ".join(f"{count} {what}{'s' if count != 1 else ''}" for what, count in sorted(moved.items()))
 
 
 def _sync(directory: Path) -> None:
-    """Let a new file's name survive a loss of power."""
+    """Make a new file's name survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Which waiting tasks found room lately: a pass reads these, in their order, and little more."""
+"""Which waiting tasks found room recently: a pass reads these, in order, and little more."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -8,29 +8,29 @@ from pilotage.ports import Clock
 from pilotage.store import Pass, Waiting
 
 LEAST = 200
-"""Jobs of a share that a pass reads at least, as far as there are so many. One that follows another at
-once reads no more of a share of which jobs stayed, for mostly its room is used, and none of the tasks
-whose jobs did: what went since has left them no more."""
+"""Least jobs of a share that a pass reads, if there are that many. An immediately following pass reads no
+more of a share with jobs left over, because its room is mostly used. It skips the tasks of those jobs:
+later placements have left them no more room."""
 
 WHOLE_AFTER = 8
-"""Passes after which one looks at all tasks again, at the earliest."""
+"""Least number of passes between two full scans."""
 
 AMPLE = 2
-"""Times as many of the first jobs that a look at all reads: room that they find is not for others to take."""
+"""Read-ahead factor of a full scan: it must not leave room for the wrong jobs."""
 
 REST = 10.0
-"""Times what it took to list all tasks, or to look at them, until that is done again, at the earliest."""
+"""Least pause after listing or scanning all tasks, as a multiple of its duration."""
 
 
 class BrokerReadPlan:
-    """Memory of how tasks fared in the passes of a step. Only a help: nothing is lost with it.
+    """Memory of how tasks fared in a step's passes. It is only a help: losing it does no harm.
 
-    Most passes read of each share, by priority, then age, a quarter more jobs than found room in the passes
-    before, twice as many where all did; so what waits behind them costs nothing. A task that was overtaken,
-    because others of its share found room behind it, is read in parts: twice as many as went; where none
-    went it rests, unless the others leave room in the pass. Now and then a pass looks at some jobs of every
-    task: a thousand tasks cost more than the thousand jobs that go, so the rest between two such passes grows
-    with their cost.
+    Most passes read, of each share by priority, then age, a quarter more jobs than found room before, or
+    twice as many if all did. So jobs waiting behind them cost nothing. A task is overtaken if jobs of its
+    share behind it found room. The pass then reads twice as many of its jobs as were placed; if none were, it
+    skips the task unless there is space left in the pass. From time to time a pass scans some jobs of every
+    task. A thousand tasks cost more than the thousand placed jobs, so the pause between scans grows with
+    their cost.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -50,22 +50,22 @@ class BrokerReadPlan:
         self._crowded: set[int] | None = None
 
     def crowded(self, found: Callable[[], set[int]]) -> Set[int]:
-        """Return tasks with jobs that are pending for want of room: passes read these as if defined (B37).
+        """Return tasks with jobs that are pending for lack of room: passes read these as if DEFINED (B37).
 
-        ``found`` finds those of before, once.
+        ``found`` is called once for earlier ones.
         """
         if self._crowded is None:
             self._crowded = found()
         return frozenset(self._crowded)
 
     def wait_for_room(self, tasks: Iterable[int]) -> None:
-        """Note tasks of which jobs are now pending for want of room."""
+        """Record tasks whose jobs are now pending for lack of room."""
         self._crowded = (self._crowded or set()).union(tasks)
 
     def parts(self, waiting: Callable[[], Sequence[Waiting]], now: Pass) -> Mapping[int, int]:
-        """Return the most jobs of each task that a pass is to read, about as many as its batch in all.
+        """Return the most jobs of each task that a pass should read, about its batch size in all.
 
-        ``waiting`` lists all tasks that wait, by priority, then age.
+        ``waiting`` lists all waiting tasks by priority, then age.
         """
         if now is not self._pass:  # it reads once for each plugin
             self._begin(now)
@@ -84,7 +84,7 @@ class BrokerReadPlan:
         follows, self._goes_on = self._goes_on, False
         if not follows:
             self._left, self._stayed = set(), set()
-            # One that follows finds what the others left: more tasks would have changed the world.
+            # A following pass finds what the others left: new tasks would have changed the world.
             self._is_listed = False
         self._passes += 1
         self._had_room = False
@@ -95,12 +95,12 @@ class BrokerReadPlan:
             self._most.clear()
 
     def _some_of_every(self, limit: int) -> Mapping[int, int]:
-        """The first jobs of each share, and some of every other task: what comes first goes first.
+        """Return the first jobs of each share, and some of every other task, first ones first.
 
-        Of more tasks than a pass may have jobs, the next after the last such.
+        If there are more tasks than a pass may take jobs, continue after the last scan's end.
         """
         tasks = list(self._listed)
-        # The same for each plugin of a pass: one that read the next would never see its own among the others.
+        # Equal for all plugins of a pass: otherwise one might never see its own tasks.
         begin = self._looked_before if self._looked_before < len(tasks) else 0
         looked = tasks[begin : begin + limit]
         self._looked = begin + limit
@@ -117,7 +117,7 @@ class BrokerReadPlan:
             self._crowded = self._crowded and self._crowded.intersection(self._listed)
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
-        """The first jobs of each share, so many times as many as may find room."""
+        """Return the first jobs of each share, ``times`` as many as may find room."""
         waiting = [one for one in self._listed.values() if one.task not in self._stayed]
         wanted = {one.share: times * self._wanted.get(one.share, LEAST) for one in waiting}
         wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
@@ -128,9 +128,10 @@ class BrokerReadPlan:
             jobs = min(one.jobs, left[one.share], self._most.get(one.task, limit))
             if jobs > 0:
                 left[one.share] -= jobs
-                # Tasks with the same number are read together: all of a task is always said by the same.
+                # Tasks with equal numbers are read together, so use the same number for "all of a task".
                 found[one.task] = limit if jobs == one.jobs else jobs
-        # What rests has the room that is left: it may be all that waits, and nothing ahead of it any more.
+        # Skipped tasks get the space that is left: they may be all that waits, with nothing ahead of them any
+        # more.
         for one in waiting:
             jobs = min(one.jobs, left[one.share])
             if jobs > 0 and one.task not in found:
@@ -140,9 +141,9 @@ class BrokerReadPlan:
         return found
 
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
-        """Note the jobs of a plugin that a pass read, and the ids of those that went on.
+        """Record a plugin's jobs in a pass, and the ids of those that were placed.
 
-        Returns False where none went while tasks were left out: then all are to be looked at, at once.
+        Return False if none were placed while tasks were skipped: then scan all at once.
         """
         gone, now = set(moved), self._clock()
         left, went = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -160,18 +161,19 @@ class BrokerReadPlan:
         return False
 
     def goes_on(self, has_changed: bool = False) -> bool:
-        """Decide whether another pass is to follow at once, though nothing has changed since the last one.
+        """Return whether another pass should follow at once although nothing has changed.
 
-        It may for jobs of one share and like requirements where all that were read went on; and where tasks
-        were left out and a look at all is due. Else jobs stayed for want of room: what makes some wakes the
-        step. The next pass then follows this one, unless the world ``has_changed`` and may have more room.
+        It should for jobs of one share with similar requirements if all read ones were placed, and if tasks
+        were skipped and a full scan is due. Otherwise jobs stayed for lack of room, and new room wakes the
+        step. The next pass then continues from this one, unless the world ``has_changed`` and may have more
+        room.
         """
         may_find_room = self._had_room or (self._leaves_out and self._clock() >= self._look_again)
         self._goes_on = may_find_room and not has_changed
         return may_find_room
 
     def _learn(self) -> None:
-        """Draw conclusions from the last pass, of all its plugins together."""
+        """Learn from the last pass, with all its plugins together."""
         self._left = set()
         shares: defaultdict[str, list[int]] = defaultdict(list)
         for task, one in self._listed.items():
@@ -182,7 +184,7 @@ class BrokerReadPlan:
         for share, tasks in shares.items():
             read, gone = (sum(counted[task] for task in tasks) for counted in (self._were, self._went))
             following = 2 * gone if gone == read else gone * 5 // 4
-            # Room comes in lumps, between which passes find little: they are not forgotten at once.
+            # Room comes in bursts, between which passes find little: do not forget them at once.
             self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
             if gone < read:
                 self._left.add(share)
@@ -191,7 +193,7 @@ class BrokerReadPlan:
             for place, task in enumerate(tasks):
                 self._most.pop(task, None)
                 if place < last and self._went[task] < self._were[task]:
-                    # Powers of two, too, so that more are read together.
+                    # Use powers of two here too, so that more tasks are read together.
                     went = self._went[task]
                     self._most[task] = 1 << (2 * went - 1).bit_length() if went else 0
         self._were.clear()

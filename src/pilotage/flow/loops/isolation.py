@@ -1,4 +1,7 @@
-"""Find what a policy fails at, by asking it about parts of its world. Policies are pure: to ask is safe."""
+"""Find the records on which a policy fails, by running it on parts of its world.
+
+Policies are pure, so running them is safe.
+"""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,16 +16,16 @@ from pilotage.model.values.identity import Identity
 from .time_limit import LEAST_TIMEOUT, OutOfTime, TimeLimit
 
 MOST_TRIALS = 100
-"""Times that a failing policy is asked about parts of a world, or parts of its decision are committed."""
+"""Most runs of a failing policy on parts of a world, or commits of parts of its decision."""
 
 MOST_SLOW_TRIALS = 14
-"""Parts of a world that are parted further where a policy takes too long: enough for one of thousands."""
+"""Most splits of a world for a policy that takes too long: enough to find one subject of thousands."""
 
 LONGEST_ERROR = 500
-"""Characters of an error that are kept."""
+"""Most characters kept of an error."""
 
 MOST_OVER_BUDGET = 20
-"""Tasks that a pass finds to need too much counted work; it leaves their owners' others to the next."""
+"""Most tasks over budget found in one pass. Their owners' other tasks wait for the next pass."""
 
 POLICY = "policy"
 """The subject of a fault that lies in no record: the whole policy."""
@@ -33,9 +36,10 @@ _Block = tuple[Sequence[Key], Exception]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A subject that a policy fails at, and the error. ``among`` counts those it could not be told from.
+    """A subject on which a policy fails, and the error. ``among`` counts the subjects that it could not be
+    separated from.
 
-    One is ``slow`` that took too long, and ``costly`` that used up this or another budget.
+    ``slow`` means that it took too long, ``costly`` that it used up this or another budget.
     """
 
     subject: str
@@ -48,14 +52,14 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What a policy failed at, and what it decides without that: None where it fails all the same."""
+    """What a policy failed on, and its decision without that: None if it still fails."""
 
     faults: tuple[Failing, ...]
     decision: Decision | None
 
 
 def words(error: BaseException) -> str:
-    """An error as one line; those that are made for people are told without their type."""
+    """Return an error as one line. Errors made for people have no type in front."""
     told = " ".join(str(error).replace("\0", " ").encode(errors="replace").decode().split())
     if isinstance(error, OutOfTime | OverBudget):
         return told[:LONGEST_ERROR]
@@ -63,7 +67,7 @@ def words(error: BaseException) -> str:
 
 
 def faults_of(kind: Subject, keys: Sequence[Key], error: Exception) -> Iterator[Failing]:
-    """The same error for subjects that cannot be told from each other."""
+    """Yield the same error for subjects that cannot be separated."""
     costly = isinstance(error, OutOfTime | OverBudget)
     for key in keys:
         yield Failing(
@@ -77,10 +81,10 @@ def faults_of(kind: Subject, keys: Sequence[Key], error: Exception) -> Iterator[
 
 
 class TimedPolicy:
-    """A policy with its name and a bounded time, half as long after each time that it is used up.
+    """A policy with its name and a time limit, which halves each time it is used up.
 
-    So the search for what it fails at takes no longer than twice the first time, but for small parts.
-    ``plugin`` is the brokerage that it asks, where it asks one.
+    So the search takes at most twice the first time, apart from small parts. ``plugin`` is the brokerage that
+    it asks, if any.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class TimedPolicy:
         self._seconds = limit.seconds if seconds is None else seconds
 
     def __call__(self, world: World) -> Decision:
-        """Decide. Raises :class:`OutOfTime`, which names the brokerage plugin."""
+        """Decide. Raises :class:`OutOfTime` that names the brokerage plugin."""
         try:
             return self._limit.call(lambda: self._decide(world), self._seconds)
         except OutOfTime as error:
@@ -102,9 +106,9 @@ class TimedPolicy:
 
 
 def within_budgets(policy: Policy, world: World) -> tuple[Decision, tuple[Failing, ...], World]:
-    """Decide about all tasks but those that need more counted work than they have; the world without these.
+    """Decide about all tasks within their budgets of counted work. Return the world without the others.
 
-    Raises whatever else the policy raises.
+    Raises the policy's other exceptions.
     """
     found: list[Failing] = []
     left = world
@@ -120,7 +124,7 @@ def within_budgets(policy: Policy, world: World) -> tuple[Decision, tuple[Failin
 
 
 def _others_of(world: World, found: Sequence[Failing]) -> Collection[Key]:
-    """All tasks of those who own too many that need too much: they wait for the next pass."""
+    """Return all tasks of owners with too many tasks over budget: they wait for the next pass."""
     if len(found) < MOST_OVER_BUDGET:
         return ()
     owners = TASK.owners(world)
@@ -129,12 +133,12 @@ def _others_of(world: World, found: Sequence[Failing]) -> Collection[Key]:
 
 
 def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: Sequence[Subject]) -> Isolated:
-    """Find what a policy failed at in this world with an error, and decide about all the rest.
+    """Find the records on which a policy failed with an error, and decide about the rest.
 
-    The kinds are tried in their order. Where nothing of a kind goes on, the next kind may be to blame, unless
-    all belongs to one person: one person's tasks are never taken for the fault of a queue. Where no kind can
-    be told from the others, those of the first are to blame. Each trial of a policy that takes too long costs
-    time: there are fewer of them then, for the first kind alone.
+    The kinds are tried in order. If nothing of a kind succeeds, the next kind may be to blame, unless
+    everything belongs to one person: one person's tasks must not look like a queue's fault. If no kind can be
+    separated, the first kind's subjects are to blame. If the policy takes too long, each trial costs time:
+    then there are fewer of them, for the first kind only.
     """
     everything: tuple[Failing, ...] = ()
     slow = isinstance(error, OutOfTime)
@@ -149,7 +153,7 @@ def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: S
 
 
 def _whole(actor: str, error: Exception) -> Failing:
-    """The whole policy, which fails at no record in particular."""
+    """Return the failure of the whole policy, without a particular record."""
     costly = isinstance(error, OutOfTime)
     return Failing(subject=POLICY, key=actor, error=words(error), costly=costly)
 
@@ -166,22 +170,22 @@ def _without(
 
 
 class Trials:
-    """Times that something may still be tried."""
+    """The number of remaining trials."""
 
     def __init__(self, most: int = MOST_TRIALS) -> None:
         self._left = most
 
     def any_left(self) -> bool:
-        """Count one more; False where none is left."""
+        """Use up one trial. Return False if none is left."""
         self._left -= 1
         return self._left >= 0
 
 
 class _Search:
-    """Looks for the subjects of one kind that a policy fails at, by halves.
+    """Finds the subjects of one kind on which a policy fails, by halving.
 
-    Blocks of several people come first, and are parted between people: so when the trials are used up, mostly
-    subjects of those are left at whose subjects the policy does fail.
+    Blocks of several people come first, and are split between people. So if the trials run out, the remaining
+    subjects mostly belong to people with a faulty one.
     """
 
     def __init__(self, policy: Policy, world: World, kind: Subject, trials: int) -> None:
@@ -192,7 +196,7 @@ class _Search:
         self._of_one: deque[_Block] = deque()
 
     def faults(self) -> Iterator[Failing]:
-        """Yield what it fails at; nothing where it fails without any of them."""
+        """Yield the failures; nothing if it fails without any of them."""
         if not self._keys or self._error_with(()) is not None:
             return
         self._keep(self._keys)
@@ -203,11 +207,11 @@ class _Search:
                 continue
             middle = self._middle(block)
             if not (self._keep(block[:middle]) | self._keep(block[middle:])):
-                # Each half alone is well: they do not go together, so one of them waits.
+                # Each half works alone but not together, so one of them waits.
                 yield from faults_of(self._kind, block[middle:], error)
 
     def _keep(self, block: Sequence[Key]) -> bool:
-        """Look further into a block if the policy fails at it; tell whether it does."""
+        """Search a block further if the policy fails on it. Return whether it does."""
         error = self._error_with(block)
         if error is not None:
             is_of_one = self._owner(block[0]) == self._owner(block[-1])
@@ -215,7 +219,7 @@ class _Search:
         return error is not None
 
     def _middle(self, block: Sequence[Key]) -> int:
-        """Where a block is parted: of several people's, between two of them."""
+        """Return where to split a block: between two people if there are several."""
         middle = len(block) // 2
         borders = [at for at in range(1, len(block)) if self._owner(block[at - 1]) != self._owner(block[at])]
         return min(borders, key=lambda at: abs(at - middle), default=middle)
@@ -224,7 +228,7 @@ class _Search:
         return self._owners.get(key)
 
     def _error_with(self, keys: Collection[Key]) -> Exception | None:
-        """The error with no other subjects than these; None where the policy decides."""
+        """Return the error with only these subjects; None if the policy decides."""
         left_out = set(self._keys).difference(keys)
         try:
             self._policy(self._kind.without(self._world, left_out))

@@ -1,4 +1,4 @@
-"""Loops: one thread for each step, which takes pass after pass while there is something to do."""
+"""Loops: one thread per step, which runs pass after pass while there is something to do."""
 
 import logging
 import threading
@@ -13,13 +13,13 @@ from .isolation import words
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.01
-"""Seconds between two passes of a loop: what arrives meanwhile is taken together."""
+"""Shortest pause in s between two passes of a loop: news arriving meanwhile are processed together."""
 
 LONGEST_PAUSE = 86400.0
-"""Seconds between two passes at most, whatever period the federation asks for."""
+"""Longest pause in s between two passes, whatever the federation's period."""
 
 PAUSE_AFTER_FAULT = 2.0
-"""Seconds that a loop waits after a pass failed."""
+"""Seconds that a loop waits after a failed pass."""
 
 
 class Loops:
@@ -47,7 +47,7 @@ class Loops:
 
     def _loop(self, step: Step) -> None:
         while not self._stopping.is_set():
-            # What woke it until now is seen by this pass, and is no reason for another.
+            # This pass sees everything that woke the loop so far, so clear the wake-up.
             self._runtime.wakeups.is_woken(step.name)
             changed, period = self._pass(step)
             self._stopping.wait(SHORTEST_PAUSE)
@@ -55,9 +55,9 @@ class Loops:
                 self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
 
     def _pass(self, step: Step) -> tuple[int, float]:
-        """Take one pass. A fault is logged; the next pass starts from the store, for nothing is kept."""
+        """Run one pass. A fault is logged. The next pass starts from the store, because nothing is cached."""
         try:
-            # The pass reads the federation anyway: what it finds anew holds from the next one on.
+            # The pass reads the federation anyway. A change applies from the next pass on.
             loops = self._runtime.store.last_federation().loops
             changed = take(step, self._runtime, self._runtime.begin(loops.batch))
         except NoFederation:

@@ -1,7 +1,8 @@
-"""What policies fail at is set aside: everything else goes on in the same pass, and it is tried again later.
+"""Set aside records on which policies fail. Everything else goes on in the same pass, and the record is tried
+again later.
 
-A subject that is set aside is tried again after a pause that doubles each time, up to an hour; at once when
-the federation changes, and when a server starts, as after an upgrade.
+It is tried again after a pause that doubles each time, up to an hour. It is tried at once when the federation
+changes, and when a server starts, for example after an upgrade.
 """
 
 import logging
@@ -33,33 +34,33 @@ from .time_limit import OutOfTime
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 10.0
-"""Seconds after which a subject is tried again for the first time."""
+"""Seconds before the first retry."""
 
 FIRST_COSTLY_PAUSE = 600.0
-"""The same for one that used up a time or a budget: everybody waits while it is tried again."""
+"""The same for a subject that used up its time or budget, because everybody waits for its retry."""
 
 PERSON = "person"
-"""The subject of what one person's tasks are, to one brokerage, that took too long for several of them."""
+"""The subject for one person's tasks at one brokerage, after it took too long for several of them."""
 
 MOST_NAMED = 5
-"""Tasks that are named."""
+"""Most tasks that are named."""
 
 MOST_SLOW = 2
-"""Tasks of one person that a brokerage takes too long for, at which all that it has of this person waits."""
+"""Slow tasks of one person at a brokerage before all of this person's tasks there wait."""
 
 _Name = tuple[str, str]
-"""The kind of a subject, and which it is."""
+"""The kind of a subject, and its name."""
 
 
 def person(policy: str, owner: Identity) -> str:
-    """The name of all that a policy decides for somebody."""
+    """Return the name for everything that a policy decides for a person."""
     return f"{policy} {owner.vo}:{owner.name}"
 
 
 class SetAside:
-    """What the steps of one process leave out, also written to the store, for people to see.
+    """What the steps of one process skip. It is also written to the store, for people to see.
 
-    Each step is taken by one thread; several steps at a time.
+    Each step has one thread; several steps may run at a time.
     """
 
     def __init__(self, store: Store) -> None:
@@ -72,11 +73,11 @@ class SetAside:
         """Errors of loops whose last pass failed as a whole."""
 
     def tasks(self, step: str, time: float) -> frozenset[int]:
-        """Tasks that a pass of a step is not to read."""
+        """Return tasks that a pass of a step must not read."""
         return frozenset(int(name) for subject, name in self._out(step, time) if subject == "task")
 
     def left_of(self, step: str, world: World) -> World:
-        """The world without what a step leaves out."""
+        """Return the world without what a step skips."""
         by_kind: dict[str, set[Key]] = defaultdict(set)
         for subject, name in self._out(step, world.time):
             if subject in SUBJECTS:
@@ -89,9 +90,10 @@ class SetAside:
     def decided(
         self, step: str, kinds: Sequence[Subject], policy: TimedPolicy, world: World
     ) -> Decision | None:
-        """Decide about all that a policy does not fail at; None where nothing is left, or it is to rest.
+        """Return the decision about everything that a policy does not fail on; None if nothing is left, or if
+        the policy is paused.
 
-        It fails, too, where it takes too long, or counts too much work for a task.
+        Taking too long, or counting too much work for a task, also means failing.
         """
         out = self._out(step, world.time)
         if (POLICY, policy.name) in out:
@@ -115,7 +117,7 @@ class SetAside:
         return found.decision
 
     def _again(self, step: str, policy: TimedPolicy, error: Exception, world: World) -> Isolated | None:
-        """Decide without the tasks that were set aside before, where it takes too long with them again."""
+        """Decide without the tasks that were set aside before, if it takes too long with them again."""
         before = {int(one.name) for one in self._of(step).values() if one.subject == TASK.name}
         suspects = [key for key in TASK.keys(world) if key in before]
         if not suspects or not isinstance(error, OutOfTime):
@@ -127,7 +129,8 @@ class SetAside:
         return Isolated((*faults_of(TASK, suspects, error), *over), decision)
 
     def _slow(self, step: str, policy: TimedPolicy, found: Isolated, world: World) -> Iterator[Failing]:
-        """Set aside a brokerage for a person, or for all, so that not each new task waits for it again."""
+        """Yield a brokerage to set aside for a person, or for all, so that not every new task waits for it
+        again."""
         owners = TASK.owners(world)
         people: set[str] = set()
         for fault in found.faults:
@@ -148,7 +151,7 @@ class SetAside:
     def halves(
         self, step: str, kinds: Sequence[Subject], world: World, error: Exception, trials: Trials
     ) -> Sequence[World]:
-        """Two halves of a world of which the store refused what was decided; none for what is set aside."""
+        """Return two halves of a world whose decision the store refused; none if a record was set aside."""
         log.error("step %s: the store refused a decision: %s", step, words(error))
         kind = next((kind for kind in kinds if kind.keys(world)), None)
         if kind is None:
@@ -161,7 +164,7 @@ class SetAside:
         return [kind.without(world, set(half)) for half in (keys[middle:], keys[:middle])]
 
     def note(self, step: str, faults: Collection[Failing], time: float) -> None:
-        """Set aside what a step failed at."""
+        """Set aside the records on which a step failed."""
         known = self._of(step)
         new: list[SetAsideRecord] = []
         for fault in faults:
@@ -186,7 +189,7 @@ class SetAside:
         self._store.set_aside.replace((), new)
 
     def end_pass(self, step: str, time: float) -> None:
-        """Forget what was tried again in a pass that has ended, and did not fail."""
+        """Forget the records that were tried again in an ended pass and did not fail."""
         known = self._of(step)
         if not known:
             return
@@ -202,7 +205,10 @@ class SetAside:
         return [name for name, one in self._of(step).items() if one.retry_at > time]
 
     def _of(self, step: str) -> dict[_Name, SetAsideRecord]:
-        """What a step has set aside; all of it due when the process or the federation is another."""
+        """Return what a step has set aside.
+
+        After a restart or a change of the federation, all of it is due.
+        """
         with self._lock:
             if self._known is None:
                 self._known = defaultdict(dict)

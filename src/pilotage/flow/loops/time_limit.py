@@ -1,8 +1,8 @@
-"""Bounded time for decisions: what a brokerage plugin from outside does, no budget of ours counts.
+"""Limited time for decisions: our budgets do not count what an external brokerage plugin does.
 
-A decision runs in a thread of its own. When its time is over, an exception is raised in that thread, between
-two of its steps in Python. A plugin that waits in the operating system is left behind; one that computes
-in C without giving way holds the whole process, and only a restart helps.
+A decision runs in its own thread. When its time is over, an exception is raised in that thread, between two
+Python instructions. A plugin that waits in the operating system is left behind. One that computes in C
+without releasing the interpreter blocks the whole process, and only a restart helps.
 """
 
 import ctypes
@@ -15,35 +15,35 @@ from typing import TypeVar
 T = TypeVar("T")
 
 DECISION_TIMEOUT = 30.0
-"""Seconds that one policy may take to decide about one world."""
+"""Time limit in s of one policy for one world."""
 
 CALL_TIMEOUT = 20.0
-"""Seconds that it may take where a person waits for the answer."""
+"""The same if a person waits for the answer."""
 
 LEAST_TIMEOUT = 2.0
-"""Seconds that it may take about a small part of a world."""
+"""The same for a small part of a world."""
 
 GRACE = 2.0
-"""Seconds for a decision to end once it was told to."""
+"""Seconds for a decision to end after the exception."""
 
 AGAIN = 0.05
-"""Seconds between two times that it is told to: a plugin may catch what is raised in it."""
+"""Seconds between two exceptions: a plugin may catch them."""
 
 MOST_STUCK = 4
-"""Decisions that could not be ended, beyond which nobody's question starts another one."""
+"""Most decisions that could not be ended. Beyond that, no call starts another."""
 
 
 class OutOfTime(Exception):
-    """A decision took too long, and was ended."""
+    """A decision took too long and was ended."""
 
 
 class _End(BaseException):
-    """Raised in the thread of a decision: ``except Exception`` does not catch it."""
+    """Raised in the thread of a decision. ``except Exception`` does not catch it."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """One decision under way, in its thread."""
+    """One running decision, in its thread."""
 
     call: Callable[[], object]
     thread: threading.Thread = field(init=False)
@@ -56,7 +56,7 @@ class _Run:
         self.thread.start()
 
     def _run(self) -> None:
-        # What is raised from outside may come at any moment, also while this function ends.
+        # The exception may come at any moment, even while this function ends.
         with suppress(_End):
             try:
                 self.result = self.call()
@@ -65,7 +65,7 @@ class _Run:
             self.done.set()
 
     def end(self) -> None:
-        """Raise an exception in the thread, which takes notice at its next step in Python."""
+        """Raise an exception in the thread, which takes effect at its next Python instruction."""
         if self.thread.is_alive() and self.thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.thread.ident), ctypes.py_object(_End)
@@ -73,7 +73,7 @@ class _Run:
 
 
 class TimeLimit:
-    """Gives calls a bounded time; None for ``seconds``: as long as they take, in the caller's thread."""
+    """Gives calls a time limit. With None for ``seconds`` they run without limit, in the caller's thread."""
 
     def __init__(self, seconds: float | None = DECISION_TIMEOUT) -> None:
         self.seconds = seconds
@@ -82,7 +82,7 @@ class TimeLimit:
 
     @property
     def stuck(self) -> int:
-        """Count the decisions that could not be ended and still run; each is told once more to end."""
+        """Return the decisions that could not be ended and still run. Raise the exception in each again."""
         with self._lock:
             self._left_behind = [run for run in self._left_behind if run.thread.is_alive()]
             for run in self._left_behind:
@@ -90,7 +90,7 @@ class TimeLimit:
             return len(self._left_behind)
 
     def call(self, call: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what a call returns, and raise what it raises. Raises :class:`OutOfTime`."""
+        """Return the result of a call, or raise its exception. Raises :class:`OutOfTime`."""
         if self.seconds is None:
             return call()
         most = self.seconds if seconds is None else min(seconds, self.seconds)

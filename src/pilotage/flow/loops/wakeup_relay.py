@@ -1,4 +1,4 @@
-"""The relay: what one process commits wakes the loops of the others that share its store."""
+"""The relay: one process's commits wake the loops of the others that share its store."""
 
 import logging
 import secrets
@@ -15,22 +15,21 @@ from .wakeups import Subject, Wakeups, arrivals
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.05
-"""Seconds between two notices of a process: what happens meanwhile is told by one."""
+"""Seconds between two notices of a process. One notice covers everything in between."""
 
 LISTENED = 1.0
-"""Seconds after which the listener looks whether it is to end."""
+"""Seconds between two checks whether the listener should end."""
 
 PAUSE = 2.0
-"""Seconds until a lost connection is opened again."""
+"""Seconds before a lost connection is opened again."""
 
 
 class WakeupRelay:
-    """Tells other processes what this one commits, and wakes its loops by what they tell.
+    """Tells other processes about this one's commits, and wakes its loops at their notices.
 
-    ``steps`` are those that any process may run. A notice names kinds and states, so it is never longer than
-    there are such; it says nothing of the records. Whatever is lost with a connection is found by a loop's
-    next period, and all loops are woken when listening begins anew. Stores without notices (SQLite) are left
-    to the periods.
+    ``steps`` are those that any process may run. A notice names kinds and states, so its length is bounded.
+    It says nothing about the records. A loop's next period finds whatever a lost connection missed. When
+    listening starts again, all loops wake. Stores without notices (SQLite) rely on the periods.
     """
 
     def __init__(self, store: Store, wakeups: Wakeups, steps: Iterable[Step]) -> None:
@@ -48,14 +47,14 @@ class WakeupRelay:
         ]
 
     def start(self) -> None:
-        """Start to tell and to listen, where the store carries notices."""
+        """Start sending and listening, if the store supports notices."""
         if self._store.notices.are_carried:
             self._store.listeners.append(self._committed)
             for thread in self._threads:
                 thread.start()
 
     def stop(self) -> None:
-        """End; what is not told yet is left to the periods of the others."""
+        """Stop. The others' periods find what is not sent yet."""
         self._stopping.set()
         self._has_news.set()
         for thread in self._threads:
@@ -86,7 +85,7 @@ class WakeupRelay:
         while not self._stopping.is_set():
             try:
                 with closing(self._store.notices.listen()) as ears:
-                    # What was told while nobody listened is lost.
+                    # Notices sent while nobody listened are lost.
                     self._wakeups.wake_all()
                     while not self._stopping.is_set():
                         for words in ears.heard(LISTENED):

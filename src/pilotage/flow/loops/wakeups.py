@@ -1,4 +1,4 @@
-"""Wake-ups: a commit wakes the loops of the steps that it gives something to do, before their period ends."""
+"""Wake-ups: a commit wakes the loops of the steps with new work, before their period ends."""
 
 import threading
 from collections import defaultdict
@@ -10,15 +10,15 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import FIRST, JobState, Kind, State
 
 Subject = tuple[Kind, State]
-"""A kind of records, and a state that some of them came into."""
+"""A kind of records, and a state that some of them entered."""
 
 
 class Wakeable(Protocol):
-    """A step as its loop is woken: its name, and the states of records that give it something to do."""
+    """A step for waking: its name, and the states of records that give it work."""
 
     @property
     def name(self) -> str:
-        """The name by which it is woken."""
+        """Its name for wake-ups."""
 
     @property
     def wakes_on(self) -> frozenset[Subject]:
@@ -26,11 +26,11 @@ class Wakeable(Protocol):
 
     @property
     def hears(self) -> frozenset[str]:
-        """Fields of the world of which news wake it."""
+        """Fields of the world whose news wake it."""
 
 
 class Wakeups:
-    """One event for each step's loop; :meth:`committed` listens to a store's commits."""
+    """One event per step's loop. :meth:`committed` listens to a store's commits."""
 
     def __init__(self, steps: Iterable[Wakeable]) -> None:
         self._events: dict[str, threading.Event] = {}
@@ -44,12 +44,12 @@ class Wakeups:
                 self._hearing[field].append(step.name)
 
     def wake(self, name: str) -> None:
-        """Wake the loop of a step; without one here nothing happens."""
+        """Wake the loop of a step, if there is one here."""
         if name in self._events:
             self._events[name].set()
 
     def tell(self, *fields: str) -> None:
-        """Wake the loops of the steps that read any of these fields: the outside has news."""
+        """Wake the loops of the steps that read any of these fields, because there is news from outside."""
         for name in {name for field in fields for name in self._hearing.get(field, ())}:
             self.wake(name)
 
@@ -64,13 +64,13 @@ class Wakeups:
         self._events[name].clear()
 
     def is_woken(self, name: str) -> bool:
-        """Tell, once for each wake-up, whether a step was woken; nothing is waited for."""
+        """Return, once per wake-up, whether a step was woken. Do not wait."""
         woken = self._events[name].is_set()
         self._events[name].clear()
         return woken
 
     def waits(self, name: str) -> bool:
-        """Tell whether a step was woken and has not been asked about since."""
+        """Return whether a step was woken and has not been asked since."""
         return self._events[name].is_set()
 
     def committed(self, decision: Decision, committed: Committed) -> None:
@@ -85,9 +85,9 @@ class Wakeups:
 
 
 def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
-    """The kinds and states that a commit brought records into, and left them in.
+    """Return the kinds and states that a commit's records entered and stayed in.
 
-    A job that its report takes from SENT through RUNNING to FINISHED never took a place among those that run.
+    A job whose report takes it from SENT through RUNNING to FINISHED never took a running job's place.
     """
     found: set[Subject] = set()
     left_in: defaultdict[Kind, dict[int, State]] = defaultdict(dict)

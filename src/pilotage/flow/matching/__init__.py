@@ -1,1 +1,1 @@
-"""Matches as one process makes them, and what it remembers between two."""
+"""Matches in one process, and its caches."""

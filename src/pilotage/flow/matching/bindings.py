@@ -1,4 +1,4 @@
-"""Bindings of jobs to their queues, as tasks, VOs and brokerages ask for them (E1)."""
+"""Bindings of jobs to their queues, requested by tasks, VOs and brokerages (E1)."""
 
 from pilotage.brokerage import Brokerage
 from pilotage.flow.brokerages import Brokerages
@@ -11,15 +11,15 @@ DEFAULT_PLUGIN = "production"
 
 
 def plugin_of(spec: TaskSpec, owner: Identity, federation: Federation) -> str:
-    """The plugin of a task: its own choice, its VO's, or the production brokerage."""
+    """Return the plugin of a task: its own choice, its VO's, or the production brokerage."""
     return spec.brokerage or federation.plugins.get(owner.vo, DEFAULT_PLUGIN)
 
 
 def said(spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages) -> Binding | None:
-    """The binding that somebody asked for a task's jobs; None where the federation's default holds.
+    """Return the requested binding of a task's jobs; None if the federation's default applies.
 
-    A brokerage that matches in cycles binds early whatever is asked: it draws a site, and counts its matches,
-    so nothing moves a job to another between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
+    A brokerage that matches in cycles binds early in any case: it draws a site and counts its matches, so
+    nothing may move a job between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
     """
     chosen = brokerages.of(federation, plugin_of(spec, owner, federation))
     if waits_for_cycle(chosen):
@@ -28,5 +28,5 @@ def said(spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Br
 
 
 def waits_for_cycle(chosen: Brokerage) -> bool:
-    """Tell whether a plugin matches in cycles, between which nothing is looked at again (M7)."""
+    """Return whether a plugin matches in cycles and reconsiders nothing between them (M7)."""
     return bool(getattr(chosen, "waits_for_cycle", False))

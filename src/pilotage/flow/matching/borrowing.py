@@ -1,4 +1,4 @@
-"""Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
+"""Jobs of other queues for one process's pilots. Offers are cached for some seconds."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,19 @@ from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.borrowings import for_queue
 
 NOTHING_FOR = 1.0
-"""Seconds until the next look after one that found nothing to take, and for which the newest choices hold.
-They double with each such look: a line that forms is soon worth borrowing from, one that stays as it is
-costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`."""
+"""Seconds to the next search after one without offers, and for which the newest choices are cached. The
+pause doubles with each such search: a new line is soon worth borrowing from, and an unchanged one costs a
+search each time. It grows up to ``KNOWN_FOR`` if new choices name the queue, else up to :data:`LOOKS`."""
 
 LOOKS = 5
-"""Looks a second in vain, of all queues together, while no new choice names them: each costs some ms."""
+"""Most fruitless searches per second, of all queues together, without a new choice that names them. Each
+costs some ms."""
 
 MISSES = 3
-"""Requests in a row that found nothing any more, after which offers are read anew."""
+"""Requests in a row without any job left, after which offers are read again."""
 
 WIDER = 8
-"""Times as many spares in each request after such a one: others may be hundreds of jobs ahead."""
+"""Factor on the spares of each request after such a one: others may be hundreds of jobs ahead."""
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class _KnownLook:
     misses: int = 0
 
     def holds(self, version: int, newest: int, time: float) -> bool:
-        """Tell whether nothing need be read anew."""
+        """Return whether nothing needs to be read again."""
         lasts = self.lasts
         if newest != self.newest:
             lasts = min(lasts, KNOWN_FOR if self.any_waited else NOTHING_FOR)
@@ -60,10 +61,11 @@ class _KnownLook:
 
 
 class BorrowableJobs:
-    """Jobs of other queues that pilots may take (E1 to E3), each chosen for one pilot.
+    """Jobs of other queues that pilots may take (E1 to E3). Each is chosen for one pilot.
 
-    Safe to use from many threads. Spares may be told to several. The store refuses what does not wait any
-    more where it was seen, which another server's pilots may have taken: then the next choice is offered.
+    Safe to use from many threads. Several pilots may get the same spares. The store refuses a job that no
+    longer waits where it was seen, because another server's pilot may have taken it. Then it tries the next
+    choice.
     """
 
     def __init__(self, store: Store) -> None:
@@ -109,7 +111,8 @@ class BorrowableJobs:
                     self._known.pop(asked.queue)
 
     def _newest_choices(self, time: float) -> Mapping[str, int]:
-        """The newest choice by queue that names it: asked once for all queues whose pilots might borrow."""
+        """Return the newest choice that names each queue, read once for all queues whose pilots might
+        borrow."""
         if not is_fresh(self._newest_at, time, NOTHING_FOR):
             self._newest, self._newest_at = self._store.snapshots.newest_choices(), time
         return self._newest
@@ -118,7 +121,7 @@ class BorrowableJobs:
         world = self._store.snapshots.read(Pass(time, seed, 0), [for_queue(queue.name)])
         look = policy.look(world, queue, self._open(world, queue))
         with self._lock:
-            # Another thread that looked meanwhile may have chosen of these: it is one look, told once.
+            # Another thread that searched meanwhile may have chosen some of these: use its result.
             other = self._known.get(queue.name)
             if other is not None and other.holds(version, newest, max(time, other.look.time)):
                 return other
@@ -128,9 +131,9 @@ class BorrowableJobs:
         return known
 
     def _next_look(self, queue: str, world: World) -> float:
-        """Seconds after a look that found nothing to take until the next."""
+        """Return the seconds to the next search after one without offers."""
         before, longest = self._known.get(queue), max(KNOWN_FOR, len(self._newest) / LOOKS)
-        # Candidates stand for a while after their last job has left; more come with new choices alone.
+        # Candidates remain for some time after their last job. More come only with new choices.
         if not world.jobs:
             return longest
         if before is None or before.were_any or not before.any_waited:
@@ -138,5 +141,5 @@ class BorrowableJobs:
         return min(2 * before.lasts, longest)
 
     def _open(self, world: World, queue: Queue) -> Iterator[BorrowableJob]:
-        """The jobs of a world that the pilots of a queue take, in their order."""
+        """Yield the jobs of a world that the pilots of a queue take, in order."""
         return (offer for offer in policy.offers(world, queue.name) if offer.is_open)

@@ -1,4 +1,4 @@
-"""The times for which pilots without work stay, as one process knows them (E5)."""
+"""How long pilots without work stay, as cached by one process (E5)."""
 
 import threading
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from pilotage.pilots.batch_waits import expected_waits, is_in_the_way, pace, sta
 from pilotage.store import Store
 
 WAITS_KNOWN_FOR = 60.0
-"""Seconds for which waits in batch systems hold: to read them looks at every live pilot."""
+"""Seconds for which waits in batch systems are cached: reading them looks at every live pilot."""
 
 
 class IdleTimeouts:
-    """Remembers how long pilots wait in batch systems. Safe to use from many threads."""
+    """Caches how long pilots wait in batch systems. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class IdleTimeouts:
     ) -> float:
         """Return the s that a pilot of a queue stays without work, at a time in s since 1970.
 
-        It leaves at once where jobs ``beyond`` the ``pilot``, which it could never run, wait for its place.
+        It leaves at once if jobs that the ``pilot`` could never run, ``beyond`` of them, wait for its place.
         """
         loops = federation.loops
         if queue is not None and beyond:
@@ -52,7 +52,7 @@ class IdleTimeouts:
         with self._lock:
             if is_fresh(self._read_at, time, WAITS_KNOWN_FOR):
                 return self._waits
-            # Set before reading: others go on with what was known, rather than read the same.
+            # Set it before reading, so that others use the cached value instead of reading too.
             self._read_at = time
         self._waits = expected_waits(self._store.queries.live_pilots(), time)
         return self._waits

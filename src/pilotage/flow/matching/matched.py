@@ -1,4 +1,4 @@
-"""The jobs that a pilot was given, with all that it is to be told about them."""
+"""The jobs that a pilot got, with everything to tell it about them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from pilotage.store.matching.match_requests import ClaimResult
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Jobs that a pilot was given, and the federation and queue as they were then.
+    """Jobs that a pilot got, with the federation and queue at that time.
 
-    Of one that was given none, ``beyond`` counts the jobs that wait at its queue and that it could never run.
+    If it got none, ``beyond`` counts jobs waiting at its queue that it could never run.
     """
 
     federation: Federation
@@ -25,7 +25,7 @@ class Matched:
 
 
 def matched(federation: Federation, queue: Queue | None, parts: Sequence[ClaimResult]) -> Matched:
-    """Put together what a pilot was given in parts."""
+    """Combine the parts of what a pilot got."""
     return Matched(
         federation=federation,
         queue=queue,

@@ -1,4 +1,4 @@
-"""The matches of one process: what is known of task queues and pilots, kept as long as it holds."""
+"""The matches of one process: knowledge of task queues and pilots, cached while it holds."""
 
 import threading
 from collections import Counter, OrderedDict
@@ -29,15 +29,15 @@ from .resting import Resting
 from .share_cache import ShareCache
 
 TRIES = 30
-"""Most redraws for a pilot that lost races for what it was drawn."""
+"""Most redraws for a pilot that lost races for drawn jobs."""
 
 KNOWN_PILOTS = 10_000
-"""Pilots that are remembered: those read or changed last."""
+"""Most cached pilots, those last read or changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The task queues of a queue, as of an activation there and a version of the federation."""
+    """The task queues of a queue, at an activation there and a version of the federation."""
 
     number: int
     version: int
@@ -47,14 +47,13 @@ class Known:
 
 
 class Matching:
-    """Gives jobs to pilots, by what it remembers of task queues; the store refuses what no longer holds.
+    """Gives jobs to pilots from cached task queues. The store refuses what no longer holds.
 
-    Safe to use from many threads. Task queues that were read are never shorter than they are known to be,
-    for the store tells when jobs were activated. One that turns out shorter has a lower claim than the one it
-    was drawn with: it keeps its turn with the ratio of both, else all are drawn for anew. So each is drawn
-    exactly in proportion to the priority that it has (P13), however old the knowledge is. Shares of owners
-    with several task queues are those of what is known: one that another server emptied in the last instants
-    counts for its owner until it is drawn.
+    Safe to use from many threads. A task queue is never longer than cached, because the store reports
+    activations. If it is shorter, its claim is lower than the one it was drawn with. It then keeps its turn
+    with the ratio of both claims; otherwise all are drawn again. So each is drawn exactly in proportion to
+    its actual priority (P13), however old the cache is. Shares of owners with several task queues use the
+    cache: one that another server emptied just now counts for its owner until it is drawn.
     """
 
     def __init__(self, store: Store, borrowing: BorrowableJobs | None = None) -> None:
@@ -67,7 +66,8 @@ class Matching:
         self._borrowing = borrowing or BorrowableJobs(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
-        """Give a pilot the jobs of the highest claims, then jobs of other queues for what it has free (E2).
+        """Give a pilot the jobs with the highest claims, then jobs of other queues for its free resources
+        (E2).
 
         Raises :class:`PilotGone`, :class:`PilotRefused`.
         """
@@ -79,7 +79,7 @@ class Matching:
             left = request.less(_given(parts))
             asked = self._claim(known, left, pilot, admission, kept, time, seed + number)
             if not asked.heads and (borrowed := self._borrowed(known, pilot, left, time, seed)):
-                # That nothing of its own queue came meanwhile was checked with what it was given.
+                # With this, the store checked that nothing of its own queue came meanwhile.
                 parts += borrowed
                 if borrowed[-1].good:
                     return matched(known.federation, known.queue, parts)
@@ -118,9 +118,10 @@ class Matching:
     def _borrowed(
         self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
     ) -> list[ClaimResult]:
-        """Give a pilot jobs of other queues for what it has left, the next for each that is gone.
+        """Give a pilot jobs of other queues for its free resources, with replacements for those that are
+        gone.
 
-        The last tells whether it rests on what still holds. Raises :class:`PilotGone`.
+        The last result says whether its basis still holds. Raises :class:`PilotGone`.
         """
         found: list[ClaimResult] = []
         queue = known.queue
@@ -160,9 +161,10 @@ class Matching:
         return result
 
     def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
-        """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
+        """Give jobs to several pilots in one commit. Return each one's jobs in order; None for one that is
+        gone.
 
-        The pilots are of those that :meth:`pilots` has found. Raises :class:`PilotRefused`.
+        :meth:`pilots` must have found the pilots. Raises :class:`PilotRefused`.
         """
         self._let_go_of_changed()
         self._read_ahead({request.queue for request in requests})
@@ -181,7 +183,7 @@ class Matching:
         return found
 
     def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
-        """Pilots that call, and run from now on, by number; those that have ended are left out."""
+        """Return calling pilots by number, which run from now on, without ended ones."""
         unknown = [id_ for id_ in ids if id_ not in self._pilots]
         found = [one for one in self._store.matches.pilots(unknown) if one.state in LIVE_PILOTS]
         if calling := [one for one in found if one.state is not PilotState.RUNNING]:
@@ -200,7 +202,7 @@ class Matching:
                     del self._known[queue]
 
     def _asked(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
-        """Draw for one of several pilots, of what those before it leave; with it the tries that these are."""
+        """Draw for one of several pilots from what those before it leave. Return the draw with its trials."""
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
         asked = self._claim(known, request, pilot, admission, (), time, seed)
@@ -213,9 +215,9 @@ class Matching:
     def _completed(
         self, request: MatchRequest, asked: "_Asked", result: ClaimResult | None, time: float, seed: int
     ) -> Matched | None:
-        """What one of several pilots was given, with jobs of other queues for what it has free.
+        """Return what one of several pilots got, with jobs of other queues for its free resources.
 
-        It is matched by itself where what it was drawn was not there any more. None where it is gone.
+        It is matched separately if its drawn jobs were gone. Return None if the pilot is gone.
         """
         try:
             if result is None:
@@ -236,7 +238,7 @@ class Matching:
         pilot_anew: bool = False,
         task_queues_anew: bool = False,
     ) -> tuple[Pilot, Known]:
-        """The pilot as it describes itself, and the task queues of its queue."""
+        """Return the pilot with its own description, and the task queues of its queue."""
         pilot = self.pilot(request.pilot, time, seed, pilot_anew)
         known = self._task_queues(request.queue, task_queues_anew)
         return self._described(pilot, known.queue, request, time, seed), known
@@ -244,9 +246,9 @@ class Matching:
     def _described(
         self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
     ) -> Pilot:
-        """The pilot with the node and containment that it tells, which the store notes when it gives.
+        """Return the pilot with its reported node and containment, which the store saves at the match.
 
-        Raises :class:`PilotRefused` where its containment is too little.
+        Raises :class:`PilotRefused` if its containment is insufficient.
         """
         reason = containments.refusal(queue, request.containment)
         if reason:
@@ -267,7 +269,7 @@ class Matching:
         return known
 
     def _read_ahead(self, queues: Iterable[str]) -> None:
-        """Read the task queues of those that are not known, all at once."""
+        """Read the missing task queues of these queues, all at once."""
         if missing := [queue for queue in queues if queue not in self._known]:
             federation = self._store.federation()
             for queue, standing in self._store.matches.standings(missing).items():
@@ -283,7 +285,7 @@ class Matching:
         return known
 
     def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:
-        """A pilot that calls, and runs from now on. Raises :class:`PilotGone`."""
+        """Return a calling pilot, which runs from now on. Raises :class:`PilotGone`."""
         found = None if anew else self._pilots.get(pilot)
         if found is None:
             found = self._store.queries.pilot(pilot)
@@ -319,7 +321,7 @@ def _wanted(asked: ClaimRequest | BorrowRequest) -> set[str]:
 
 
 def _with_beyond(known: Known, parts: Sequence[ClaimResult], request: MatchRequest, pilot: Pilot) -> Matched:
-    """What a pilot was given; where that is nothing, with the number of jobs that it could never run."""
+    """Return what a pilot got; if nothing, with the number of jobs that it could never run."""
     found = matched(known.federation, known.queue, parts)
     if found.jobs or not known.columns.names:
         return found
@@ -331,7 +333,7 @@ def _drawn(job: Job) -> Draw:
 
 
 def _missing(asked: ClaimRequest, result: ClaimResult) -> list[Draw]:
-    """The draws that found no job any more; the store never gives more than was drawn."""
+    """Return the draws whose job was gone. The store never gives more than was drawn."""
     drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in asked.heads})
     if drawn.total() == len(result.jobs):
         return []
@@ -339,7 +341,7 @@ def _missing(asked: ClaimRequest, result: ClaimResult) -> list[Draw]:
 
 
 def _keeping_their_turn(columns: TaskQueueColumns, missing: Sequence[Draw], seed: int) -> list[Draw]:
-    """Draw task queues that turned out to have a lower claim anew, with the ratio of both claims."""
+    """Redraw task queues that turned out to have a lower claim, with the ratio of both claims."""
     if not missing:
         return []
     chances = np.random.default_rng([seed, len(missing)]).random(len(missing))

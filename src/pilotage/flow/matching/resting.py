@@ -1,4 +1,4 @@
-"""The rests of queues and nodes as the matches of one process know them (F2)."""
+"""The pauses of queues and nodes, as one process's matches know them (F2)."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -28,10 +28,10 @@ class Resting:
         store.listeners.append(self._heard)
 
     def admission(self, pilot: Pilot, time: float) -> Admission:
-        """Return the admission of a pilot: all, one job that tries, or nothing."""
+        """Return the admission of a pilot: everything, one trial job, or nothing."""
         with self._lock:
             if not is_fresh(self._read_at, time):
-                # Set before reading: a failure that is committed meanwhile makes it None again.
+                # Set before reading: a failure committed meanwhile resets it to None.
                 self._read_at = time
                 guard = self._store.federation().guard
                 self._rests = rests(self._store.snapshots.failures(time), guard)
@@ -42,7 +42,7 @@ class Resting:
         return self._with_held(pilot.queue, admission)
 
     def _with_held(self, queue: str, admission: Admission) -> Admission:
-        """Complete an admission by the jobs that wait of the tasks that it names."""
+        """Complete an admission with the waiting jobs of the tasks that it names."""
         tasks = admission.closed_tasks | admission.trying_tasks
         return admission.with_waiting(self._store.matches.waiting(queue, sorted(tasks)) if tasks else ())
 
@@ -53,7 +53,7 @@ class Resting:
         time: float,
         commit: Callable[[], Sequence[ClaimResult]],
     ) -> Sequence[ClaimResult]:
-        """Give a pilot jobs of task queues; a try counts only for those of whom it is given one."""
+        """Give a pilot jobs of task queues. A trial counts only if the pilot gets one of its jobs."""
         tries = self.begin(pilot, requirements, time)
         given: Sequence[ClaimResult] = ()
         try:
@@ -63,14 +63,14 @@ class Resting:
         return given
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
-        """Note that a pilot is about to be given jobs of task queues; returns the tries that these may be."""
+        """Record that a pilot is about to get jobs of task queues. Return the possible trials."""
         if not self._rests:
             return []
         with self._lock:
             return self._tries.begin(self._rests, pilot.queue, pilot.place, requirements, time)
 
     def settle(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
-        """Forget the tries of those of whom no job was given: others took them, or they were spares."""
+        """Forget the trials without a job: others took it, or it was a spare."""
         if tries:
             with self._lock:
                 self._tries.settle(tries, given)

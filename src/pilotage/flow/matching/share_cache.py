@@ -1,4 +1,4 @@
-"""Turns of global shares, as one process knows them: counted anew after some seconds."""
+"""Turns of global shares, as cached by one process and counted again after some seconds."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from pilotage.store import Store
 
 
 class ShareCache:
-    """The turns of global shares; safe to use from many threads."""
+    """The turns of global shares. Safe to use from many threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -22,7 +22,7 @@ class ShareCache:
         self._since: tuple[int, float] = (0, 0.0)
 
     def known(self, federation: Federation, version: int, time: float) -> None:
-        """Count jobs at pilots anew, if what is known is old or of another version of the federation."""
+        """Count jobs at pilots again if the cache is old or from another version of the federation."""
         kept, since = self._since
         if kept == version and is_fresh(since, time):
             return
@@ -32,16 +32,16 @@ class ShareCache:
 
     @contextmanager
     def turns(self) -> Iterator[ShareTurns | None]:
-        """The turns for one draw, which nobody else has at the same time; None where there is one share."""
+        """Yield the turns for one draw, exclusively; None if there is one share."""
         with self._lock:
             yield self._turns
 
     def note(self, jobs: Iterable[Job]) -> None:
-        """Count jobs of other queues that pilots were given."""
+        """Count jobs of other queues that pilots got."""
         self._count((job.share for job in jobs), 1)
 
     def take_back(self, missing: Iterable[Draw]) -> None:
-        """Count out what was drawn and not given."""
+        """Subtract drawn jobs that were not given."""
         self._count((Requirements.from_text(draw.requirements).share for draw in missing), -1)
 
     def _count(self, shares: Iterable[str], jobs: int) -> None:

@@ -1,1 +1,1 @@
-"""The ways to the outside: workers for calls that block, and what came of the calls."""
+"""Ways to the outside: workers for blocking calls, and the results of the calls."""

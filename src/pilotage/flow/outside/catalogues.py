@@ -1,4 +1,4 @@
-"""Catalogues of one Pilotage: its own, and those that others keep, as persons may read them."""
+"""The catalogues of one Pilotage: its own and external ones, for one person's reading."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -25,21 +25,21 @@ from .workers import WorkersPort
 
 T = TypeVar("T")
 Load = Callable[[ExternalCatalogue, Federation], CataloguePort]
-"""Makes the adapter of a catalogue. Raises ValueError for options that it refuses, and LookupError."""
+"""Makes the adapter of a catalogue. Raises ValueError for refused options, and LookupError."""
 
 CALL_TIME = 30.0
-"""Seconds that one call to another's catalogue may take."""
+"""Time limit in s of one call to an external catalogue."""
 
 MOST_CALLS = 4
-"""Calls that one catalogue is working on or owes an answer; more are refused at once: a dead one holds up so
-many of those who ask it, and nobody else."""
+"""Most calls of one catalogue that run or wait for an answer. More are refused at once, so that a dead one
+delays few callers and nobody else."""
 
 PUBLISH_TIME = 120.0
-"""Seconds that one call which registers outputs may take."""
+"""Time limit in s of one call that registers outputs."""
 
 
 class Catalogues:
-    """Hands out catalogues; calls to those of others are made by workers, bounded in number and time."""
+    """Hands out catalogues. Workers call external ones, with limits of number and time."""
 
     def __init__(
         self, own: OwnCatalogue, federation: Callable[[], Federation], workers: WorkersPort, load: Load
@@ -52,14 +52,14 @@ class Catalogues:
         self._made: dict[bytes, BoundedCatalogue] = {}
 
     def read_by(self, owner: Identity) -> "ReadableCatalogue":
-        """Return all catalogues as one person may read them."""
+        """Return all catalogues for one person's reading."""
         return ReadableCatalogue(self, owner)
 
     def of(self, scope: str, owner: Identity) -> tuple[CataloguePort, str, str]:
-        """Return the catalogue of a scope, its own name for that, and how its scopes begin here.
+        """Return the catalogue of a scope, its own name for the scope, and the prefix of its scopes here.
 
-        Raises LookupError for a scope that is not the owner's, and where there is no adapter; CatalogueError
-        where the adapter refuses its options.
+        Raises LookupError for a scope that the owner may not read, or without an adapter, and CatalogueError
+        if the adapter refuses its options.
         """
         if scope in (mine := scopes_of(owner)):
             return self.own, scope, ""
@@ -71,7 +71,7 @@ class Catalogues:
         return self._external(declared, federation), inner, declared.name
 
     def external(self, name: str) -> "BoundedCatalogue":
-        """Return a catalogue that others keep, by name. Raises LookupError and CatalogueError."""
+        """Return an external catalogue by name. Raises LookupError and CatalogueError."""
         federation = self._federation()
         for declared in federation.catalogues:
             if declared.name == name:
@@ -79,7 +79,7 @@ class Catalogues:
         raise LookupError(f"the federation has no catalogue {name}")
 
     def gather(self, dataset: str, task: int) -> "Future[Mapping[str, str]]":
-        """Begin to make a version of an own dataset of a task's outputs; its result refuses no file."""
+        """Start making a version of an own dataset from a task's outputs. Its result refuses no file."""
 
         def gather() -> Mapping[str, str]:
             self.own.gather(dataset, task)
@@ -96,14 +96,14 @@ class Catalogues:
                     made = self._load(declared, federation)
                 except ValueError as error:
                     raise CatalogueError(f"the catalogue {declared.name} cannot be used: {error}") from error
-                # Of what the federation declared before, nothing is asked any more.
+                # Drop adapters of former declarations.
                 self._made = {one: kept for one, kept in self._made.items() if kept.name != declared.name}
                 self._made[key] = BoundedCatalogue(declared.name, made, self._workers)
             return self._made[key]
 
 
 class BoundedCatalogue:
-    """A catalogue whose every call is made by a worker."""
+    """A catalogue whose calls all run in workers."""
 
     def __init__(self, name: str, catalogue: CataloguePort, workers: WorkersPort) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class BoundedCatalogue:
         rule: ReplicationRule | None,
         closed: bool,
     ) -> "Future[Mapping[str, str]]":
-        """Begin what :class:`~pilotage.ports.catalogue.PublishingPort` describes, and do not wait for it."""
+        """Start what :class:`~pilotage.ports.catalogue.PublishingPort` describes, without waiting for it."""
 
         def publish() -> Mapping[str, str]:
             return self._publisher.publish(scope, dataset, files, rule, closed)
@@ -140,7 +140,7 @@ class BoundedCatalogue:
 
     @property
     def _publisher(self) -> PublishingPort:
-        # Whoever loads the adapter of a catalogue that takes outputs checks that it has these methods.
+        # The loader checks that an adapter with outputs has these methods.
         return cast(PublishingPort, self._catalogue)
 
     def _call(self, function: Callable[[], T]) -> T:
@@ -159,7 +159,7 @@ class BoundedCatalogue:
 
 @dataclass(frozen=True, slots=True)
 class ReadableCatalogue:
-    """Finds files in scopes that a person may read; raises LookupError for another scope."""
+    """Finds files in scopes that a person may read. Raises LookupError for others."""
 
     _catalogues: Catalogues
     _owner: Identity
@@ -179,7 +179,7 @@ class ReadableCatalogue:
         return replace(found, files=_ours(external, found.files))
 
     def _elsewhere(self, scope: str, name: str) -> str:
-        """Name the other scope of the owner that has such a dataset: outputs are in the personal one."""
+        """Return the owner's other scope with such a dataset: outputs are in the personal one."""
         for other in scopes_of(self._owner):
             if other != scope and self._catalogues.own.knows(identifier(other, name)):
                 return f"; yours is {identifier(other, name)}: give `scope: {other}` with it"
@@ -187,7 +187,7 @@ class ReadableCatalogue:
 
 
 def _ours(catalogue: str, found: Sequence[FoundFile]) -> Sequence[FoundFile]:
-    """Give files of another's catalogue their scopes here."""
+    """Give files of an external catalogue their scopes here."""
     if not catalogue:
         return found
     return [

@@ -1,4 +1,4 @@
-"""Deliveries of this process: movers start them, the next pass reads what became of them."""
+"""Deliveries of this process: movers start them, and the next pass reads the results."""
 
 import logging
 import threading
@@ -32,7 +32,7 @@ from .workers import WorkersPort
 log = logging.getLogger(__name__)
 
 SCAN_GRACE = 5.0
-"""Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
+"""Seconds that a scan may exceed its limit, because a single call to a storage cannot be interrupted."""
 
 TransferAttempt = tuple[int, int]
 """A transfer and its attempt."""
@@ -40,7 +40,7 @@ TransferAttempt = tuple[int, int]
 
 @dataclass(slots=True)
 class _Moving:
-    """A delivery that a mover has taken. ``told`` is what was reported of it last."""
+    """A delivery that a mover has accepted. ``told`` is its last report."""
 
     mover: Mover
     reference: str = ""
@@ -48,10 +48,10 @@ class _Moving:
 
 
 class Deliveries:
-    """Deliveries of one process. Nothing here blocks: movers are called by workers.
+    """Deliveries of one process. Nothing here blocks: workers call the movers.
 
-    News are kept until a pass has committed them: :meth:`news` is read into its world, :meth:`forget` follows
-    its commit. ``on_news`` is called when there is something to read.
+    News stay until a pass has committed them: :meth:`news` goes into its world, :meth:`forget` follows its
+    commit. ``on_news`` is called when there is something to read.
     """
 
     def __init__(self, movers: Movers, workers: WorkersPort, on_news: Callable[[], None]) -> None:
@@ -66,7 +66,8 @@ class Deliveries:
         self._collecting = 0
 
     def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
-        """The kinds of storages of a federation between which this process can move nothing, and why."""
+        """Return the kinds of storages in a federation between which this process cannot move files, and
+        why."""
         known = self._unable
         if known is None or known[0] is not federation:
             known = self._unable = federation, tuple(self._lacking(federation.storages))
@@ -98,14 +99,14 @@ class Deliveries:
             self._start(mover, taken)
 
     def refuse(self, transfer: Transfer, error: str) -> None:
-        """Tell of a transfer that no order can be made of."""
+        """Report a transfer without a possible order."""
         self._tell(
             [DeliverySighting(transfer=transfer.id, attempt=transfer.attempt, state="failed", error=error)]
         )
 
     def news(self) -> tuple[DeliverySighting, ...]:
-        """News of deliveries by transfer: ends, and bytes that moved; asks the movers for more."""
-        # What is answered at once is among what is returned, and needs no other pass.
+        """Return news of deliveries by transfer: ends, and moved bytes. Ask the movers for more."""
+        # Immediate answers are part of the result, and need no other pass.
         self._collecting += 1
         try:
             for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
@@ -116,14 +117,14 @@ class Deliveries:
             return tuple(self._news[key] for key in sorted(self._news))
 
     def moved(self) -> dict[int, int]:
-        """Return the bytes that each delivery of this process has moved, as last told; asks for more."""
+        """Return the bytes that each delivery of this process has moved by its last report. Ask for more."""
         copied = self._copied()
         for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
             self._poll(mover)
         return {key[0]: moving.told.bytes if moving.told else 0 for key, moving in copied.items()}
 
     def forget(self, news: Collection[DeliverySighting]) -> None:
-        """Drop news that a commit has taken account of."""
+        """Drop news that a commit has processed."""
         with self._lock:
             for one in news:
                 key = (one.transfer, one.attempt)
@@ -132,7 +133,7 @@ class Deliveries:
                     del self._news[key]
 
     def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
-        """Give up the deliveries whose transfers were taken away, by transfer and attempt."""
+        """Give up deliveries whose transfers were taken away, by transfer and attempt."""
         kept = {(transfer.id, transfer.attempt) for transfer in transfers}
         for key, moving in self._copied().items():
             if key not in kept and moving.reference:
@@ -141,12 +142,12 @@ class Deliveries:
                 self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
 
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
-        """List all files of a storage that match. Raises StorageError, LookupError or OSError.
+        """Return all matching files of a storage. Raises StorageError, LookupError or OSError.
 
-        With ``any_name`` those are found, too, whose names no input may have, and links are left out. Inputs
-        are refused where either is met: none is missing without a word.
+        With ``any_name`` include files whose names no input may have, and skip links. Otherwise refuse both,
+        so that no input is missing silently.
 
-        A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
+        A storage that hangs delays its caller by ``SCAN_GRACE`` s more, and nobody else.
         """
         mover = self._movers.for_storage(storage)
         limits = ScanLimits(seconds=seconds, any_name=any_name, refuse_links=not any_name)
@@ -162,11 +163,11 @@ class Deliveries:
         return self._movers.for_reading(storage).store(storage, path, stream, size)
 
     def grant(self, storage: Storage, path: str, size: int | None) -> Grant | None:
-        """Give an address to read a file, or to write it. Blocks. Raises StorageError or LookupError."""
+        """Return an address to read a file, or to write it. Blocks. Raises StorageError or LookupError."""
         return self._movers.for_reading(storage).grant(storage, path, size)
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder of a storage's scratch area, or a copy, some time; a failure is logged."""
+        """Delete a folder of a storage's scratch area, or a copy, in the background. Log a failure."""
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
@@ -178,7 +179,7 @@ class Deliveries:
         self._workers.call(storage.name, remove).add_done_callback(done)
 
     def stop(self) -> None:
-        """Give everything up: whoever runs next takes it up again."""
+        """Give up everything. The next process continues it."""
         self._movers.close()
 
     def _copied(self) -> dict[TransferAttempt, _Moving]:
@@ -192,7 +193,7 @@ class Deliveries:
                 self._news[key] = one
                 if one.state != "moving":
                     self._moving.pop(key, None)
-        # Who collects reads after this was written: asked here, not before.
+        # The collector reads after this was written: so check here, not before.
         if not self._collecting and any(one.state != "moving" for one in news):
             self._on_news()
 
@@ -211,13 +212,13 @@ class Deliveries:
                     elif moving is not None:
                         moving.reference = answer.reference
             self._tell(failed)
-            # One that ended before its reference was known is told of now.
+            # A delivery that ended before its reference was known is reported now.
             self._poll(mover)
 
         self._workers.call(_place(mover), lambda: mover.start(orders)).add_done_callback(done)
 
     def _poll(self, mover: Mover) -> None:
-        """Ask a mover about all that it has, unless the last question is not answered yet."""
+        """Ask a mover about all its deliveries, unless the last question is not answered yet."""
         keys = {
             moving.reference: key
             for key, moving in self._copied().items()
@@ -240,7 +241,7 @@ class Deliveries:
         self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
     def _told(self, key: TransferAttempt, status: DeliveryStatus) -> list[DeliverySighting]:
-        """The news in a status: an end, or bytes that moved since, or another sign of life."""
+        """Return the news in a status: an end, newly moved bytes, or another sign of life."""
         with self._lock:
             moving = self._moving.get(key)
             if moving is None or status.state == "unknown":

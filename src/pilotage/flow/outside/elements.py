@@ -1,4 +1,4 @@
-"""Computing elements as steps use them: adapters are kept, calls never block, and answers come back later."""
+"""Computing elements for steps: adapters are cached, calls never block, and answers come later."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ MADE_WITHIN = 5.0
 """Seconds within which an adapter is ready, for its queue to be one that pilots can be started at."""
 
 SERVED_LATELY = 3 * 3600.0
-"""Seconds for which a pilot that called shows that its queue has some (B26)."""
+"""Seconds for which a calling pilot shows that its queue has pilots (B26)."""
 
 Load = Callable[[ComputingElement], ComputingElementPort]
 
@@ -35,8 +35,8 @@ Load = Callable[[ComputingElement], ComputingElementPort]
 class Elements:
     """The computing elements of a federation's queues.
 
-    What they answer is kept until a pass has committed it: :meth:`submissions` and :meth:`sightings` are read
-    into its world, :meth:`forget` follows its commit. ``on_news`` is called when there is something to read.
+    Answers stay until a pass has committed them: :meth:`submissions` and :meth:`sightings` go into its world,
+    :meth:`forget` follows its commit. ``on_news`` is called when there is something to read.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Elements:
         self._tried: set[str] = set()
 
     def asked(self, world: World) -> World:
-        """The world with what servers answered to list-match, and who was silent (P8)."""
+        """Return the world with servers' answers to list-match, and the silent servers (P8)."""
         matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
         return replace(world, list_matches=matches, silent_servers=silent)
 
     def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
-        """Have a submit pool hand pilots to a server of a queue's computing element."""
+        """Let a submit pool submit pilots to a server of a queue's computing element."""
         named = pool_log(pool)
 
         def done(future: "Future[Sequence[Submitted]]") -> None:
@@ -94,12 +94,12 @@ class Elements:
         call.add_done_callback(done)
 
     def is_under_way(self, pilot: int) -> bool:
-        """Tell whether this process is about to submit a pilot, or has an answer that is not committed."""
+        """Return whether this process is submitting a pilot, or has an uncommitted answer."""
         with self._lock:
             return pilot in self._under_way or pilot in self._submissions
 
     def look(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
-        """Ask what became of a queue's pilots, each server for its own."""
+        """Ask about a queue's pilots, each server about its own."""
         for server, own in _by_server(pilots).items():
             self._look(queue, server, {pilot.reference: pilot for pilot in own})
 
@@ -116,7 +116,7 @@ class Elements:
             self._tell(place, error)
             with self._lock:
                 self._polling.discard(place)
-                # A batch system that does not answer tells of no pilot: silence is never taken for an end.
+                # A batch system without an answer says nothing about pilots: silence never counts as an end.
                 news = [] if error else _news(future.result(), by_reference)
                 self._sightings.update((sighting.pilot, sighting) for sighting in news)
             if news:
@@ -141,10 +141,10 @@ class Elements:
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
-        """The world with a report for each queue whose adapter cannot be made here (B26).
+        """Return the world with a report for each queue whose adapter cannot be made here (B26).
 
-        Where this process submits no pilots the world stays as it is: another machine may have the adapter.
-        So it may where this one lacks a package, and pilots are there or called within three hours.
+        If this process submits no pilots, the world stays unchanged: another machine may have the adapter.
+        The same holds if this one lacks a package and pilots are there or called within three hours.
         """
         if not self._submits:
             return world
@@ -159,7 +159,8 @@ class Elements:
         return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
 
     def lacking(self, federation: Federation) -> dict[str, str]:
-        """The queues for which this process lacks the adapter of any server, and why: others may have it."""
+        """Return the queues for which this process lacks the adapter of some server, and why: others may
+        have it."""
         for queue in federation.queues:
             self.problem(queue)
         names = {queue.name for queue in federation.queues}
@@ -168,9 +169,9 @@ class Elements:
         }
 
     def problem(self, queue: Queue) -> str:
-        """The reason why a queue's adapter cannot be made; asked once for each declaration of its element.
+        """Return why a queue's adapter cannot be made; checked once per declaration of its element.
 
-        Empty where this process submits no pilots.
+        It is empty if this process submits no pilots.
         """
         if not self._submits:
             return ""
@@ -208,17 +209,17 @@ class Elements:
         return None
 
     def submissions(self) -> tuple[PilotSubmission, ...]:
-        """Answers to submissions, by pilot."""
+        """Return answers to submissions, by pilot."""
         with self._lock:
             return tuple(self._submissions[pilot] for pilot in sorted(self._submissions))
 
     def sightings(self) -> tuple[PilotSighting, ...]:
-        """Pilots that have ended, are stuck, or wait for another reason than before, by pilot."""
+        """Return pilots that ended, are stuck, or wait for a new reason, by pilot."""
         with self._lock:
             return tuple(self._sightings[pilot] for pilot in sorted(self._sightings))
 
     def forget(self, submissions: Iterable[PilotSubmission], sightings: Iterable[PilotSighting]) -> None:
-        """Drop answers that a commit has taken account of."""
+        """Drop answers that a commit has processed."""
         with self._lock:
             for submission in submissions:
                 self._submissions.pop(submission.pilot, None)
@@ -226,7 +227,7 @@ class Elements:
                 self._sightings.pop(sighting.pilot, None)
 
     def _tell(self, place: str, error: BaseException | None) -> None:
-        """Log when a batch system is lost and when it is back, not at every question in between."""
+        """Log when a batch system is lost and when it is back, but not at every question in between."""
         with self._lock:
             was_lost = place in self._lost
             (self._lost.discard if error is None else self._lost.add)(place)
@@ -236,7 +237,7 @@ class Elements:
             log.info("%s: its pilots are seen again", place)
 
     def adapter(self, queue: Queue, server: str) -> ComputingElementPort:
-        """The adapter of a queue's server, made anew when the federation declares it otherwise."""
+        """Return the adapter of a queue's server. Make a new one after its declaration has changed."""
         if queue.computing_element is None:
             raise LookupError(f"queue {queue.name} has no computing element any more")
         element = queue.computing_element.at(server)
@@ -254,18 +255,18 @@ class Elements:
 
 
 def _is_served(report: QueueReport, time: float) -> bool:
-    """Tell whether some process submits pilots to a queue, as far as its pilots show."""
+    """Return whether some process submits pilots to a queue, judging by its pilots."""
     called = report.last_pilot is not None and time - report.last_pilot < SERVED_LATELY
     return called or report.batch_workers > 0
 
 
 def place_of(queue: Queue, server: str) -> str:
-    """The place whose calls wait for each other, and for nobody else's."""
+    """Return the place whose calls wait only for each other."""
     return f"queue {queue.name}" + (f", server {server}" if server else "")
 
 
 def servers_of(element: ComputingElement) -> tuple[str, ...]:
-    """The names of a computing element's servers; one without a name where it lists none."""
+    """Return the names of a computing element's servers; one empty name if it lists none."""
     return tuple(server.name for server in element.servers) or ("",)
 
 
@@ -282,14 +283,14 @@ def _told(order: PilotOrder, answer: Submitted) -> PilotSubmission:
 
 
 def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
-    """Forget a submission without an answer in time: the pilot is submitted again, by its name."""
+    """Forget a submission without an answer in time: the pilot is submitted again under its name."""
     if isinstance(error, TimeoutError):
         return PilotSubmission(pilot=order.pilot, unknown=True)
     return PilotSubmission(pilot=order.pilot, error=_reason(error))
 
 
 def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> list[PilotSighting]:
-    """What is new of pilots: that they ended or are stuck, or why they are not started."""
+    """Return news of pilots: that they ended or are stuck, or why they do not start."""
     return [
         PilotSighting(
             pilot=pilots[reference].id,
@@ -303,7 +304,7 @@ def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> l
 
 
 def _is_news(status: PilotStatus, pilot: Pilot) -> bool:
-    # What cannot be seen has not ended, and what called home waits for nothing.
+    # An invisible pilot has not ended, and one that called home waits for nothing.
     if status.state == "ended":
         return True
     submitted = pilot.state is PilotState.SUBMITTED

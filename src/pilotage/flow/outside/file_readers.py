@@ -1,4 +1,4 @@
-"""Files that people and pilots read from storages through the server, a bounded number at once."""
+"""Files that people and pilots read through the server, a limited number at a time."""
 
 import threading
 from collections import Counter
@@ -9,28 +9,28 @@ from pilotage.model.records.federation import Storage
 from pilotage.ports.moving import Readable, StorageError
 
 CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 MOST_READERS, MOST_OF_PILOTS = 16, 8
-"""Files that are read at once by people, and read and written by pilots. Each takes a thread of the server
-while its bytes are on their way, and there are 40 for all calls."""
+"""Most files read at once by people, and most read or written by pilots. Each takes one of the server's 40
+threads while its bytes move."""
 
 MOST_OF_ONE = 8
-"""Files that one person reads at once: who takes them slowly leaves the others half of the places."""
+"""Most files read at once by one person, so that a slow reader leaves others half of the places."""
 
 Place = tuple[Storage, str]
 """A storage, and a path below its URL."""
 
 
 class TooManyReaders(Exception):
-    """Too many files are being read: the request may be sent again soon."""
+    """Too many files are being read. Try again soon."""
 
     def __init__(self, most: int, whose: str = "") -> None:
         super().__init__(f"{most} files {whose}are under way already; try again in a few seconds")
 
 
 class FileReaders:
-    """Opens files, up to ``most`` at once, from the first of their places that can be read."""
+    """Opens files, at most ``most`` at once, from the first readable place."""
 
     def __init__(
         self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], most: int = MOST_READERS
@@ -42,7 +42,7 @@ class FileReaders:
 
     @contextmanager
     def place(self, person: str = "") -> Iterator[None]:
-        """Take one place among those who read, until the end of the context. Raises TooManyReaders."""
+        """Take one reader's place until the end of the context. Raises TooManyReaders."""
         with self._counted(person):
             if not self._free.acquire(blocking=False):
                 raise TooManyReaders(self._most)
@@ -68,13 +68,13 @@ class FileReaders:
     def read(self, places: Sequence[Place], offset: int, person: str = "") -> Generator[bytes]:
         """Return the bytes of a file from an offset on, in chunks. Blocks while the file is opened.
 
-        Raises TooManyReaders, and StorageError with every place's own where none can be read.
+        Raises TooManyReaders, and StorageError with every place's error if none can be read.
         """
         with ExitStack() as stack:
             stack.enter_context(self.place(person))
             stream = self._first(places, offset, stack)
             chunks = _chunks(stream, stack.pop_all())
-        # A generator that never began would not close the file when it is thrown away.
+        # An unstarted generator would not close the file when it is dropped.
         next(chunks)
         return chunks
 
@@ -102,7 +102,7 @@ def _chunks(stream: Readable, stack: ExitStack) -> Generator[bytes]:
 
 
 def _skip(stream: Readable, offset: int) -> None:
-    """Read over the first bytes: not every storage can begin elsewhere. Raises StorageError."""
+    """Skip the first bytes: not every storage can start elsewhere. Raises StorageError."""
     left = offset
     while left:
         chunk = stream.read(min(left, CHUNK))

@@ -1,4 +1,4 @@
-"""Names of processes on this host, by which others on it tell that they have ended."""
+"""Names of processes on this host, which let others on it see that they have ended."""
 
 import os
 import socket
@@ -12,10 +12,10 @@ _SEPARATOR = " "
 
 
 class HostProcesses:
-    """This process and its siblings as ``/proc`` shows them.
+    """This process and its siblings according to ``/proc``.
 
-    A name is host, machine, start of the system, namespace of process numbers, number, and start of the
-    process. Processes of another host, machine or namespace are not judged, nor is any without ``/proc``.
+    A name consists of host, machine, system start, process namespace, process id, and process start.
+    Processes of another host, machine or namespace are unknown, as are all without ``/proc``.
     """
 
     def __init__(self, number: int | None = None) -> None:
@@ -33,7 +33,7 @@ class HostProcesses:
         self.name = _SEPARATOR.join(parts) if known else ""
 
     def gone(self, names: Iterable[str]) -> frozenset[str]:
-        """Processes of this machine that ended, or ran before it was started anew."""
+        """Return processes of this machine that ended, or that ran before its restart."""
         return frozenset(name for name in names if self._is_gone(name))
 
     def _is_gone(self, name: str) -> bool:
@@ -42,7 +42,7 @@ class HostProcesses:
             return False
         boot, space, number, started = parts[2:]
         if boot != self._system[0]:
-            # Without a number of its own another machine might have the same name.
+            # Without an id of its own, another machine might have the same name.
             return self._host[1] != "-"
         try:
             return space == self._system[1] and str(process_start(int(number))) != started

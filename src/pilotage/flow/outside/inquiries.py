@@ -1,4 +1,4 @@
-"""Questions to batch systems: whether they have resources for a pilot (P8), how full they are (P6)."""
+"""Questions to batch systems: resources for a pilot (P8), and their load (P6)."""
 
 import logging
 import threading
@@ -18,17 +18,17 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 KEPT_FOR = 300.0
-"""Seconds for which an answer to a list-match is believed (P8)."""
+"""Seconds for which an answer to a list-match is valid (P8)."""
 
 LONGEST_ERROR = 300
-"""Characters that are kept of what a server said instead of an answer."""
+"""Most characters kept of a server's error."""
 
 PERIOD = 60.0
-"""Seconds between two questions for the capacity of a server."""
+"""Seconds between two questions about the capacity of a server."""
 
 
 class Inquiries:
-    """Questions that do not wait for their answers, which the next pass finds."""
+    """Questions that do not wait for their answers. The next pass finds these."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Inquiries:
         self._asking: set[object] = set()
 
     def list_matches(self, now: float) -> tuple[ListMatch, ...]:
-        """Answers that are still believed."""
+        """Return answers that are still valid."""
         with self._lock:
             self._matches = {
                 asked: (time, told) for asked, (time, told) in self._matches.items() if now - time < KEPT_FOR
@@ -56,17 +56,17 @@ class Inquiries:
             return tuple(told for _, told in self._matches.values())
 
     def silent_servers(self) -> tuple[SilentServer, ...]:
-        """Servers that did not answer the last list-match."""
+        """Return servers that did not answer the last list-match."""
         with self._lock:
             return tuple(self._silent[key] for key in sorted(self._silent))
 
     def server_reports(self) -> tuple[ServerReport, ...]:
-        """The last report of each server on its batch system."""
+        """Return the last report of each server on its batch system."""
         with self._lock:
             return tuple(self._reports[key] for key in sorted(self._reports))
 
     def unanswered(self) -> tuple[ServerReport, ...]:
-        """What each server last told that did not answer when it was asked last, and why it did not."""
+        """Return the last report of each server that did not answer the last question, and why."""
         with self._lock:
             return tuple(self._unanswered[key] for key in sorted(self._unanswered))
 
@@ -78,9 +78,9 @@ class Inquiries:
         now: float,
         pause: Callable[[int], float],
     ) -> None:
-        """Ask a server for resources for a pilot, unless that is under way.
+        """Ask a server for resources for a pilot, unless a question is pending.
 
-        One that does not answer so many times rests for ``pause`` of them, in s.
+        After a number of missing answers it is paused for ``pause`` of that number, in s.
         """
         key = (queue.name, question.server)
 
@@ -90,7 +90,7 @@ class Inquiries:
 
         def failed(error: BaseException) -> None:
             before = self._silent.get(key)
-            # Questions that were asked in one pass fail together, and count once.
+            # Questions of one pass fail together, and count once.
             times = before.times + (now >= before.until) if before else 1
             self._silent[key] = SilentServer(
                 queue=queue.name,
@@ -118,9 +118,9 @@ class Inquiries:
         every: float = PERIOD,
         pilots: tuple[int, int] = (0, 0),
     ) -> None:
-        """Ask a server how full its batch system is; once in a period of s, whether it answers or not.
+        """Ask a server for its batch system's load, once per ``every`` s, answered or not.
 
-        ``pilots`` are ours that are recorded at the site, and those of them that wait.
+        ``pilots`` are our recorded pilots at the site, and the waiting ones among them.
         """
         key = (queue.name, server)
         with self._lock:
@@ -148,7 +148,7 @@ class Inquiries:
         self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
 
     def keep(self, queues: Iterable[str]) -> None:
-        """Forget queues that are not in the federation any more."""
+        """Forget queues that left the federation."""
         known = set(queues)
         with self._lock:
             self._reports = {key: told for key, told in self._reports.items() if key[0] in known}

@@ -1,4 +1,4 @@
-"""The logs that somebody reads now, known to every server; and the pruning of those that are kept."""
+"""The logs that somebody reads now, known to every server, and the pruning of stored ones."""
 
 import threading
 from collections.abc import Iterable
@@ -8,10 +8,10 @@ from pilotage.model.records.constants import LogConstants
 from pilotage.store import Store
 
 BELIEVED_FOR = 1.0
-"""Seconds for which it is believed who reads, so that reports cost no query."""
+"""Seconds for which the list of readers is cached, so that reports cost no query."""
 
 READS_FOR = 90.0
-"""Seconds for which whoever asked counts as reading: pilots call every minute unless told otherwise."""
+"""Seconds for which somebody counts as reading: by default pilots call every minute."""
 
 PRUNED_EVERY = 60.0
 """Seconds between two prunings."""
@@ -28,9 +28,9 @@ class LogReaders:
         self._noted: dict[tuple[str, int], float] = {}
 
     def ask(self, kind: Literal["job", "pilot"], record: int, time: float) -> None:
-        """Note that somebody reads the logs of a job or pilot."""
+        """Record that somebody reads the logs of a job or pilot."""
         with self._lock:
-            # Whoever follows a log asks again and again: written down anew only once half the time is over.
+            # A follower asks again and again: write it only after half the time is over.
             if self._noted.get((kind, record), 0.0) > time + READS_FOR / 2:
                 return
             self._noted = {key: until for key, until in self._noted.items() if until > time}
@@ -40,10 +40,10 @@ class LogReaders:
     def read(
         self, pilot: int, holding: Iterable[tuple[int, int]], time: float
     ) -> tuple[list[tuple[int, int]], bool]:
-        """The attempts of those that a pilot holds whose logs somebody reads, and whether its own is."""
+        """Return which of a pilot's attempts have a reader of their logs, and whether its own log has one."""
         with self._lock:
             stale = not 0 <= time - self._asked_at < BELIEVED_FOR
-            # Set before the query, so that of many reports at once one asks the store.
+            # Set it before the query, so that only one of many concurrent reports asks the store.
             self._asked_at = time if stale else self._asked_at
         if stale:
             self._asked = self._store.logs.asked(time)
@@ -53,7 +53,7 @@ class LogReaders:
         return [pair for pair in holding if ("job", pair[0]) in asked], ("pilot", pilot) in asked
 
     def prune(self, time: float, bounds: LogConstants) -> None:
-        """Forget logs that are too old or too many, now and then."""
+        """From time to time, delete logs that are too old or too many."""
         with self._lock:
             if 0 <= time - self._pruned_at < PRUNED_EVERY:
                 return

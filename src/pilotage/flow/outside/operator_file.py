@@ -5,14 +5,14 @@ import stat
 from pathlib import Path
 
 LARGEST = 2**20
-"""Bytes that a file may have."""
+"""Most bytes of the file."""
 
 
 class FileInbox:
-    """A file that is taken when it appears, and renamed to ``NAME.read`` when it was read.
+    """A file that is taken when it appears, and renamed to ``NAME.read`` after reading.
 
-    It is first renamed to ``NAME.reading``: what is left under its name meanwhile is the next text, and a
-    server that dies while it reads finds the first one again.
+    It is first renamed to ``NAME.reading``. A new file under its name is then the next text, and after a
+    crash the server finds the first one again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,7 +25,7 @@ class FileInbox:
         return self._path.name
 
     def read(self) -> str | None:
-        """Read the file. Raises OSError, and ValueError where it is no UTF-8, no plain file or too large."""
+        """Read the file. Raises OSError, and ValueError if it is not UTF-8, no plain file or too large."""
         if not self._reading.exists():
             try:
                 self._path.rename(self._reading)
@@ -41,5 +41,5 @@ class FileInbox:
         return content.decode()
 
     def done(self) -> None:
-        """Rename the file that was read, over one that was read before."""
+        """Rename the file that was read, replacing an earlier one."""
         self._reading.replace(self._path.with_name(f"{self._path.name}.read"))

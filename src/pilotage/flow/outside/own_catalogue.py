@@ -1,4 +1,4 @@
-"""The catalogue that Pilotage keeps itself, in its store."""
+"""The catalogue that Pilotage itself keeps in its store."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,10 +15,10 @@ from pilotage.store import Store
 from pilotage.store.tables.datasets import DatasetVersion, Member
 
 Edit = Literal["set", "add", "remove"]
-"""What given files are to a dataset: all of it, more of it, or no longer part of it."""
+"""How given files change a dataset: all of it, more of it, or no longer part of it."""
 
 TRIES = 5
-"""How often a version is made anew where somebody else made one in the same moment."""
+"""Most attempts to make a version if somebody else makes one at the same moment."""
 
 
 class OwnCatalogue:
@@ -32,7 +32,7 @@ class OwnCatalogue:
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`.
 
-        Outputs are found only by a pattern that begins in their folder.
+        Only a pattern that begins in the outputs' folder finds outputs.
         """
         accepts = matcher(glob)
 
@@ -60,11 +60,11 @@ class OwnCatalogue:
         return FoundDataset(version=found.version, files=files)
 
     def knows(self, dataset: str) -> bool:
-        """Tell whether there is a dataset, by identifier."""
+        """Return whether a dataset exists, by identifier."""
         return self._store.datasets.version(dataset) is not None
 
     def version(self, dataset: str, version: int | None = None) -> DatasetVersion:
-        """Return a version of a dataset by identifier. Raises LookupError, naming those that there are."""
+        """Return a version of a dataset by identifier. Raises LookupError that names the existing ones."""
         if found := self._store.datasets.version(dataset, version):
             return found
         if newest := self._store.datasets.version(dataset):
@@ -72,9 +72,9 @@ class OwnCatalogue:
         raise LookupError(f"the catalogue has no dataset {dataset}")
 
     def edit(self, dataset: str, given: Sequence[File], edit: Edit, author: str) -> DatasetVersion:
-        """Make the next version of a dataset; where nothing would differ, the current one stays.
+        """Make the next version of a dataset. If nothing would differ, the current one stays.
 
-        Raises CatalogueError where it would be empty or too large, or while others make versions of it.
+        Raises CatalogueError if it would be empty or too large, or while others make versions of it.
         """
         for _ in range(TRIES):
             current = self._store.datasets.version(dataset)
@@ -88,10 +88,10 @@ class OwnCatalogue:
         raise CatalogueError(f"others make versions of {dataset} at the same time; try again")
 
     def gather(self, dataset: str, task: int) -> None:
-        """Make the next version of a dataset of what a task left: its outputs, or what was merged of them.
+        """Make the next version of a dataset from a task's outputs, or their merged form.
 
-        The task is the version's author. Where the current version has just these files, it stays: the call
-        may be repeated. Raises LookupError where no version can be made, and CatalogueError.
+        The task is the version's author. If the current version has just these files it stays, so the call
+        may be repeated. Raises LookupError if no version can be made, and CatalogueError.
         """
         files = self._store.publication_queries.results(task)
         if not files:
@@ -103,15 +103,15 @@ class OwnCatalogue:
         self.edit(dataset, files, "set", author_of(task))
 
     def forget(self, dataset: str, author: str) -> None:
-        """Forget a dataset, with all its versions; its files stay. Raises LookupError and CatalogueError."""
+        """Forget a dataset with all its versions. Its files stay. Raises LookupError and CatalogueError."""
         self.version(dataset)
         self._commit(Forget(datasets=(dataset,)), author)
-        # Asked after the commit, which leaves alone what a task names that was submitted a moment ago.
+        # Check after the commit, which keeps a dataset that a just submitted task names.
         if self._store.datasets.version(dataset):
             self._refuse_read(dataset)
 
     def forgettable(self, dataset: str) -> DatasetVersion:
-        """Return the newest version of a dataset that may be forgotten. Raises as :meth:`forget`."""
+        """Return the newest version of a dataset that may be forgotten. Raises like :meth:`forget`."""
         newest = self.version(dataset)
         if self._store.datasets.readers(dataset):
             self._refuse_read(dataset)
@@ -143,7 +143,7 @@ def _found(scope: str, file: File, storages: Sequence[str]) -> FoundFile:
 
 
 def _is_there(member: Member) -> bool:
-    """Check that the catalogue has a file as a version of a dataset has it."""
+    """Return whether the catalogue still has a file as a version of a dataset has it."""
     file, known = member.file, member.known
     if known is None:
         return False
@@ -172,7 +172,7 @@ def _edited(before: Sequence[File], given: Sequence[File], edit: Edit) -> dict[s
 def _next_version(
     dataset: str, number: int, before: Sequence[File], after: dict[str, File], author: str
 ) -> NewDatasetVersion | None:
-    """Return the version that makes the difference; None where there is none. Raises CatalogueError."""
+    """Return the version with the differences; None if there are none. Raises CatalogueError."""
     if not after:
         raise CatalogueError(f"{dataset} would have no files; name some that the catalogue has")
     if len(after) > MOST_FOUND:
@@ -195,5 +195,5 @@ def _next_version(
 
 
 def _as_member(file: File) -> File:
-    """Return what a dataset keeps of a file."""
+    """Return what a dataset stores of a file."""
     return File(name=file.name, size=file.size, checksum=file.checksum)

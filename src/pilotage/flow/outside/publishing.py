@@ -18,7 +18,7 @@ PublicationAttempt = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationOrder:
-    """The outputs that one call registers, by publication; those of ``closing`` close the dataset."""
+    """The outputs that one call registers, by publication. Those of ``closing`` close the dataset."""
 
     dataset: str
     files: Mapping[PublicationAttempt, OutputFile]
@@ -27,12 +27,12 @@ class PublicationOrder:
 
     @property
     def keys(self) -> list[PublicationAttempt]:
-        """All publications of the call."""
+        """Return all publications of the call."""
         return [*self.files, *((one.id, one.attempt) for one in self.closing)]
 
 
 class Publishing:
-    """Starts calls, and keeps what came of them until a pass has committed it. Nothing here blocks.
+    """Starts calls, and keeps their results until a pass has committed them. Nothing here blocks.
 
     ``on_news`` is called when there is something to read.
     """
@@ -44,7 +44,7 @@ class Publishing:
         self._news: dict[PublicationAttempt, PublicationSighting] = {}
 
     def start(self, order: PublicationOrder) -> None:
-        """Begin to register outputs in one dataset."""
+        """Start registering outputs in one dataset."""
 
         def done(future: "Future[Mapping[str, str]]") -> None:
             error = future.exception()
@@ -56,18 +56,18 @@ class Publishing:
         try:
             call = self._call(order)
         except (CatalogueError, LookupError) as error:
-            # An adapter that is missing here may be there when the server was installed anew.
+            # An adapter that is missing here may exist after a reinstallation of the server.
             self._failed(order, CatalogueError(str(error)))
             return
         call.add_done_callback(done)
 
     def news(self) -> tuple[PublicationSighting, ...]:
-        """The results of publications that are not forgotten yet."""
+        """Return the results of publications that are not forgotten yet."""
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
     def forget(self, news: Collection[PublicationSighting]) -> None:
-        """Drop news that a commit has taken account of."""
+        """Drop news that a commit has processed."""
         with self._lock:
             for one in news:
                 self._news.pop((one.publication, one.attempt), None)

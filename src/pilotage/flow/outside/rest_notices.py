@@ -1,4 +1,4 @@
-"""Notices in the log when a storage begins to rest, or is well again (F4)."""
+"""Log when a storage is paused, or works again (F4)."""
 
 import logging
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def tell(world: World, decision: Decision, committed: Committed) -> None:
-    """Log the rests that began with what was committed, and those that ended with a delivery."""
+    """Log the pauses that began with a commit, and those that ended with a delivery."""
     new: list[FailedDelivery] = []
     cleared: set[End] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):

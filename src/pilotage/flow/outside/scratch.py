@@ -1,4 +1,4 @@
-"""Remove what attempts that ended badly left in their scratch areas."""
+"""Remove what failed attempts left in their scratch areas."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ _LEAVE_SOMETHING = (JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobSt
 
 
 def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:
-    """Remove the scratch areas of the attempts that a committed decision ended, some time.
+    """Remove the scratch areas of the attempts that a committed decision ended, in the background.
 
-    One that cannot be removed is in nobody's way: no other attempt has the same.
+    A remaining one disturbs nobody: no other attempt uses it.
     """
     jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
     queues = {queue.name: queue.storage for queue in world.federation.queues}

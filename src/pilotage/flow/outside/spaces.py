@@ -1,4 +1,4 @@
-"""Questions to storages for their free space (B18), which do not wait for their answers."""
+"""Ask storages for their free space (B18), without waiting for their answers."""
 
 import logging
 import threading
@@ -18,10 +18,10 @@ from .workers import WorkersPort
 log = logging.getLogger(__name__)
 
 TIME_LIMIT = 35.0
-"""Seconds that a storage has to answer, the start of a process that asks included."""
+"""Time limit in s of an answer, including the start of the asking process."""
 
 AT_ONCE = 8
-"""Storages that are asked at the same time: those that hang leave other calls their processes."""
+"""Most storages asked at the same time: hanging ones must leave processes for other calls."""
 
 NOT_TOLD = "it tells no free space"
 
@@ -31,8 +31,8 @@ _Key = tuple[str, str]
 class Spaces:
     """Answers of storages, until a pass has recorded them. ``on_news`` is called when there is one to read.
 
-    Each storage is a place of its own for the workers: one that hangs holds up nothing else. A server that
-    has no mover for a storage says nothing: another may have one.
+    Each storage is a separate place for the workers, so that one that hangs delays nothing else. A server
+    without a mover for a storage reports nothing: another may have one.
     """
 
     def __init__(
@@ -48,19 +48,19 @@ class Spaces:
         self._news: dict[_Key, SpaceSighting] = {}
 
     def news(self) -> tuple[SpaceSighting, ...]:
-        """Answers that are not recorded yet, by storage."""
+        """Return unrecorded answers, by storage."""
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
     def forget(self, news: Collection[SpaceSighting]) -> None:
-        """Drop answers that a commit has taken account of."""
+        """Drop answers that a commit has processed."""
         with self._lock:
             for one in news:
                 if self._news.get((one.storage, one.url)) == one:
                     del self._news[one.storage, one.url]
 
     def ask(self, storages: Iterable[Storage], period: float) -> None:
-        """Ask storages in their order, as many as may be at once, each once in ``period`` s."""
+        """Ask storages in order, as many as allowed at once, each once per ``period`` s."""
         for storage in storages:
             key = (storage.name, storage.url)
             now = self._clock()

@@ -1,4 +1,4 @@
-"""Submit pools: bounded pools of workers that hand pilots to computing elements (P5)."""
+"""Submit pools: limited pools of workers that submit pilots to computing elements (P5)."""
 
 import threading
 from collections import deque
@@ -14,14 +14,14 @@ from .workers import PlaceBusy, WorkersPort
 T = TypeVar("T")
 
 IDLE = 10.0
-"""Seconds without a submission after which a worker beyond the pool's least ends."""
+"""Seconds without a submission after which a worker beyond the pool's minimum ends."""
 
 SUBMISSION_LIMIT = 120.0
-"""Seconds that a submission may take before nobody knows what became of it."""
+"""Seconds for a submission before its outcome counts as unknown."""
 
 
 class SubmitPools:
-    """The submit pools that the federation declares, by name; :meth:`configure` follows it (P11)."""
+    """The declared submit pools by name. :meth:`configure` follows the declaration (P11)."""
 
     def __init__(self, workers: WorkersPort) -> None:
         self._workers = workers
@@ -29,10 +29,10 @@ class SubmitPools:
         self._pools: dict[str, _Pool] = {}
 
     def configure(self, declared: Mapping[str, SubmitPool]) -> None:
-        """Make, change and close pools. What waits in one that is gone is still submitted."""
+        """Make, change and close pools. Submissions waiting in a removed one still happen."""
         with self._lock:
             for name in self._pools.keys() - declared.keys():
-                # Its workers end one by one, when nothing waits any more.
+                # Its workers end one by one when nothing waits any more.
                 self._pools.pop(name).resize(SubmitPool(min_threads_in_pool=0))
             for name, pool in declared.items():
                 known = self._pools.get(name)
@@ -42,7 +42,7 @@ class SubmitPools:
                     known.resize(pool)
 
     def reports(self) -> tuple[PoolReport, ...]:
-        """Report how full each pool is."""
+        """Return the load of each pool."""
         with self._lock:
             return tuple(
                 PoolReport(pool=name, submissions=pool.submissions)
@@ -50,12 +50,15 @@ class SubmitPools:
             )
 
     def submit(self, pool: str, place: str, function: Callable[[], T]) -> "Future[T]":
-        """Have a pool make a call to a place. The future fails with PlaceBusy where it takes no more, and
-        with TimeoutError where the call did not end in time."""
+        """Let a pool make a call to a place.
+
+        The future fails with PlaceBusy if it accepts no more, and with TimeoutError if the call did not end
+        in time.
+        """
         with self._lock:
             found = self._pools.get(pool)
         if found is None:
-            # Its pilots were recorded before it was taken out of the federation.
+            # Its pilots were recorded before the pool left the federation.
             return self._workers.call(place, function, SUBMISSION_LIMIT)
         return found.put(place, function)
 
@@ -67,7 +70,7 @@ class SubmitPools:
 
 
 class _Pool:
-    """Workers of one pool. Each hands its submission to the workers of the place, and waits for it there."""
+    """Workers of one pool. Each passes its submission to the place's workers, and waits there."""
 
     def __init__(self, name: str, declared: SubmitPool, workers: WorkersPort) -> None:
         self.name = name
@@ -82,19 +85,19 @@ class _Pool:
 
     @property
     def submissions(self) -> int:
-        """Submissions under way or waiting."""
+        """Return the running and waiting submissions."""
         with self._changed:
             return self._running + len(self._waiting)
 
     def resize(self, declared: SubmitPool) -> None:
-        """Change the pool's bounds: workers are started at once, and end when they are free."""
+        """Change the pool's limits. Workers start at once, and end when they are free."""
         with self._changed:
             self.declared = declared
             self._start()
             self._changed.notify_all()
 
     def put(self, place: str, function: Callable[[], T]) -> "Future[T]":
-        """Take a submission."""
+        """Queue a submission."""
         if self._workers.inline:
             return self._workers.call(place, function, SUBMISSION_LIMIT)
         future: Future[T] = Future()
@@ -123,7 +126,7 @@ class _Pool:
             self._changed.notify_all()
 
     def _start(self) -> None:
-        """Start workers for what waits. Called with the lock held."""
+        """Start workers for waiting submissions. The caller holds the lock."""
         if self._workers.inline or self._closed:
             return
         wanted = min(self._running + len(self._waiting), self.declared.max_threads_in_pool)
@@ -138,9 +141,9 @@ class _Pool:
                 self._running -= 1
 
     def _next(self) -> Callable[[], None] | None:
-        """The next submission; None where this worker is one too many, and ends."""
+        """Return the next submission; None if this worker is superfluous, and ends."""
         with self._changed:
-            # The first turn counts as woken: a worker was started for something.
+            # The first turn counts as woken, because a worker starts for something.
             woken = True
             while True:
                 spare = self._threads > self.declared.min_threads_in_pool

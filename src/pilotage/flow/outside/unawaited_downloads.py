@@ -1,4 +1,4 @@
-"""Downloads of jobs that a task takes along at its end, before the next pass of staging finds them (D2)."""
+"""Downloads of a task's jobs that end with the task, before the next pass of staging finds them (D2)."""
 
 from collections.abc import Collection
 
@@ -9,9 +9,9 @@ from pilotage.store.worlds.staging import downloads_of
 
 
 def give_up(runtime: Runtime, files: Collection[str]) -> int:
-    """Cancel the downloads of these files that wait for a slot and for which no job waits any more.
+    """Cancel queued downloads of these files that no job waits for any more.
 
-    Returns how many; one that moves on meanwhile goes on.
+    Return how many. One that moves on meanwhile goes on.
     """
     if not files:
         return 0

@@ -1,8 +1,8 @@
-"""Workers: calls to the outside on threads of their own, bounded for each place and in time.
+"""Workers: calls to the outside in their own threads, limited per place and in time.
 
-A place is whatever may be dead by itself: a computing element, a storage. Its calls wait for each other and
-for nobody else's. A thread that is stuck in a call cannot be ended: it is left behind when the call's time is
-over, and after ``MOST_STUCK`` of them a place is refused until one comes back.
+A place is anything that can fail separately: a computing element, a storage. Its calls wait only for each
+other. A thread stuck in a call cannot be ended. It is left behind when the call's time is over. After
+``MOST_STUCK`` of them the place is refused until one returns.
 """
 
 import logging
@@ -19,27 +19,27 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 AT_ONCE = 4
-"""Calls to one place at the same time."""
+"""Most concurrent calls to one place."""
 
 MOST_WAITING = 10_000
-"""Calls that wait for one place; more are refused."""
+"""Most calls that wait for one place. More are refused."""
 
 MOST_STUCK = 8
-"""Threads left behind at one place before it is refused."""
+"""Most threads left behind at one place before it is refused."""
 
 TIME_LIMIT = 300.0
-"""Seconds that a call may take unless its caller says otherwise."""
+"""Default time limit of a call in s."""
 
 LOOK = 0.2
-"""Seconds between two looks for calls whose time is over."""
+"""Seconds between two checks for calls whose time is over."""
 
 
 class PlaceBusy(OSError):
-    """A place takes no more calls: too many wait for it, or too many never came back."""
+    """A place accepts no more calls: too many wait, or too many never returned."""
 
 
 class WorkersPort(Protocol):
-    """Runs calls that may block; ``inline`` ones are over when :meth:`call` returns."""
+    """Runs calls that may block. ``inline`` ones have ended when :meth:`call` returns."""
 
     inline: bool
 
@@ -48,7 +48,7 @@ class WorkersPort(Protocol):
         :class:`PlaceBusy` where the place takes no more calls, or with what the function raises."""
 
     def close(self) -> None:
-        """Start nothing more; calls under way are left to themselves."""
+        """Start nothing more. Running calls are left alone."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class _Place:
 
 
 class Workers:
-    """Daemon threads, started as they are needed and ended when their place has nothing to do."""
+    """Daemon threads, started when needed and ended when their place has nothing to do."""
 
     inline = False
 
@@ -115,7 +115,7 @@ class Workers:
         return ""
 
     def _start(self, place: str, there: _Place) -> None:
-        """Start what may start. Called with the lock held."""
+        """Start what may start. The caller holds the lock."""
         while there.waiting and len(there.running) < AT_ONCE and len(there.stuck) < MOST_STUCK:
             call = there.waiting.popleft()
             call.ends = time.monotonic() + call.time_limit
@@ -129,7 +129,7 @@ class Workers:
         call.run()
         with self._lock:
             there = self._places[place]
-            # It may have been given up, and come back after all: then the place has one stuck call less.
+            # It may return after it was given up: then the place has one stuck call less.
             (there.running if call in there.running else there.stuck).remove(call)
             self._start(place, there)
 
@@ -142,7 +142,7 @@ class Workers:
                     late += self._give_up(place, there)
                     if not (there.waiting or there.running or there.stuck):
                         del self._places[place]
-                # Stuck calls need no watch: their thread itself tells when one comes back.
+                # Stuck calls need no watch: their thread reports its return.
                 idle = not any(there.running or there.waiting for there in self._places.values())
                 self._watching = not idle
             for call in late:
@@ -171,17 +171,17 @@ class Inline:
     inline = True
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":  # noqa: ARG002
-        """See :meth:`WorkersPort.call`; nothing is bounded."""
+        """See :meth:`WorkersPort.call`. There are no limits."""
         future: Future[T] = Future()
         _Call(function, future, time_limit).run()  # type: ignore[arg-type]
         return future
 
     def close(self) -> None:
-        """Do nothing: no call is ever under way."""
+        """Do nothing: no call is ever running."""
 
 
 def _settle(future: "Future[object]", result: object = None, error: BaseException | None = None) -> None:
-    """Set what became of a call, unless its time was over before."""
+    """Set the result of a call, unless its time was over before."""
     with suppress(InvalidStateError):
         if error is None:
             future.set_result(result)

@@ -1,4 +1,4 @@
-"""The steps of a job's way: every module here declares one, as ``STEP``."""
+"""The steps of a job's way. Every module here declares one as ``STEP``."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,5 +15,5 @@ STEPS: tuple[Step, ...] = tuple(
 
 
 def step(name: str) -> Step:
-    """The step of this name. Raises KeyError."""
+    """Return the step with this name. Raises KeyError."""
     return {known.name: known for known in STEPS}[name]

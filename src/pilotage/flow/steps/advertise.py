@@ -1,4 +1,4 @@
-"""Let native sites advertise: ask their batch systems, and record what they told (M1, M2)."""
+"""Make native sites advertise: ask their batch systems, and record the answers (M1, M2)."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from pilotage.pilots import advertising
 
 
 def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
-    """Ask the batch systems of native sites whose turn it is: their answers are the next advertisements."""
+    """Ask the batch systems of native sites that are due: their answers become the next advertisements."""
     due = dict(advertising.due(world))
     every = world.federation.brokerage.advertise_period
     for queue in world.federation.queues:
@@ -43,6 +43,6 @@ STEP = Step(
     phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
     subjects=(SITE,),
     idle=_idle,
-    # What has just advertised has its next turn after a period.
+    # A site that has just advertised is due again after a period.
     goes_on=lambda _runtime: False,
 )

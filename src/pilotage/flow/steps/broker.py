@@ -1,4 +1,4 @@
-"""Give defined jobs a queue, by the plugin that their task, or its VO, asks for (B1 to B38)."""
+"""Give DEFINED jobs a queue, with the plugin of their task or its VO (B1 to B38)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -32,7 +32,7 @@ from pilotage.tasks import holding
 
 
 def plugins(world: World) -> list[str]:
-    """The plugins that the tasks of a world ask for, by name."""
+    """Return the plugins of a world's tasks, by name."""
     return sorted({_plugin_of(task, world) for task in world.tasks})
 
 
@@ -41,15 +41,18 @@ def _plugin_of(task: Task, world: World) -> str:
 
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """The decision of one plugin for its tasks, within the limits of all sites (M8).
+    """Return the decision of one plugin for its tasks, within the limits of all sites (M8).
 
-    Raises ``brokerage.PluginError`` and whatever it raises.
+    Raises ``brokerage.PluginError`` and the plugin's exceptions.
     """
     return with_site_claims(chosen(world, plugin, brokerages), world)
 
 
 def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """The decision of one plugin for its tasks, as it says it: whoever uses it claims the limits of sites."""
+    """Return the unmodified decision of one plugin for its tasks.
+
+    The caller must claim the limits of sites.
+    """
     own = restricted(world, plugin)
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
@@ -57,7 +60,7 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 
 def restricted(world: World, plugin: str) -> World:
-    """The same world with the tasks and jobs of one plugin only."""
+    """Return the same world with only the tasks and jobs of one plugin."""
     tasks = tuple(task for task in world.tasks if _plugin_of(task, world) == plugin)
     if len(tasks) == len(world.tasks):
         return world
@@ -71,10 +74,10 @@ def restricted(world: World, plugin: str) -> World:
 
 
 def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Decide for one plugin, pending jobs as if they were defined: those that fit are placed.
+    """Decide for one plugin, with pending jobs as if DEFINED. Those that fit are placed.
 
-    The loop's own world has those that are pending for want of room. One that was saved whole, and changed,
-    shows where all of them go.
+    The loop's own world contains jobs that are pending for lack of room. A whole saved world, perhaps edited,
+    shows where all of them would go.
     """
     pending = {job.id for job in world.jobs if job.state is JobState.PENDING}
     if not pending:
@@ -86,9 +89,9 @@ def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 
 def _as_pending(move: Move, pending: Set[int]) -> Iterator[Move]:
-    """Yield the move for those of its jobs that are defined, and another for those that are pending.
+    """Yield the move for its DEFINED jobs, and another for its pending ones.
 
-    Where it would make them pending, these stay as they are.
+    If it would make jobs PENDING, the pending ones stay as they are.
     """
     if pending.isdisjoint(move.ids):
         yield move
@@ -111,9 +114,9 @@ def _as_pending(move: Move, pending: Set[int]) -> Iterator[Move]:
 
 
 def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """End the hour of the pending jobs that a plugin, asked as if they were defined, would place (B37).
+    """Release pending jobs early if a plugin would place them as if DEFINED (B37).
 
-    Those that wait because a storage failed them are left until their time comes, or it is well again (F4).
+    Jobs that wait because a storage failed them stay until their time comes, or the storage works again (F4).
     """
     own = restricted(world, plugin)
     pending = tuple(
@@ -141,7 +144,7 @@ def _lift(jobs: Set[int]) -> Move:
 
 
 def _bounds(runtime: Runtime, now: Pass) -> Pass:
-    """Take of each task what may find room, and jobs that are pending where room was all that they lacked."""
+    """Limit a pass to jobs that may find room, and to pending jobs that only lacked room."""
     read_plan = runtime.broker_read_plan
     crowded = read_plan.crowded(runtime.store.snapshots.crowded_tasks)
     return replace(now, portions=partial(read_plan.parts, now=now), crowded=crowded)
@@ -149,14 +152,14 @@ def _bounds(runtime: Runtime, now: Pass) -> Pass:
 
 @part("jobs")
 def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
-    """The jobs, where pending ones are among them those that are ready."""
+    """Read the jobs, with only the ready ones of pending jobs."""
     if not reading.now.crowded:
         return {}
     return {"jobs": _ready(reading["jobs"], reading["failed_deliveries"], reading.world)}
 
 
 def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) -> tuple[Job, ...]:
-    """The jobs without those that are pending since a storage failed them, until their time comes (F4)."""
+    """Return the jobs without those that are pending after a storage failure, until their time comes (F4)."""
     again = tried_again(failed, world.federation.staging)
     return tuple(
         job for job in jobs if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
@@ -164,12 +167,12 @@ def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) 
 
 
 def _unanswered(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """What servers last told that do not answer, where sites advertise."""
+    """Return the last reports of servers that do not answer, if sites advertise."""
     return {"server_reports": runtime.elements.inquiries.unanswered() if world.advertisements else ()}
 
 
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
-    """Remember what found room; where nothing did, have a look at once at what was left out."""
+    """Record which jobs found room. If none did, scan what was skipped at once."""
     gone: set[int] = set()
     crowded: set[int] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
@@ -183,7 +186,7 @@ def _note(runtime: Runtime, world: World, decision: Decision, committed: Committ
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
-    """Let each plugin decide on its own tasks; one that fails keeps only these waiting."""
+    """Let each plugin decide about its own tasks. If one fails, only these wait."""
     deciding = [
         Phase(
             actor=f"{BROKER}:{plugin}",
@@ -196,7 +199,7 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     if any(task.held for task in world.tasks):
         deciding.insert(0, Phase(actor=BROKER, decide=holding.hold_back))
     if lost.any_lost(world):
-        # First: no brokerage is to place a job that can never run.
+        # First: no brokerage should place a job that can never run.
         deciding.insert(0, Phase(actor=STAGE, decide=lost.fail))
     return deciding
 

@@ -1,4 +1,4 @@
-"""Remove copies that nobody wants any more, by age, use and quota."""
+"""Remove unwanted copies by age, use and quota."""
 
 from collections.abc import Iterator
 
@@ -13,17 +13,16 @@ from pilotage.staging import unwanted
 from pilotage.store.worlds.copies import copies
 
 MOST_COPIES = 10_000
-"""Copies that one pass removes at most."""
+"""Most copies that one pass removes."""
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
-    """Delete the bytes of copies that are known no more; one that a job came to read meanwhile stays."""
+    """Delete the bytes of forgotten copies. One that a job came to read meanwhile stays."""
     storages = {storage.name: storage for storage in world.federation.storages}
     for change in decision.changes:
         if isinstance(change, Forget):
             for replica in change.replicas:
-                # Looked up after the commit: a replica that a job came to read was left, and its bytes must
-                # stay.
+                # Look up after the commit: it keeps a replica that a job came to read, whose bytes must stay.
                 entry = runtime.store.catalogue.entry(replica.file)
                 known = entry is not None and replica.storage in {one.storage for one in entry.replicas}
                 if not known and replica.storage in storages:

@@ -1,4 +1,4 @@
-"""Complete tasks: go on where all scouts have ended; merge, finish or fail where all jobs have."""
+"""Complete tasks: go on if all scouts have ended; merge, finish or fail if all jobs have."""
 
 from collections.abc import Iterator
 

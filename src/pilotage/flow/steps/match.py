@@ -1,4 +1,4 @@
-"""Hand pilots that ask the jobs of the highest claim (P13). Pilots ask for it; it has no loop."""
+"""Give pilots that ask the jobs with the highest claim (P13). Pilots call this step; it has no loop."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from pilotage.model.values.step_names import MATCH
 
 
 def _phases(_: World, __: Brokerages) -> Sequence[Phase]:
-    # Brings numpy along, which a server without work does not need.
+    # This imports numpy, which a server without work does not need.
     from pilotage.pilots import matcher
 
     return (Phase(actor=MATCH, decide=matcher.match),)

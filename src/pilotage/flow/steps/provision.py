@@ -1,4 +1,4 @@
-"""Keep pilots in the sites' queues: record them, submit them, look after them (P1 to P12)."""
+"""Keep pilots in the sites' queues: record, submit and check them (P1 to P12)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,14 @@ from pilotage.ports.computing import PilotOrder
 from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
 
 RESUBMITTED_AFTER = 30.0
-"""Seconds after which a pilot is submitted again that was recorded and has no known submission."""
+"""Seconds after which a recorded pilot without a known submission is submitted again."""
 
 Submission = tuple[str, str, str]
 """Queue, server and submit pool."""
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
-    """Forget what is recorded now, look for the pilots at their sites, and ask what an iteration needs."""
+    """Forget what is now recorded, check the pilots at their sites, and ask what an iteration needs."""
     runtime.elements.forget(world.submissions, world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in world.pilots:
@@ -45,7 +45,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
 
 
 def _ask(runtime: Runtime, world: World) -> None:
-    """Ask batch systems for resources (P8), and servers that are ranked how full they are (P6)."""
+    """Ask batch systems for resources (P8), and ranked servers for their load (P6)."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     inquiries = runtime.elements.inquiries
     inquiries.keep(queues)
@@ -63,9 +63,9 @@ def _ask(runtime: Runtime, world: World) -> None:
 
 
 def _resubmit(runtime: Runtime, world: World) -> None:
-    """Submit pilots again whose submission is in doubt: a server ended, or an answer was lost.
+    """Submit pilots again whose submission is in doubt, after a server's end or a lost answer.
 
-    Their batch system knows them by their name, and submits none twice.
+    Their batch system knows them by name, and accepts none twice.
     """
     lost = [
         (pilot.id, pilot)
@@ -75,7 +75,7 @@ def _resubmit(runtime: Runtime, world: World) -> None:
         and world.time - pilot.created >= RESUBMITTED_AFTER
         and not runtime.elements.is_under_way(pilot.id)
     ]
-    # Their answer has come, and was just forgotten here because this pass records it.
+    # Their answer has arrived, and was just forgotten here because this pass records it.
     told = {submission.pilot for submission in world.submissions}
     _hand_over(runtime, world, [(id_, pilot) for id_, pilot in lost if id_ not in told])
 
@@ -91,7 +91,7 @@ def _cancel_late(runtime: Runtime, world: World) -> None:
 
 
 def _cancel_stuck(runtime: Runtime, world: World) -> None:
-    """End pilots at their sites that are held or in error there: nobody would have use of them later."""
+    """End pilots at their sites that are held or in error there: they would be of no use later."""
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
     stuck: dict[str, list[Pilot]] = defaultdict(list)
@@ -104,7 +104,7 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
 
 
 def _submit(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Hand recorded pilots to their computing elements."""
+    """Submit recorded pilots to their computing elements."""
     made = [
         (id_, record)
         for change, ids in zip(decision.changes, committed.created, strict=True)
@@ -116,11 +116,11 @@ def _submit(runtime: Runtime, world: World, decision: Decision, committed: Commi
 
 
 def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPilot | Pilot]]) -> None:
-    """One submission for all pilots of a submit pool and a server."""
+    """Make one submission for all pilots of a submit pool and a server."""
     queues = {
         queue.name: queue
         for queue in world.federation.queues
-        # What this process cannot submit is left to one that can.
+        # Leave pilots that this process cannot submit to another process.
         if queue.computing_element and queue.name not in world.unable_queues
     }
     known = [(id_, pilot) for id_, pilot in pilots if pilot.queue in queues]
@@ -152,7 +152,7 @@ def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
     observing = Phase(actor=PROVISION, decide=submissions.observed, act=_observed)
     if not (world.task_queues or world.borrowable_lines):
         return (observing,)
-    # Brings numpy along, which a server without work does not need.
+    # This imports numpy, which a server without work does not need.
     from pilotage.pilots import director
 
     return observing, Phase(actor=PROVISION, decide=director.provision, act=_submit)

@@ -1,4 +1,4 @@
-"""Register outputs in the datasets that their tasks name, of this catalogue and of those that others keep."""
+"""Register outputs in their tasks' datasets, in this catalogue or external ones."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
 
 
 def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Ask the catalogues of the publications that were begun, once for each dataset."""
+    """Call the catalogues for the publications that began, once per dataset."""
     known = {one.id: one for one in world.publications}
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is PublicationState.PUBLISHING and ids:

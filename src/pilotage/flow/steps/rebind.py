@@ -1,4 +1,4 @@
-"""Bind waiting jobs to queues whose pilots are idle, where their inputs are there already."""
+"""Move waiting jobs to queues with idle pilots where their inputs already are."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,16 +28,16 @@ from pilotage.store.worlds.rebinding import only_where_idle_elsewhere
 from .broker import chosen, plugins, restricted
 
 PATIENCE = 5.0
-"""Seconds that a job waits for the pilots of its own queue, which may be on their way to ask."""
+"""Seconds that a job waits for its own queue's pilots, which may be about to ask."""
 
 
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Take waiting jobs of a plugin from their queues and place them where pilots are idle, by new choices.
+    """Take a plugin's waiting jobs from their queues, and choose anew among queues with idle pilots.
 
-    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, of those
-    that it takes, and no more than it has idle slots; the brokerage decides as if there were no other queue.
-    A job that it refuses stays where it is, and so does one whose task, VO or brokerage said that it is bound
-    early (E1). Of other sites' jobs no more come than the limits of the site take (M8).
+    Each idle queue is offered the longest waiting jobs with inputs at its storage, of those that it accepts,
+    at most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job
+    stays where it is. So does one whose task, VO or brokerage wants it bound early (E1). The site's limits
+    apply to jobs of other sites (M8).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
@@ -74,7 +74,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 
 class _Rooms:
-    """The jobs of other sites that each site with limits takes."""
+    """How many jobs of other sites each site with limits accepts."""
 
     def __init__(self, world: World) -> None:
         self._sites = {queue.name: queue.site for queue in world.federation.queues}
@@ -82,7 +82,7 @@ class _Rooms:
         self._left = {site: own.left(there.get(site, NOBODY)) for site, own in all_bounds(world).items()}
 
     def fitting(self, queue: str, jobs: Sequence[Job]) -> Sequence[Job]:
-        """The jobs that the site of a queue takes of these: its own, and others as far as it has room."""
+        """Return the jobs that a queue's site accepts: its own, and others as far as it has room."""
         left = self._left.get(self._sites[queue])
         if left is None:
             return jobs
@@ -100,7 +100,7 @@ class _Rooms:
 
 
 def _held_files(world: World) -> dict[str, set[str]]:
-    """The files at the storage of each queue."""
+    """Return the files at the storage of each queue."""
     by_storage: defaultdict[str, set[str]] = defaultdict(set)
     for replica in world.replicas:
         by_storage[replica.storage].add(replica.file)
@@ -110,9 +110,10 @@ def _held_files(world: World) -> dict[str, set[str]]:
 def _fitting(
     jobs: Sequence[Job], sizes: Mapping[str, float], place: Callable[[Sequence[Job]], Decision]
 ) -> Sequence[Job]:
-    """The jobs like one that is placed: what a queue refuses holds up nothing that waits behind.
+    """Return the jobs similar to a placed one, so that a refused job does not block those behind it.
 
-    Jobs of a task differ by what they need there: merge jobs from the others, and each by its inputs (B17).
+    Jobs of a task have different needs there: merge jobs differ from others, and each depends on its inputs
+    (B17).
     """
     like = {job.id: (job.task, job.kind, sum(sizes[name] for name in job.inputs)) for job in jobs}
     first = {like[job.id]: job for job in reversed(jobs)}
@@ -133,14 +134,14 @@ def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offere
 
 
 def _with_one_queue(federation: Federation, name: str) -> Federation:
-    """The federation with one queue only, and the links of its site: no others tell anything about it."""
+    """Return the federation with one queue and its site's links: others have no influence."""
     (queue,) = (one for one in federation.queues if one.name == name)
     links = (link for link in federation.links if queue.site in (link.source, link.destination))
     return replace(federation, queues=(queue,), links=tuple(links))
 
 
 def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
-    """The placements of a decision, each job taken from its queue first; of refusals nothing is kept."""
+    """Return the placements of a decision, each job taken from its queue first. Drop refusals."""
     placements = [move for move in decision.moves if move.target is JobState.ACTIVATED]
     kept = sorted({move.choice for move in placements if move.choice is not None})
     numbers = {choice: number for number, choice in enumerate(kept)}
@@ -198,6 +199,6 @@ STEP = Step(
     asks_plugins=True,
     subjects=(TASK, QUEUE),
     idle=_idle,
-    # A pilot that calls for the first time may be idle. Jobs that are activated wait for PATIENCE first.
+    # A pilot that calls for the first time may be idle. Activated jobs wait for PATIENCE first.
     wakes_on=frozenset({("pilot", PilotState.RUNNING)}),
 )

@@ -1,4 +1,4 @@
-"""Split tasks into jobs, part by part."""
+"""Split tasks into jobs, in parts."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bring files to jobs and from jobs, under transfer shares (D1 to D11)."""
+"""Move files to jobs and from jobs, under transfer shares (D1 to D11)."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 
 def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """Between which storages this process can move nothing, where something waits to be moved."""
+    """Return between which storages this process cannot move files, if something waits."""
     waits = any(one.state in (TransferState.QUEUED, *TRANSFERS_AHEAD) for one in world.transfers)
     return {"unable": runtime.deliveries.unable(world.federation) if waits else ()}
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Forget what is recorded now, and give up deliveries whose transfers were taken away."""
+    """Forget what is now recorded, and give up deliveries whose transfers were taken away."""
     rest_notices.tell(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(
@@ -41,7 +41,7 @@ def _observed(runtime: Runtime, world: World, decision: Decision, committed: Com
 
 
 def _turned(runtime: Runtime, _: World, decision: Decision, __: Committed) -> None:
-    """Go on where emergency slots turned regular: in such a pass none begins (D5)."""
+    """Go on if emergency slots turned regular: in such a pass none begins (D5)."""
     if any(isinstance(change, Touch) for change in decision.changes):
         runtime.wakeups.wake(STAGE)
 
@@ -52,7 +52,7 @@ def _settled(runtime: Runtime, world: World, decision: Decision, committed: Comm
 
 
 def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Hand the transfers that were given a slot to their movers."""
+    """Give transfers with a slot to their movers."""
     transfers = {transfer.id: transfer for transfer in world.transfers}
     storages = {storage.name: storage for storage in world.federation.storages}
     files = {file.name: file for file in world.files}
@@ -70,7 +70,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
                 if transfer.state is not TransferState.PREPARED:
-                    # Its source is that server's choice, and not known here.
+                    # Another server chose its source, which is not known here.
                     runtime.deliveries.refuse(transfer, "another server prepared it meanwhile")
                     continue
                 try:
@@ -84,7 +84,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
     runtime.deliveries.start(orders)
     _turned(runtime, world, decision, committed)
     if orders and any(one.state is TransferState.QUEUED for one in world.transfers):
-        # Those that began left their places among what is prepared.
+        # Transfers that began have freed their places among the prepared ones.
         runtime.wakeups.wake(STAGE)
 
 
@@ -118,14 +118,14 @@ STEP = Step(
         Phase(actor=STAGE, decide=settle.settle, act=_settled),
         Phase(actor=STAGE, decide=unawaited.cancel),
         Phase(actor=STAGE, decide=preparing.prepare, act=_turned),
-        # What has got a slot of preparing needs no more than its source, which is known here.
+        # A transfer with a slot of preparing needs only its source, which is known here.
         Phase(actor=STAGE, decide=preparing.prepare, act=_turned),
         Phase(actor=STAGE, decide=slots.start, act=_start),
     ),
     foresees=True,
     subjects=(TRANSFER, TASK, SITE),
     idle=_idle,
-    # What moved on woke it, and so did what began while others wait for its place.
+    # Transfers that moved on woke the step, and so did those that began while others wait for their place.
     goes_on=lambda runtime: runtime.wakeups.waits(STAGE),
     wakes_on=frozenset(
         {

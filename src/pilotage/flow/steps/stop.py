@@ -1,4 +1,4 @@
-"""Stop tasks whose first attempts all failed alike (F3)."""
+"""Stop tasks whose first attempts all failed in the same way (F3)."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from pilotage.tasks.stopping import STOP
 
 
 def _give_up_downloads(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Cancel the downloads that only jobs of what was stopped were waiting for."""
+    """Cancel downloads that only the stopped jobs waited for."""
     changes = zip(decision.changes, committed.accepted, strict=True)
     closed = {id_ for one, ids in changes if isinstance(one, Move) and one.kind == "job" for id_ in ids}
     waiting = (job for job in world.jobs if job.id in closed and job.state is JobState.ASSIGNED)

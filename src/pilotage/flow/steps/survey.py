@@ -1,4 +1,4 @@
-"""Ask storages for their free space every ten minutes, and record what they tell (B18)."""
+"""Ask storages for their free space every ten minutes, and record their answers (B18)."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Move on what has waited too long, or whose pilot has gone silent (rules T)."""
+"""Move on records that waited too long, or whose pilot went silent (rules T)."""
 
 import logging
 from collections import defaultdict
@@ -22,9 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Remove what dead attempts left, and end given up pilots at their sites: they may still start there.
+    """Remove what dead attempts left, and end given-up pilots at their sites, because they may still start
+    there.
 
-    Tasks whose lease is over are cancelled, each by the policy that does it for people.
+    Cancel tasks whose lease is over, each with the policy for people's cancellations.
     """
     clear(runtime, world, decision, committed)
     for task in world.lapsed:

@@ -23,10 +23,10 @@ _ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pil
 
 @part("pilots")
 def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
-    """Live pilots, and those of the last hour that count still.
+    """Read live pilots, and those ended in the last hour that still count.
 
-    To the policy ``balanced`` all do (P12), to the other one those that ended otherwise than by their own
-    word (P6), or before their submission was known: its answer may come yet.
+    For the policy ``balanced`` all count (P12). For the other one, those count that did not say goodbye (P6),
+    or that ended before their submission was known: its answer may still come.
     """
     every = reading.world.federation.director.policy == "balanced"
     after = reading.world.time - ENDED_LATELY
@@ -37,5 +37,5 @@ def live_and_ended_pilots(reading: Reading) -> Mapping[str, Any]:
 
 @part("advertisements")
 def bounding_advertisements(reading: Reading) -> Mapping[str, Any]:
-    """Advertisements that bound sites: of those with limits, and all that sites sent."""
+    """Read the advertisements that limit sites: those of sites with limits, and all that sites sent."""
     return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}

@@ -1,4 +1,4 @@
-"""Outputs that catalogues are to be told of."""
+"""Outputs to register in catalogues."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from pilotage.store.tables.reader import RecordReader
 from .parts import Reading, WorldPart, part
 
 MOST_DUE = 5000
-"""Publications of one catalogue that a pass looks at."""
+"""Most publications of one catalogue in a pass."""
 
 _p = publications.c
 _WAITS = is_state(publications, PublicationState.WAITING)
@@ -32,7 +32,7 @@ _DUE = (
     .order_by(_p.wake_at, _p.id)
     .limit(MOST_DUE)
 )
-# From each catalogue to the next: whatever waits for one is passed over.
+# Step from catalogue to catalogue, skipping everything that waits for one.
 _WAITING_FOR = f"SELECT min(catalogue) FROM publications WHERE state = '{PublicationState.WAITING}'"
 _CATALOGUES = text(f"""
 WITH RECURSIVE catalogues (name) AS (
@@ -54,7 +54,7 @@ _OF_TASK = (
 
 @part("publications", "files")
 def to_register(reading: Reading) -> Mapping[str, Any]:
-    """Publications due at each catalogue, those under way, and those that failed of datasets to close."""
+    """Read due publications of each catalogue, those in progress, and failed ones of datasets to close."""
     reader = reading.reader
     due = [publication(row) for row in _due(reader, reading.world.time)]
     closing = sorted({one.task for one in due if not one.file})
@@ -68,7 +68,7 @@ def to_register(reading: Reading) -> Mapping[str, Any]:
 
 
 def failed_of(task: int) -> WorldPart:
-    """The publications of a task that failed, :data:`MOST_DUE` at most."""
+    """Read the failed publications of a task, at most :data:`MOST_DUE`."""
     return WorldPart(("publications",), lambda reading: {"publications": _failed(reading.reader, task)})
 
 
@@ -78,6 +78,6 @@ def _failed(reader: RecordReader, task: int) -> tuple[Publication, ...]:
 
 
 def _due(reader: RecordReader, time: float) -> Iterator[Sequence[Any]]:
-    # For each catalogue by itself: what waits for one that is dead must not fill the others' pass.
+    # Read each catalogue separately: publications for a dead one must not fill the others' pass.
     for (name,) in reader.raw_rows(_CATALOGUES):
         yield from reader.raw_rows(_DUE, time=time, catalogue=name)

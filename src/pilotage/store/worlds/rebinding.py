@@ -17,4 +17,4 @@ def _idle_elsewhere(reading: Reading) -> Mapping[str, Any] | None:
 
 
 only_where_idle_elsewhere = WorldPart((), _idle_elsewhere)
-"""Read what is declared after this only where a pilot is idle and a job waits at another queue."""
+"""Read the following parts only if a pilot is idle and a job waits at another queue."""

@@ -1,4 +1,4 @@
-"""The world of what pilots tell: they, the jobs they have, and those they speak of."""
+"""The world of pilots' reports: the pilots, their jobs, and the jobs that they mention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +22,10 @@ _ASKING = among(pilots.c.id, "pilots")
 
 
 def told_by_pilots(told: Sequence[Heartbeat], quiet: bool = False) -> WorldPart:
-    """Pilots that call, what they tell, the jobs they have, and those they name.
+    """Read the calling pilots, their reports, their jobs, and the jobs that they mention.
 
-    Where ``quiet``, jobs are left out that a pilot has and merely holds, here and of what it tells: that
-    is another question, which pays for many pilots together.
+    With ``quiet``, leave out jobs that a pilot only holds, here and in its report. That takes another query,
+    which pays off for many pilots together.
     """
     names = ("pilots", "heartbeats", "jobs", "tasks", "failures", "queue_reports", "failed_deliveries")
     return WorldPart(names, lambda reading: _read(reading, told, quiet))
@@ -47,7 +47,7 @@ def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[s
         "heartbeats": tuple(heard),
         "jobs": found,
         "tasks": reader.tasks_of(found),
-        # Those of retried jobs have verdicts: they replace the same ones without.
+        # Failures of retried jobs have verdicts, and replace the same ones without.
         "failures": tuple({(one.job, one.attempt): one for one in (*of_queues, *elsewhere)}.values()),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),
         "failed_deliveries": reader.failed_deliveries() if storages else (),
@@ -55,7 +55,7 @@ def _read(reading: Reading, told: Sequence[Heartbeat], quiet: bool) -> Mapping[s
 
 
 def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]) -> tuple[Job, ...]:
-    """All jobs that the pilots have or name."""
+    """Return all jobs that the pilots have or mention."""
     mine = reader.jobs_where(_HELD, pilots=asking)
     others = {job for one in told for job, _ in one.named} - {job.id for job in mine}
     found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
@@ -65,8 +65,8 @@ def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence
 def _differing(
     reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
 ) -> tuple[list[Heartbeat], tuple[Job, ...]]:
-    """The jobs that are reported on, or that only one side knows to be there; the calls as to the latter."""
-    # Most are equal, which costs a fraction of finding out how they differ.
+    """Return the jobs that are reported on, or that only one side knows; with the calls reduced to these."""
+    # Most are equal, and checking that costs a fraction of finding the difference.
     said = dict(reader.raw_rows(held_words(reader.dialect), pilots=asking))
     unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
     held = by_pilot(reader.raw_rows(held_attempts(reader.dialect), pilots=sorted(unlike))) if unlike else {}
