@@ -18,7 +18,7 @@ from pilotage.store import Store
 PIECE = 1 << 18
 """Bytes per piece of the answer."""
 
-NICENESS = 10
+NICENESS = 19
 """Niceness of the process, which gives way to the server's work."""
 
 _ONE = threading.Lock()
