@@ -13,7 +13,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.store import FileConflict
 from pilotage.testing.stores import create
 
-from .house import ALICE, House
+from .house import ALICE, House, attempts
 
 BOB = Identity(name="bob", vo=ALICE.vo)
 CONTENT = b"the right bytes"
@@ -109,6 +109,55 @@ def test_what_was_moved_as_it_is_known_stays_so(house: House, lying: Path) -> No
     (lying.parent / "g").write_bytes(CONTENT)
     assert corrections.correct(house.runtime, [named(name="g")], "bob") == 0
     assert corrections.correct(house.runtime, [named(name="g")], "olga", trusted=True) == 1
+
+
+def test_authors_may_take_back_their_own_word_where_no_bytes_can_be_seen(house: House) -> None:
+    """Also where a live task reads the name: nothing has read its bytes."""
+    ((_, task),) = house.submit({"command": ("run",), "inputs": (named(size=4),), "walltime": 60}).tasks
+    house.take("split")
+    other = submitted(house, named())
+    assert (other.tasks, known(house)) == ([], (4, "")), "it is no word of bob's"
+    again = house.submit({"command": ("run",), "inputs": (named(),), "walltime": 60})
+    assert (len(again.tasks), known(house)) == (1, (len(CONTENT), ""))
+    assert submitted(house, named()).tasks, "others are not held by the wrong one"
+    assert house.store.catalogue.author("ligo:f") == "user:alice"
+    entry = house.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    assert [replica.storage for replica in entry.replicas] == ["north-disk"]
+    assert house.states(task) == {JobState.DEFINED: 1}
+
+
+def test_an_author_s_word_ends_where_an_operator_or_the_bytes_confirm_it(
+    house: House, tmp_path: Path
+) -> None:
+    catalogue.register(house.runtime, [named(size=4), named(name="g", size=4)], "user:alice")
+    assert corrections.correct(house.runtime, [named(size=5)], "user:bob") == 0
+    assert corrections.correct(house.runtime, [named(size=5)], "user:alice") == 1
+    # An operator who registers the same confirms it; one who corrects it, too.
+    catalogue.register(house.runtime, [named(size=5)], "operator:olga")
+    assert house.store.catalogue.author("ligo:f") == ""
+    assert corrections.correct(house.runtime, [named(size=6)], "user:alice") == 0
+    assert corrections.correct(house.runtime, [named(name="g", size=5)], "operator:olga", trusted=True) == 1
+    assert corrections.correct(house.runtime, [named(name="g", size=6)], "user:alice") == 0
+    # Bytes that can be seen are right, whoever says what.
+    catalogue.register(house.runtime, [named(name="h")], "user:alice")
+    (tmp_path / "north" / "h").write_bytes(CONTENT)
+    assert corrections.correct(house.runtime, [named(name="h", size=6)], "user:alice") == 0
+    (tmp_path / "north" / "h").write_bytes(b"neither")
+    assert corrections.correct(house.runtime, [named(name="h", size=6)], "user:alice") == 0
+
+
+def test_an_author_s_word_stands_once_a_job_has_read_the_file(house: House) -> None:
+    catalogue.register(house.runtime, [named(size=4)], "user:alice")
+    task = house.task(command=("run",), inputs=(named(size=4),), walltime=60)
+    for step in ("broker", "stage"):
+        house.take(step)
+    pilot = house.pilot()
+    (attempt,) = attempts(house.match(pilot))
+    assert house.store.catalogue.author("ligo:f") == "user:alice"
+    house.report(pilot, "running", [attempt])
+    assert corrections.correct(house.runtime, [named(size=6)], "user:alice") == 0
+    assert house.states(task) == {JobState.RUNNING: 1}
 
 
 def test_an_operator_is_right(house: House) -> None:

@@ -1,7 +1,8 @@
 """Resolve contradicting descriptions of a file: its bytes decide, or an operator.
 
 A description is only its author's word. Others of the VO use the same names, so nobody's wrong description
-may block a file: if two contradict each other, ask the storages.
+may block a file: if two contradict each other, ask the storages. If no bytes can be seen there, authors may
+correct their own description, until a job has started to read the file.
 """
 
 import glob
@@ -33,14 +34,14 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
 
     They are right if the bytes agree, at the storages where the file is known to lie, or else at the given
     ones. The known description wins if Pilotage moved the file under it. A ``trusted`` operator's description
-    is right without this check.
+    is right without this check. If no bytes can be seen, so is that of the unconfirmed description's author.
     """
     conflicts = runtime.store.queries.conflicts([_file(one) for one in given])
     limit = time.monotonic() + TIME_LIMIT
     records: list[Creation] = []
     corrected = 0
     for at in [*conflicts][:MOST_FILES]:
-        found = [*_correction(runtime, given[at], limit, trusted=trusted)]
+        found = [*_correction(runtime, given[at], actor, limit, trusted=trusted)]
         corrected += bool(found)
         records += found
     if records:
@@ -50,7 +51,9 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
     return corrected
 
 
-def _correction(runtime: Runtime, given: InputFile, limit: float, *, trusted: bool) -> Iterator[Creation]:
+def _correction(
+    runtime: Runtime, given: InputFile, actor: str, limit: float, *, trusted: bool
+) -> Iterator[Creation]:
     entry = runtime.store.catalogue.entry(given.identifier)
     if entry is None or entry.file.job is not None:
         return
@@ -60,7 +63,8 @@ def _correction(runtime: Runtime, given: InputFile, limit: float, *, trusted: bo
     own = [replica.storage for replica in entry.replicas]
     places = [storages[name] for name in dict.fromkeys((*own, *given.replicas)) if name in storages]
     right = [] if trusted else _right_at(runtime, given, entry.file, places, own, limit)
-    if not (trusted or right):
+    takes_back = not trusted and right == [] and runtime.store.catalogue.author(given.identifier) == actor
+    if not (trusted or right or takes_back):
         return
     log.info("%s: %d bytes, and not %d as it was known", given.identifier, given.size, entry.file.size)
     yield CorrectedFile(
@@ -69,8 +73,10 @@ def _correction(runtime: Runtime, given: InputFile, limit: float, *, trusted: bo
         checksum=given.checksum,
         former_size=entry.file.size,
         former_checksum=entry.file.checksum,
+        author=actor if takes_back else "",
     )
-    yield from (Replica(file=given.identifier, storage=name) for name in right)
+    lying = [*own, *given.replicas] if takes_back else right or ()
+    yield from (Replica(file=given.identifier, storage=name) for name in dict.fromkeys(lying))
 
 
 def _right_at(
@@ -80,10 +86,13 @@ def _right_at(
     places: Sequence[Storage],
     own: Sequence[str],
     limit: float,
-) -> list[str]:
-    """Return the storages whose bytes match the given description; none if any match the known one, or if
-    they cannot be read."""
-    right = []
+) -> list[str] | None:
+    """Return the storages whose bytes match the given description.
+
+    It is empty if no bytes can be read, and None if they match the known description, or neither.
+    """
+    right: list[str] = []
+    others = False
     for storage in places:
         left = limit - time.monotonic()
         try:
@@ -96,10 +105,12 @@ def _right_at(
         if found is None:
             continue
         if _agrees(known.size, known.checksum, found):
-            return []
+            return None
         if _agrees(given.size, given.checksum, found):
             right.append(storage.name)
-    return right
+        else:
+            others = True
+    return right or (None if others else [])
 
 
 def _seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:

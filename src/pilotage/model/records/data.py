@@ -32,7 +32,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedFile:
-    """A new description of a known file, taken from its bytes or from an operator.
+    """A new description of a known file, taken from its bytes, from an operator or from its author.
 
     It applies only while the known description is still the former one, and not to outputs of jobs. The known
     replicas are forgotten with the former description.
@@ -50,6 +50,8 @@ class CorrectedFile:
     """The known size in bytes."""
     former_checksum: str
     """The known checksum."""
+    author: str = ""
+    """Whose word it is, where neither its bytes nor an operator say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

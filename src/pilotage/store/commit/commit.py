@@ -170,7 +170,7 @@ class Commit:
         self._numbers = Numbers(connection)
         first = self._numbers.take("decision", documents.choices).start
         self._reasons = CommitChoices(connection, documents, first)
-        self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
+        self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers, actor)
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ended_pilots: list[int] = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from pilotage.model.documents.decision import KINDS, Creation
 from pilotage.model.documents.serialization import to_json
@@ -34,7 +34,7 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables import advertisements, datasets, failed_deliveries, failures, storage_spaces
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
-from pilotage.store.tables.files import correct, files, replicas
+from pilotage.store.tables.files import FILE_COLUMNS, correct, files, replicas
 from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.numbers import Numbers
@@ -63,7 +63,8 @@ _ORDER: tuple[type, ...] = (
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
 
 _SAVE_FILES = upsert(files, ["name"], _FILE_COLUMNS, replaced(_FILE_COLUMNS[1:]))
-_KNOWN_FILES = select(files).where(among(files.c.name, "names"))
+_KNOWN_FILES = select(*FILE_COLUMNS).where(among(files.c.name, "names"))
+_CONFIRM = update(files).where(among(files.c.name, "names"), files.c.author != "").values(author="")
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
 _TAKEN = (
@@ -81,8 +82,15 @@ class Creator:
     """Numbers the new records of one commit, and writes the numbered ones once at its end."""
 
     def __init__(
-        self, connection: Connection, time: float, deltas: Deltas, entries: Entries, numbers: Numbers
+        self,
+        connection: Connection,
+        time: float,
+        deltas: Deltas,
+        entries: Entries,
+        numbers: Numbers,
+        actor: str = "",
     ) -> None:
+        self._actor = actor
         self._connection = connection
         self._time = time
         self._deltas = deltas
@@ -207,9 +215,14 @@ class Creator:
             if last is None or replaces(file, last):
                 known[file.name] = changed[file.name] = file
         new = [_file_row(file) for name, file in changed.items() if name not in before]
-        bulk.insert(
-            self._connection, files, _FILE_COLUMNS, [tuple(map(row.get, _FILE_COLUMNS)) for row in new]
-        )
+        is_operator = self._actor.startswith("operator:")
+        rows = [
+            (*map(row.get, _FILE_COLUMNS), "" if is_operator or row["job"] is not None else self._actor)
+            for row in new
+        ]
+        bulk.insert(self._connection, files, (*_FILE_COLUMNS, "author"), rows)
+        if is_operator and before:
+            self._connection.execute(_CONFIRM, {"names": sorted(before)})
         # Insert new names in bulk. Replace the few whose bytes have changed.
         if changed.keys() & before:
             self._connection.execute(

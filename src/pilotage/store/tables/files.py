@@ -33,6 +33,8 @@ files = Table(
     Column("checksum", String, nullable=False),
     Column("task", Id),
     Column("job", Id),
+    # Whose word the description is, as events name people; empty once an operator or the bytes confirmed it.
+    text_column("author"),
 )
 
 replicas = Table(
@@ -45,6 +47,8 @@ replicas = Table(
 )
 
 _f = files.c
+FILE_COLUMNS = (_f.name, _f.size, _f.checksum, _f.task, _f.job)
+"""The columns of the record of a file."""
 
 # PostgreSQL's own order may be a language's, where a prefix is no range. Use an operator class: an expression
 # could not be compared with the database's description of the index.
@@ -96,7 +100,7 @@ _CORRECT = (
         _f.size == bindparam("former_size"),
         _f.checksum == bindparam("former_checksum"),
     )
-    .values(size=bindparam("to_size"), checksum=bindparam("to_checksum"))
+    .values(size=bindparam("to_size"), checksum=bindparam("to_checksum"), author=bindparam("its_author"))
 )
 _FORGET = delete(replicas).where(_r.file == bindparam("of"))
 
@@ -105,6 +109,7 @@ def correct(connection: Connection, found: Sequence[CorrectedFile]) -> None:
     """Correct the descriptions of files, and forget the replicas of the wrong ones."""
     for one in found:
         values = {"of": one.name, "to_size": one.size, "to_checksum": one.checksum}
+        values["its_author"] = one.author
         former = {"former_size": one.former_size, "former_checksum": one.former_checksum}
         if connection.execute(_CORRECT, values | former).rowcount:
             connection.execute(_FORGET, {"of": one.name})

@@ -29,7 +29,7 @@ from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counters, counts
-from pilotage.store.tables.files import files, replicas
+from pilotage.store.tables.files import FILE_COLUMNS, files, replicas
 from pilotage.store.tables.history import EventView
 from pilotage.store.tables.jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from pilotage.store.tables.last_seen import queue_reports
@@ -46,10 +46,12 @@ _INPUTS = (
     .order_by(job_inputs.c.job, job_inputs.c.position)
 )
 _TASKS = select(*TASK_COLUMNS).where(among(tasks.c.id, "ids")).order_by(tasks.c.id)
-_FILES = select(files).where(among(files.c.name, "names")).order_by(files.c.name)
-_OUTPUTS = select(files).where(among(files.c.job, "ids"), files.c.job.is_not(None)).order_by(files.c.name)
+_FILES = select(*FILE_COLUMNS).where(among(files.c.name, "names")).order_by(files.c.name)
+_OUTPUTS = (
+    select(*FILE_COLUMNS).where(among(files.c.job, "ids"), files.c.job.is_not(None)).order_by(files.c.name)
+)
 _TASK_FILES = (
-    select(files).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
+    select(*FILE_COLUMNS).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
 )
 _REPLICAS = (
     select(replicas.c.file, replicas.c.storage, replicas.c.path)

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
+from pilotage.model.records.states import DONE_JOBS, JobState
 from pilotage.model.records.work import File, Replica
-from pilotage.store.database.columns import begins, by_character
+from pilotage.store.database.columns import begins, by_character, has_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import TooBroad
-from pilotage.store.tables.files import files
+from pilotage.store.tables.files import FILE_COLUMNS, files
+from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import SpecCache
 from pilotage.store.worlds.wanted_files import wanted_of
@@ -21,6 +23,13 @@ MOST_EXAMINED = 1_000_000
 """Most files compared with one pattern: that takes a few seconds."""
 
 _f = files.c
+_AUTHOR = select(_f.author).where(_f.name == bindparam("file"))
+_STARTED = (
+    select(job_inputs.c.job)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == bindparam("file"), has_state(jobs, JobState.RUNNING, *DONE_JOBS))
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,19 @@ class Catalogue:
             reader = RecordReader(connection, self._specs)
             found = reader.files([file])
             return CatalogueEntry(found[0], reader.replicas_of(found)) if found else None
+
+        return self._database.read(read)
+
+    def author(self, file: str) -> str:
+        """Return whose word the description of a file is, as events name people.
+
+        Empty where it is confirmed: by an operator, by its bytes, or since a job that has started reads it.
+        """
+
+        def read(connection: Connection) -> str:
+            if connection.execute(_STARTED, {"file": file}).first():
+                return ""
+            return connection.execute(_AUTHOR, {"file": file}).scalar() or ""
 
         return self._database.read(read)
 
@@ -90,7 +112,7 @@ class Catalogue:
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Yield files with a prefix, by identifier, in pages."""
     while True:
-        query = select(files).where(begins(reader.dialect, _f.name, prefix, after))
+        query = select(*FILE_COLUMNS).where(begins(reader.dialect, _f.name, prefix, after))
         page = list(reader.rows(query.order_by(by_character(reader.dialect, _f.name)).limit(PAGE)))
         for name, size, checksum, task, job in page:
             yield File(name=name, size=size, checksum=checksum, task=task, job=job)
