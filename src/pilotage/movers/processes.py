@@ -33,7 +33,7 @@ from pilotage.ports.moving import (
 
 from .call_processes import CallProcesses
 from .ranged import LARGE
-from .threads import GRACE, MOST_ENDED
+from .threads import GRACE, MOST_AT_ONCE, MOST_ENDED
 from .worker import Statuses
 from .worker_process import WorkerProcess
 
@@ -44,9 +44,6 @@ MOST_PROCESSES = min(8, max(2, os.cpu_count() or 2))
 
 ENOUGH = 8
 """Deliveries of a process beyond which another one starts, if allowed. A large file counts as that many."""
-
-MOST_DELIVERIES = 2000
-"""Most running deliveries, including those that hang. Further ones are refused."""
 
 IDLE = 30.0
 """Seconds without deliveries after which a process ends, to free its memory."""
@@ -98,11 +95,11 @@ class WorkerProcesses:
         with self._lock:
             if self._closed:
                 return [Started(error="the mover is closed") for _ in deliveries]
-            room = max(0, MOST_DELIVERIES - len(self._moving))
+            room = max(0, MOST_AT_ONCE - len(self._moving))
             taken = [(self._reference(delivery), delivery) for delivery in deliveries[:room]]
             self._moving |= {reference: DeliveryStatus(state="moving") for reference, _ in taken}
             self._hand_out(taken)
-            error = f"{MOST_DELIVERIES} deliveries are under way: wait until some have ended"
+            error = f"{MOST_AT_ONCE} deliveries are under way: wait until some have ended"
             refused = [Started(error=error)] * (len(deliveries) - len(taken))
             return [*(Started(reference=reference) for reference, _ in taken), *refused]
 

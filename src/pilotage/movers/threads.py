@@ -27,7 +27,7 @@ from .small_file_threads import SmallFileThreads
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 2000
-"""Most running threads, including those that hang. Further deliveries are refused."""
+"""Most deliveries of a mover under way, including those that hang. Further ones are refused."""
 
 MOST_ENDED = 10_000
 """Most ended deliveries to remember, latest first."""
