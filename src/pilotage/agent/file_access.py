@@ -110,7 +110,7 @@ class Ways:
 
     def shut(self, way: str, url: str, error: Exception) -> None:
         """Avoid a way for some time."""
-        log.warning("%s: not by %s for %g s: %s", url, way, SHUT, error)
+        log.warning("%s: %s failed, avoided for %g s: %s", url, way, SHUT, error)
         self._shut[way, url] = time.monotonic() + SHUT
 
 

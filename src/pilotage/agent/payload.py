@@ -241,7 +241,7 @@ class Payload:
             while message:
                 message = message[os.write(pipe.fileno(), message) :]
         except (BrokenPipeError, BlockingIOError):
-            log.warning("supervisor %d does not listen", self.pid)
+            log.warning("supervisor %d does not read its messages", self.pid)
 
     async def _read(self) -> dict[str, Any] | None:
         """Read the supervisor's messages until it ends. Return None if the last one was not the result."""

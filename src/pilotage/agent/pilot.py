@@ -324,4 +324,4 @@ class PilotAgent:
         try:
             await self._client.end(Reason(self.ending, self._own_log.log()))
         except UnreachableError as error:
-            log.warning("ends unheard: %s", error)
+            log.warning("could not report its end to the server: %s", error)

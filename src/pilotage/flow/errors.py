@@ -2,7 +2,7 @@
 
 
 class PilotGone(Exception):
-    """This pilot was given up: whatever it still runs must end, its jobs are others' now."""
+    """The server gave up this pilot. Whatever it still runs must end: its jobs belong to others now."""
 
 
 class PilotRefused(Exception):

@@ -1,4 +1,4 @@
-"""How pilots contain payloads: refuse those that cannot at queues that insist on it."""
+"""How pilots contain payloads: refuse pilots that cannot, at queues that insist on it."""
 
 from dataclasses import replace
 

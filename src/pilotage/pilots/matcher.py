@@ -70,9 +70,9 @@ def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimR
 
 
 def match(world: World) -> Decision:
-    """Jobs for each pilot that asks: no job is given twice, and an attempt only to one pilot.
+    """Jobs for each pilot that asks: no job goes out twice, and an attempt only to one pilot.
 
-    Requests are served by pilot, whatever order they stand in. A pilot that is not alive is given nothing.
+    Requests are served by pilot, whatever order they stand in. A pilot that is not alive gets nothing.
     What is still free takes jobs of other queues: those that it ends sooner, then those that are bound to
     none (E1, E2). ``notes`` tell how long those stay that are given nothing (E5).
     """

@@ -64,7 +64,7 @@ OPEN = Admission()
 
 @dataclass(slots=True)
 class Tries:
-    """Jobs that try places after their pause: by place, the pause that they try, and when they were given."""
+    """Jobs that try places after their pause: by place, the pause, and when a pilot got the jobs."""
 
     fast: float
     given: dict[TryKey, tuple[float, float]] = field(default_factory=dict)

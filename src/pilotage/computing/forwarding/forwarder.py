@@ -170,7 +170,7 @@ class Forwarder(PilotAgent):
     async def _say_goodbye(self) -> None:
         """Stay silent while one of our attempts may run. The server gives its jobs to others after that."""
         if self._forwarding.may_run:
-            log.warning("ends without a word: what it forwarded may run on until its lease is over")
+            log.warning("ends without telling the server: forwarded attempts may run until their lease ends")
             return
         await super()._say_goodbye()
 

@@ -24,7 +24,7 @@ def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -
 
 
 def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
-    """Do the same for several pilots together. Skip those that are gone."""
+    """Do the same for several pilots together. Skip missing ones."""
     world = _world(runtime, pilots)
     if world.pilots:
         _end(runtime, world, reason, "pilots")

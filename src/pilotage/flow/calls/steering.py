@@ -1,4 +1,4 @@
-"""What a person does to a task under way: hold it, release it, end it with what it has."""
+"""Calls of a person about a running task: hold it, release it, or end it with its results so far."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ def release(runtime: Runtime, task: int, who: str) -> Moved:
 
 
 def finish(runtime: Runtime, task: int, who: str) -> Moved:
-    """End a task with what it has; returns the jobs that are closed, by their state before.
+    """End a task with its results so far. Return the closed jobs, by their state before.
 
     Raises :class:`NoSuchTask`, and :class:`NotNow` where it has ended or no job of it ended well.
     """

@@ -1,1 +1,1 @@
-"""The loops that run the steps: what wakes each, what it reads, and what it sets aside."""
+"""The loops that run the steps: their wake-ups, their reads, and the records that they set aside."""

@@ -78,7 +78,7 @@ class WakeupRelay:
                 try:
                     self._store.notices.send(" ".join([self._sender, *sorted(words)]))
                 except Exception:
-                    log.exception("other processes were not told: they look at their next period")
+                    log.exception("could not wake other processes: they look at their next period")
             self._stopping.wait(TOGETHER)
 
     def _listen(self) -> None:
@@ -91,7 +91,9 @@ class WakeupRelay:
                         for words in ears.heard(LISTENED):
                             self._heard(words)
             except NoticesLost as error:
-                log.warning("other processes are not heard: %s; trying again in %g s", error, PAUSE)
+                log.warning(
+                    "cannot receive wake-ups from other processes: %s; trying again in %g s", error, PAUSE
+                )
                 self._stopping.wait(PAUSE)
 
     def _heard(self, words: str) -> None:

@@ -98,7 +98,7 @@ class BorrowableJobs:
             return known.look.request(asked, pilot, admission, policy.SPARES * WIDER**known.misses)
 
     def note(self, asked: BorrowRequest, given: ClaimResult) -> None:
-        """Note what a pilot was given.
+        """Note the jobs that a pilot got.
 
         Where it was given none, a claim, or what it rests on, may hold no more, and all is read anew.
         """

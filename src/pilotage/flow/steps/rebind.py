@@ -34,8 +34,8 @@ PATIENCE = 5.0
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take a plugin's waiting jobs from their queues, and choose anew among queues with idle pilots.
 
-    Each idle queue is offered the longest waiting jobs with inputs at its storage, of those that it accepts,
-    at most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job
+    Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
+    most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job
     stays where it is. So does one whose task, VO or brokerage wants it bound early (E1). The site's limits
     apply to jobs of other sites (M8).
     """
