@@ -518,10 +518,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P6",
         "Directors submit to the middleware; what fails is left alone for a while.",
-        ("pilots.servers", "pilots.rests", "model.values.ranking"),
+        ("pilots.servers", "model.circuit_breakers.pilots", "model.values.ranking"),
         ("director.failing_pause",),
-        "A server where pilots fail before they call: twice as long each time, an hour at most; then one is "
-        "tried, at once where its queue is declared otherwise. `rank` orders the servers of an element.",
+        "The circuit breaker of a server opens where pilots fail before they call: twice as long each time, "
+        "an hour at most. Then one pilot probes it, at once where its queue is declared otherwise. `rank` "
+        "orders the servers of an element.",
     ),
     Rule(
         "P7",
@@ -540,9 +541,9 @@ RULES: tuple[Rule, ...] = (
         "List-match first, where asked: no resource, no pilot.",
         ("pilots.list_match", "flow.outside.inquiries"),
         ("flow.outside.inquiries:KEPT_FOR",),
-        'Each server of P6 is asked, and "no resource" holds for the server that said it. One that does not '
-        "answer rests, twice as long each time, an hour at most. Answers are kept for 5 minutes. An adapter "
-        "that cannot tell refuses none.",
+        'Each server of P6 is asked, and "no resource" holds for the server that said it. The breaker '
+        "of one that does not answer opens, twice as long each time, an hour at most. Answers are kept for 5 "
+        "minutes. An adapter that cannot tell refuses none.",
     ),
     Rule(
         "P9",
@@ -569,11 +570,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P12",
         "A second policy of the director, with exact totals and back-off.",
-        ("pilots.balanced", "pilots.rests", "pilots.lacking"),
+        ("pilots.balanced", "pilots.circuit_breakers", "pilots.lacking"),
         ("director.policy", "director.empty_pause"),
         "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
         "could serve a task queue. An owner's task queues have together the share of the highest priority. "
-        "Where pilots ended without work it rests like P6, and for jobs that need GPUs or "
+        "Where pilots ended without work a circuit breaker opens as in P6, for jobs that need GPUs or "
         "containers also where the nodes of pilots sent for these lack them.",
     ),
     Rule(

@@ -23,7 +23,7 @@ Route = tuple[str, str]
 OPEN = {("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 OPERATORS = {
     ("POST", "/transfers/priorities"),
-    ("POST", "/storages/{storage}/lift"),
+    ("POST", "/breakers/lift"),
     ("PUT", "/federation"),
     ("GET", "/world"),
     ("GET", "/pilots"),
@@ -57,6 +57,7 @@ EVERYBODY = {
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
     ("GET", "/storages"),
+    ("GET", "/breakers"),
     ("GET", "/sites"),
     ("GET", "/sites/{site}/ad"),
     ("GET", "/federation"),

@@ -50,7 +50,7 @@ def test_p12_pilots_that_ended_without_work_are_listed_and_say_so(
     assert "without ever" not in lines(operator, f"/pilots/{busy}/explain")
 
 
-def test_p12_queues_that_rest_after_empty_pilots_are_told_with_them(
+def test_p12_breakers_that_opened_after_empty_pilots_are_told_with_them(
     house: House, operator: TestClient
 ) -> None:
     known = house.store.federation()
@@ -62,14 +62,14 @@ def test_p12_queues_that_rest_after_empty_pilots_are_told_with_them(
         client.post("/pilot/report", json={})
         client.post("/pilot/end", json={"reason": "idle"})
         house.now += 1
-        (*resting,) = operator.get("/pilots?empty=true").json()["resting"]
-        assert [rest["queue"] for rest in resting] == ["north-queue"] * number
-    assert house.now < resting[0]["until"] <= house.now + 2 * known.director.empty_pause
-    assert operator.get("/pilots?empty=true&queue=other").json()["resting"] == []
-    assert operator.get("/pilots").json()["resting"] == []
+        (*tripped,) = operator.get("/pilots?empty=true").json()["breakers"]
+        assert [one["place"][0] for one in tripped] == ["north-queue"] * number
+    assert house.now < tripped[0]["until"] <= house.now + 2 * known.director.empty_pause
+    assert operator.get("/pilots?empty=true&queue=other").json()["breakers"] == []
+    assert operator.get("/pilots").json()["breakers"] == []
 
 
-def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_their_queue_rests(
+def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_a_breaker_opens(
     house: House, operator: TestClient, submit: Submit
 ) -> None:
     known = house.store.federation()
@@ -80,7 +80,7 @@ def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_thei
     assert client.post("/pilot/match", json=OFFER | {"gpus": 1, "found": found}).json()["works"]
     answer = operator.get("/pilots?empty=true").json()
     assert [(one["id"], one["matched"], one["lacks"]) for one in answer["pilots"]] == [(pilot, 1, "GPUs")]
-    assert [(rest["queue"], rest["lacks"]) for rest in answer["resting"]] == [("north-queue", "GPUs")]
+    assert [one["place"] for one in answer["breakers"]] == [["north-queue", "GPUs"]]
     assert "its node lacks GPUs, for which it was sent" in lines(operator, f"/pilots/{pilot}/explain")
 
 

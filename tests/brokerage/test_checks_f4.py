@@ -1,11 +1,11 @@
-"""F4, the house's own rule: a job goes to no queue whose files a resting storage would hold up."""
+"""F4, the house's own rule: a job goes to no queue whose files an open circuit breaker would hold up."""
 
 from typing import Any
 
 import pytest
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.world import World
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.testing import NOW, federation, file, jobs, queue, replica, task, world
 from pilotage.testing.choices import only_choice, refusal, refused_in
 
@@ -62,7 +62,7 @@ def seen(
         "none",
     ],
 )
-def test_f4_queues_whose_files_a_resting_storage_holds_up_are_refused(
+def test_f4_queues_whose_files_an_open_breaker_holds_up_are_refused(
     end: tuple[str, str], holders: tuple[str, ...], expected: set[str]
 ) -> None:
     assert refused_in(seen(*end, holders=holders), "F4") == expected
@@ -72,11 +72,13 @@ def test_f4_the_refusal_names_storage_time_and_reason() -> None:
     found = refusal(only_choice(seen("", "AWAY-DISK", holders=("HOME-DISK",))), "F4")
     assert found.mend == "wait"
     (have,) = found.have
-    assert str(have).startswith("writing to AWAY-DISK rests until 2023-11-14 22:14:10 UTC: 3 failed in a row")
+    assert str(have).startswith(
+        "writing to AWAY-DISK: circuit breaker open until 2023-11-14 22:14:10 UTC: deliveries failed"
+    )
     assert "ConnectionError: refused" in str(have)
 
 
-def test_f4_once_the_rest_is_over_the_queue_is_tried() -> None:
+def test_f4_half_open_the_queue_is_tried() -> None:
     assert refused_in(seen("", "AWAY-DISK", at=-60, holders=("HOME-DISK",)), "F4") == set()
 
 

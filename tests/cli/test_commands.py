@@ -310,6 +310,7 @@ QUEUE = {
     "max_walltime": 0,
     "jobs": {"running": 3},
     "pilots": {"submitted": 1, "running": 2},
+    "breakers": [],
 }
 
 
@@ -340,19 +341,29 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
         "error": "",
         "lacks": "",
     }
-    server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "resting": []}
+    server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "breakers": []}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
     assert "7 short running generic 4711 3 5 min bubblewrap 1 d" in " ".join(result.stdout.split())
 
 
-def test_p12_queues_that_rest_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:
-    rest = {"queue": "short", "times": 2, "until": 1_700_000_000.0, "lacks": ""}
-    server.answers["GET /pilots?empty=true&limit=100"] = {"pilots": [], "resting": [rest]}
+def test_p12_breakers_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:
+    breaker = {
+        "what": "pilots at short",
+        "state": "open",
+        "until": 1_700_000_000.0,
+        "reason": "pilots were sent in vain, 2 in a row",
+        "rule": "P12",
+        "probe": "one pilot",
+    }
+    server.answers["GET /pilots?empty=true&limit=100"] = {"pilots": [], "breakers": [breaker]}
     told = pilotage("pilots", "--empty").stdout
-    assert "short rests until 2023-11-14 22:13:20 UTC; then one pilot tries it (P12)" in told
-    rest["lacks"] = "GPUs"
+    assert (
+        "pilots at short: circuit breaker open, 2023-11-14 22:13:20 UTC: pilots were sent in vain, 2 in"
+        in told
+    )
+    breaker["state"] = "half-open"
     told = pilotage("pilots", "--empty").stdout
-    assert "short rests for jobs that need GPUs, which its nodes lack, until 2023" in told
+    assert "pilots at short: circuit breaker half-open, one pilot probes next: pilots were" in told
 
 
 def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:
@@ -407,7 +418,7 @@ def test_where_there_is_nothing_a_sentence_says_so(
 def test_where_nothing_matches_it_is_not_said_that_there_is_nothing(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...], name: str, told: str
 ) -> None:
-    server.answers[f"GET /{name}"] = {name: [], "resting": []}
+    server.answers[f"GET /{name}"] = {name: [], "breakers": []}
     assert pilotage(*words).stdout == f"{told}\n"
 
 

@@ -62,6 +62,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "simulate",
             "sites",
             "storages",
+            "breakers",
         ),
     }
 

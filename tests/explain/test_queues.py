@@ -73,7 +73,7 @@ def test_everything_about_a_queue() -> None:
             last_start=NOW - 120,
         )
     )
-    assert "  one pilot tries again in 4 min, if jobs wait by then (P6)" in told
+    assert "  one pilot probes it in 4 min, if jobs wait by then (P6)" in told
     assert told[0] == "queue lab of site LAB: online"
     assert "  jobs: 3 activated" in told
     assert "  pilots: none, of at most 5 started from here by slurm" in told

@@ -28,7 +28,7 @@ def test_the_account_of_shares_tells_what_each_waits_for() -> None:
     assert lines[-3:] == [
         "  a: 2 wait behind its own, in all slots that it is entitled to",
         "  b: 1 wait for a slot of a, c",
-        "  d: 1 wait for a storage or link that is full or rests",
+        "  d: 1 wait for a storage or link that is full or fails",
     ]
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from pilotage.explain.transfers import PlaceInQueue, of_transfer
 from pilotage.explain.words import moment
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState as X
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING
 from pilotage.testing import NOW, transfer
@@ -124,9 +124,9 @@ def test_what_is_not_tried_before_a_time_does_not_start_before_it() -> None:
     assert f"its delivery is likely to start in about 60 min, at {moment(NOW + 3600)}" in "\n".join(lines)
 
 
-def test_what_waits_for_a_storage_that_rests_has_no_time() -> None:
-    rest = StorageRest(
-        source="north-a", destination="", until=NOW + 60, failures=3, since=NOW, error="no answer"
+def test_what_waits_for_an_open_breaker_has_no_time() -> None:
+    breaker = CircuitBreaker(
+        kind="storage", place=("north-a", ""), until=NOW + 60, failures=3, since=NOW, error="no answer"
     )
-    lines = told(replace(WAITING, full="north-a", rest=rest))
-    assert "when it starts cannot be told: that storage may rest longer" in lines
+    lines = told(replace(WAITING, full="north-a", breaker=breaker))
+    assert "when it starts cannot be told: that circuit breaker may stay open longer" in lines

@@ -1,4 +1,4 @@
-"""Guards in a running service: places where jobs fail fast rest (F2), hopeless tasks are stopped (F3)."""
+"""Guards in a running service: places where jobs fail fast are closed (F2), hopeless tasks stop (F3)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,16 +6,19 @@ from itertools import product
 
 import pytest
 
+from pilotage.flow.calls import circuit_breakers
 from pilotage.flow.calls import match as calls
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.matching.resting import Resting
+from pilotage.flow.matching.admissions import Admissions
 from pilotage.flow.task_cancellation import cancel
+from pilotage.model.circuit_breakers.breaker import EVERYBODY
+from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.documents.world import Heartbeat, Report
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.model.records.states import JobState, TaskState
-from pilotage.model.rules.black_holes import EVERYBODY, rests
 from pilotage.model.values.identity import Identity
+from pilotage.pilots.probes import OPEN
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.reports import told_by_pilots
 from tests.reading import world_of
@@ -71,25 +74,25 @@ def rules(house: House, task: int) -> set[tuple[str, str, str]]:
     return {(item.rule, item.mend, queue) for item in choice.refusals for queue in item.queues}
 
 
-def rested_for_half_an_hour(house: House) -> None:
-    """Two queues, of which the first is a black hole whose first rest is over."""
+def closed_for_half_an_hour(house: House) -> None:
+    """Two queues, of which the first is a black hole whose breaker is half-open."""
     two_queues(house)
     black_hole(house)
     house.take("watch")
     house.now += 1800
 
 
-def test_f2_a_queue_where_five_jobs_failed_fast_rests_and_its_jobs_go_elsewhere(house: House) -> None:
+def test_f2_a_queue_where_five_jobs_failed_fast_is_closed_and_its_jobs_go_elsewhere(house: House) -> None:
     two_queues(house)
     task, north = black_hole(house)
-    assert fetch(house, north) == [], "the queue rests"
+    assert fetch(house, north) == [], "the queue is closed to it"
     assert fetch(house, house.pilot()) == [], "for every pilot of it"
     house.take("watch")
     house.take("broker")
     assert ("F2", "wait", "north-queue") in rules(house, task)
     (choice, *_) = house.store.queries.task_choices(task, 1)
     (refusal,) = [item for item in choice.refusals if item.rule == "F2"]
-    assert "5 failed fast in a row" in str(refusal.have[0])
+    assert "jobs failed fast, 5 in a row" in str(refusal.have[0])
     assert "OSError: disk #" in str(refusal.have[0])
     assert not choice.placed.get("north-queue")
 
@@ -111,23 +114,24 @@ def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: Hou
 
 
 def is_closed(house: House, task: int, queue: str = "north-queue") -> bool:
-    found = rests(house.store.snapshots.failures(house.now), house.store.federation().guard)
+    found = job_breakers(house.store.snapshots.failures(house.now), house.store.federation().guard)
     return any(
-        rest.queue == queue
-        and not rest.node
-        and rest.holds_for(ALICE.vo, ALICE.name, task)
-        and house.now < rest.until
-        for rest in found
+        one.place == (queue, "")
+        and one.holds_for(ALICE.vo, ALICE.name, task)
+        and one.state(house.now) == "open"
+        for one in found
     )
 
 
-def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_failure(house: House) -> None:
+def test_f2_half_open_one_job_probes_and_its_failure_opens_the_breaker_for_twice_as_long(
+    house: House,
+) -> None:
     two_queues(house)
     task, _ = black_hole(house, jobs=400)
-    for rest in (1800, 3600, 7200, 14400, 28800, 28800):
+    for seconds in (1800, 3600, 7200, 14400, 28800, 28800):
         assert fetch(house, house.pilot()) == []
         house.take("watch")
-        house.now += rest - 1
+        house.now += seconds - 1
         assert is_closed(house, task)
         house.now += 1
         assert not is_closed(house, task)
@@ -139,8 +143,25 @@ def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_fa
         fail(house, north, tried, exit_code=None)
 
 
-def test_f2_a_try_that_ends_well_opens_the_queue(house: House) -> None:
-    rested_for_half_an_hour(house)
+def test_f2_a_lifted_breaker_gives_the_queue_its_jobs_again(house: House) -> None:
+    two_queues(house)
+    task, north = black_hole(house)
+    assert fetch(house, north, most=3) == []
+    other = Admissions(house.store)
+    lifted = circuit_breakers.lift(house.runtime, "north-queue", "root")
+    assert {(one.kind, one.whose[-1]) for one in lifted} == {("queue", task), ("node", task)}
+    given = fetch(house, north, most=3)
+    assert len(given) == 3, "not one alone, as a probe is"
+    pilot = house.store.queries.pilot(north)
+    assert pilot is not None
+    assert other.admission(pilot, house.now) == OPEN
+    house.now += 1
+    fail(house, north, given)
+    assert circuit_breakers.of_jobs(house.runtime) == (), "three failures are too few to trip it again"
+
+
+def test_f2_a_probe_that_ends_well_opens_the_queue(house: House) -> None:
+    closed_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     north = house.pilot()
@@ -148,8 +169,8 @@ def test_f2_a_try_that_ends_well_opens_the_queue(house: House) -> None:
     assert len(fetch(house, house.pilot(), most=8)) > 1
 
 
-def test_f2_a_try_that_does_not_fail_fast_opens_the_queue(house: House) -> None:
-    rested_for_half_an_hour(house)
+def test_f2_a_probe_that_does_not_fail_fast_opens_the_queue(house: House) -> None:
+    closed_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     assert len(fetch(house, house.pilot(), most=8)) == 1
@@ -168,7 +189,7 @@ def test_f2_nobody_closes_a_queue_to_others_by_jobs_of_his_own_that_fail(house: 
     assert {house.store.queries.job(job).task for job, _ in found} == {victim}  # type: ignore[union-attr]
 
 
-def test_f2_what_two_owners_have_seen_fail_rests_for_everybody(house: House) -> None:
+def test_f2_what_two_owners_have_seen_fail_is_closed_to_everybody(house: House) -> None:
     two_queues(house)
     black_hole(house, owner=ALICE)
     black_hole(house, owner=BOB)
@@ -183,10 +204,10 @@ def test_f2_what_two_owners_broken_tasks_close_while_in_doubt_stays_open_to_othe
         house.task(owner=owner, jobs=20)
     house.take("broker")
     first, *others = [house.pilot() for _ in range(7)]
-    # Together: what fails while its place rests counts nothing.
+    # Together: what fails while its breaker is open counts nothing.
     for pilot, jobs in [(one, fetch(house, one, most=6)) for one in (first, *others)]:
         fail(house, pilot, jobs)
-    assert fetch(house, first) == [], "it rests for both"
+    assert fetch(house, first) == [], "it is closed to both"
     sound = house.task(owner=Identity(name="carol", vo="ligo"), jobs=2)
     house.take("broker")
     assert house.states(sound) == {J.ACTIVATED: 2}
@@ -194,7 +215,7 @@ def test_f2_what_two_owners_broken_tasks_close_while_in_doubt_stays_open_to_othe
     assert {house.store.queries.job(job).task for job, _ in found} == {sound}  # type: ignore[union-attr]
 
 
-def test_f2_one_bad_node_of_a_good_queue_rests_alone(house: House) -> None:
+def test_f2_one_bad_node_of_a_good_queue_is_closed_alone(house: House) -> None:
     two_queues(house)
     house.task(jobs=100, max_attempts=9)
     house.take("broker")
@@ -226,7 +247,7 @@ def test_f2_a_job_that_fails_again_at_one_bad_node_of_many_has_as_many_attempts_
     assert fail_at_one_node(house, pilots=7) == 6
 
 
-def test_f2_where_one_pilot_is_all_that_a_queue_needs_to_rest_each_attempt_counts(house: House) -> None:
+def test_f2_where_one_pilot_is_all_that_a_queue_needs_to_be_closed_each_attempt_counts(house: House) -> None:
     assert fail_at_one_node(house, pilots=5) == 3
 
 
@@ -304,7 +325,7 @@ def test_f3_scouts_that_all_fail_alike_stop_their_task_at_their_first_attempts(h
     assert found.state is TaskState.FAILED
 
 
-def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_rests(house: House) -> None:
+def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_is_closed(house: House) -> None:
     two_queues(house)
     task = house.task(jobs=40, max_attempts=9)
     house.take("broker")
@@ -325,7 +346,7 @@ def queues_of(house: House, task: int) -> set[str]:
     return {job.queue for job in house.store.queries.jobs(task, None, 100) if job.state in waiting}
 
 
-def fail_until_it_rests(house: House, queue: str) -> int:
+def fail_until_it_is_closed(house: House, queue: str) -> int:
     """Jobs fail at a queue until its pilots get no more; returns how many."""
     pilot, failed = house.pilot(queue=queue), 0
     while jobs := fetch(house, pilot):
@@ -346,7 +367,7 @@ def test_f3_a_task_that_failed_at_one_queue_alone_is_not_stopped_before_its_jobs
     for pilot, jobs in [(pilot, fetch(house, pilot)) for pilot in north]:
         fail(house, pilot, jobs)
     assert house.take("stop") == 0
-    assert fetch(house, house.pilot()) == [], "the queue rests"
+    assert fetch(house, house.pilot()) == [], "the queue is closed to it"
     south = house.pilot(queue="south-queue")
     fail(house, south, fetch(house, south))
     assert house.take("stop") > 0, "it fails wherever it has jobs"
@@ -436,19 +457,19 @@ def test_f2_a_mistake_whose_last_line_is_never_the_same_closes_no_more_than_two_
     """A file with a name drawn by chance, say: each failure is a way of its own, and none comes up twice."""
     _, names = at_four_queues(house)
     letters = ("".join(some) for some in product("abcd", repeat=4))
-    rested = []
+    closed = []
     for name in names:
         pilot = house.pilot(queue=name)
         for _ in range(7):
             fail(house, pilot, fetch(house, pilot), error=f"no such file: /tmp/{next(letters)}")
-        rested.append(fetch(house, pilot) == [])
-    assert rested == [True, True, False, False]
+        closed.append(fetch(house, pilot) == [])
+    assert closed == [True, True, False, False]
     assert fetch(house, house.pilot()) != [], "it failed at four queues: none of them is to blame"
 
 
 def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_others(house: House) -> None:
     task, names = at_four_queues(house)
-    assert [fail_until_it_rests(house, name) for name in names[:2]] == [5, 5]
+    assert [fail_until_it_is_closed(house, name) for name in names[:2]] == [5, 5]
     assert house.take("stop") == 0, "two bad queues of four"
     last = house.pilot(queue=names[2])
     fail(house, last, fetch(house, last))
@@ -456,7 +477,7 @@ def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_othe
     assert house.store.queries.task(task).state is TaskState.FAILED  # type: ignore[union-attr]
 
 
-def test_f2_any_task_s_try_counts_where_a_place_was_closed_to_everybody(house: House) -> None:
+def test_f2_any_task_s_probe_counts_where_a_place_was_closed_to_everybody(house: House) -> None:
     """It need not have run elsewhere: the place is likelier to blame."""
     two_queues(house)
     black_hole(house, owner=ALICE)
@@ -471,16 +492,16 @@ def test_f2_any_task_s_try_counts_where_a_place_was_closed_to_everybody(house: H
     assert len(tried) == 1
     fail(house, pilot, tried)
     house.now += 3599
-    assert fetch(house, house.pilot(), most=8) == [], "it rests twice as long"
+    assert fetch(house, house.pilot(), most=8) == [], "its breaker is open twice as long"
     house.now += 1
     assert len(fetch(house, house.pilot(), most=8)) == 1
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
+def test_f2_a_probe_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
     house: House, together: bool
 ) -> None:
-    rested_for_half_an_hour(house)
+    closed_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     gone, other = house.pilot(), house.pilot()
@@ -494,7 +515,7 @@ def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
     assert len(fetch(house, other, most=8)) == 1
 
 
-def test_f2_a_task_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
+def test_f2_a_task_whose_job_was_only_a_spare_has_its_probe_still(house: House) -> None:
     two_queues(house)
     task, _ = black_hole(house)
     house.take("watch")
@@ -503,16 +524,18 @@ def test_f2_a_task_whose_job_was_only_a_spare_has_its_try_still(house: House) ->
     house.take("broker")
     jobs = house.store.snapshots.whole(house.now, 1).jobs
     of_alice, of_bob = ([job for job in jobs if job.task == one] for one in (task, bobs))
-    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    admissions, pilot = Admissions(house.store), house.store.queries.pilot(house.pilot())
     assert pilot is not None
     asked = [job.requirements for job in (*of_alice, *of_bob)]
-    for given, still_trying in ((of_bob, {("ligo", "alice", task)}), (of_alice, set())):
-        assert resting.admission(pilot, house.now).trying == {("ligo", "alice", task)}
-        resting.settle(resting.begin(pilot, asked, house.now), given)
-        assert resting.admission(pilot, house.now).trying == still_trying
+    for given, still_probing in ((of_bob, {("ligo", "alice", task)}), (of_alice, set())):
+        assert admissions.admission(pilot, house.now).probing == {("ligo", "alice", task)}
+        admissions.settle(admissions.begin(pilot, asked, house.now), given)
+        assert admissions.admission(pilot, house.now).probing == still_probing
 
 
-def test_f2_any_owner_s_job_is_the_try_of_what_is_closed_to_everybody_once_it_is_given(house: House) -> None:
+def test_f2_any_owner_s_job_is_the_probe_of_what_is_closed_to_everybody_once_it_is_given(
+    house: House,
+) -> None:
     two_queues(house)
     black_hole(house, owner=ALICE)
     black_hole(house, owner=BOB)
@@ -521,33 +544,33 @@ def test_f2_any_owner_s_job_is_the_try_of_what_is_closed_to_everybody_once_it_is
     task = house.task(owner=CAROL, jobs=1, queues=("north-queue",))
     house.take("broker")
     carols = [job for job in house.store.snapshots.whole(house.now, 1).jobs if job.task == task]
-    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    admissions, pilot = Admissions(house.store), house.store.queries.pilot(house.pilot())
     assert pilot is not None
     asked = [job.requirements for job in carols]
-    for given, is_tried in (([], False), (carols, True)):
-        assert EVERYBODY in resting.admission(pilot, house.now).trying
-        resting.settle(resting.begin(pilot, asked, house.now), given)
-        admission = resting.admission(pilot, house.now)
-        assert (EVERYBODY in admission.closed, EVERYBODY in admission.trying) == (is_tried, not is_tried)
+    for given, is_probed in (([], False), (carols, True)):
+        assert EVERYBODY in admissions.admission(pilot, house.now).probing
+        admissions.settle(admissions.begin(pilot, asked, house.now), given)
+        admission = admissions.admission(pilot, house.now)
+        assert (EVERYBODY in admission.closed, EVERYBODY in admission.probing) == (is_probed, not is_probed)
 
 
-def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) -> None:
-    rested_for_half_an_hour(house)
+def test_f2_a_probe_whose_job_could_not_be_given_is_left_to_another(house: House) -> None:
+    closed_for_half_an_hour(house)
     task = house.task(jobs=1, queues=("north-queue",))
     house.take("broker")
-    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    admissions, pilot = Admissions(house.store), house.store.queries.pilot(house.pilot())
     assert pilot is not None
-    before = resting.admission(pilot, house.now)
-    assert before.trying
+    before = admissions.admission(pilot, house.now)
+    assert before.probing
 
     def fails() -> list[ClaimResult]:
-        assert not resting.admission(pilot, house.now).trying
+        assert not admissions.admission(pilot, house.now).probing
         raise ConnectionError
 
     (job,) = [job for job in house.store.snapshots.whole(house.now, 1).jobs if job.task == task]
     with pytest.raises(ConnectionError):
-        resting.tried(pilot, [job.requirements], house.now, fails)
-    assert resting.admission(pilot, house.now) == before
+        admissions.probed(pilot, [job.requirements], house.now, fails)
+    assert admissions.admission(pilot, house.now) == before
 
 
 def tell_each(house: House, pilot: int, jobs: Iterable[tuple[int, int]], bad: set[int]) -> None:
@@ -612,7 +635,7 @@ def test_f2_of_several_pilots_together_only_those_at_the_node_pass_over_a_closed
     assert of[good] == [task] * len(of[good]) != []
 
 
-def test_f2_a_task_without_waiting_jobs_keeps_nobody_waiting_for_its_try(house: House) -> None:
+def test_f2_a_task_without_waiting_jobs_keeps_nobody_waiting_for_its_probe(house: House) -> None:
     two_queues(house)
     task, north = black_hole(house)
     house.take("watch")

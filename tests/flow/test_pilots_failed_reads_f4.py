@@ -1,10 +1,10 @@
-"""Pilots that read from afar and fail because of the storage: what is read from there rests (F4)."""
+"""Pilots that read from afar and fail because of the storage: its circuit breaker opens (F4)."""
 
 from dataclasses import replace
 
 import pytest
 
-from pilotage.flow.calls import storages
+from pilotage.flow.calls import circuit_breakers
 from pilotage.flow.calls.match import match
 from pilotage.model.documents.world import Report, StorageFault
 from pilotage.model.records.federation import BindingConstants, ComputingElement, Link, StagingConstants
@@ -62,16 +62,16 @@ def reads(house: House, node: str, **told: object) -> int | None:
     return job
 
 
-def test_f4_reads_that_fail_at_two_machines_make_what_is_read_from_there_rest(
+def test_f4_reads_that_fail_at_two_machines_open_the_breaker_between_the_storages(
     far: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert reads(far, "n1")
     assert reads(far, "n1")
-    assert storages.rests(far.runtime) == ()
+    assert circuit_breakers.of_storages(far.runtime) == ()
     assert reads(far, "n2")
-    (rest,) = storages.rests(far.runtime)
-    assert (rest.end, rest.failures, rest.until) == (("north-disk", "south-disk"), 3, far.now + 60)
-    assert "moving from north-disk to south-disk rests until" in caplog.text
+    (found,) = circuit_breakers.of_storages(far.runtime)
+    assert (found.place, found.failures, found.until) == (("north-disk", "south-disk"), 3, far.now + 60)
+    assert "moving from north-disk to south-disk: circuit breaker open until" in caplog.text
     far.now += 10  # what may be borrowed is looked up every few seconds
     assert reads(far, "n3") is None, "no more jobs are given to read from there"
 
@@ -101,7 +101,7 @@ def refused(house: House, task: int) -> None:
 def test_f4_attempts_that_a_storage_fails_are_bounded_and_not_used_up_at_once(house: House) -> None:
     (house.place / "north" / "f").write_bytes(b"hello")
     task = house.task(inputs=(InputFile(name="f", size=5, replicas=("north-disk",)),))
-    for wait in (60, 120, 240, 480, 1800):  # five fast failures in a row: the queue rests, too (F2)
+    for wait in (60, 120, 240, 480, 1800):  # five fast failures in a row: the queue is closed, too (F2)
         house.take("broker")
         refused(house, task)
         for passed in (10, wait / 2 - 10, wait / 2 - 10):
@@ -123,6 +123,6 @@ def test_f4_a_job_waits_no_longer_once_its_storage_is_well_again(house: House) -
     refused(house, task)
     house.take("lift")
     assert house.states(task) == {JobState.PENDING: 1}
-    storages.lift(house.runtime, "north-disk", "bob")
+    circuit_breakers.lift(house.runtime, "north-disk", "bob")
     house.take("lift")
     assert house.states(task) == {JobState.DEFINED: 1}

@@ -96,7 +96,7 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, 
     assert len(element.orders) == len(ended) + 1
 
 
-def test_p6_a_changed_declaration_of_a_queue_ends_its_rest_and_any_other_does_not(
+def test_p6_a_changed_declaration_of_a_queue_lets_one_pilot_probe_it_and_any_other_does_not(
     house: House, element: FakeElement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(house.store, "clock", lambda: house.now)
@@ -107,7 +107,7 @@ def test_p6_a_changed_declaration_of_a_queue_ends_its_rest_and_any_other_does_no
     for _ in range(2):
         house.runtime.save_federation(house.store.federation(), "unchanged")
         house.take("provision")
-        assert not element.orders, "the queue rests"
+        assert not element.orders, "its breaker is open"
         house.now += 10
     (condition,) = [seen for seen in house.store.queries.conditions(house.now) if seen.errors]
     assert condition.tried_at
@@ -117,7 +117,7 @@ def test_p6_a_changed_declaration_of_a_queue_ends_its_rest_and_any_other_does_no
     (condition,) = [seen for seen in house.store.queries.conditions(house.now) if seen.errors]
     assert condition.tried_at == condition.changed == house.now - 1
     told = of_queue(condition)
-    assert "  it was declared otherwise 1 s ago: one pilot tries next, if jobs wait (P6)" in told
+    assert "  it was declared otherwise 1 s ago: one pilot probes it next, if jobs wait (P6)" in told
     house.now += 60
     house.take("provision")
     assert len(element.orders) == 1
@@ -315,15 +315,15 @@ def test_p8_with_the_first_server_dead_the_second_has_the_pilots(house: House, e
         house.take("provision")
         house.now += 5
     assert {pilot.broker for pilot in pilots(house) if not pilot.error} == {"alive"}
-    assert told["dead"].questions == 1, "it rests"
+    assert told["dead"].questions == 1, "its breaker is open"
     (silent,) = house.runtime.elements.inquiries.silent_servers()
-    assert (silent.server, silent.times, silent.error) == ("dead", 1, "no route to host")
+    assert (silent.place[1], silent.failures, silent.error) == ("dead", 1, "no route to host")
     house.now = silent.until
     house.task(base_ram=3)
     house.take("broker")
     house.take("provision")
     (silent,) = house.runtime.elements.inquiries.silent_servers()
-    assert silent.times == 2
+    assert silent.failures == 2
     assert silent.until == house.now + 120, "twice as long each time"
 
 

@@ -7,9 +7,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.records.constants import GuardConstants
 from pilotage.model.records.failures import Failure, allowed_attempts, outweighed
-from pilotage.model.rules.black_holes import Rest, rests
 from pilotage.model.rules.failure_causes import Place, TaskOutcomes, judged
 
 GUARD = GuardConstants()
@@ -42,7 +43,7 @@ class Mixture:
     tasks: list[TaskOf]
     failures: list[Failure] = field(default_factory=list)
     time: float = 0.0
-    closed: list[Rest] = field(default_factory=list)
+    closed: list[CircuitBreaker] = field(default_factory=list)
     at_bad: dict[tuple[int, Place], int] = field(default_factory=lambda: defaultdict(int))
 
     def __post_init__(self) -> None:
@@ -52,20 +53,20 @@ class Mixture:
     def step(self) -> None:
         """Each node takes one job and ends it."""
         self.time += ROUND
-        now = rests(self._judged(), GUARD)
+        now = job_breakers(self._judged(), GUARD)
         self.closed += now
         for place in self.random.sample(self.nodes, len(self.nodes)):
             ready = [task for task in self.tasks if task.waiting and not self._is_closed(now, task, place)]
             if ready:
                 self._run(self.random.choice(ready), place)
 
-    def _is_closed(self, now: tuple[Rest, ...], task: TaskOf, place: Place) -> bool:
+    def _is_closed(self, now: tuple[CircuitBreaker, ...], task: TaskOf, place: Place) -> bool:
         return any(
-            rest.queue == place[0]
-            and rest.node in ("", place[1])
-            and rest.holds_for("vo", task.owner, task.id)
-            and self.time < rest.until
-            for rest in now
+            one.place[0] == place[0]
+            and one.place[1] in ("", place[1])
+            and one.holds_for("vo", task.owner, task.id)
+            and one.state(self.time) == "open"
+            for one in now
         )
 
     def _judged(self, *tasks: TaskOf) -> list[Failure]:
@@ -138,10 +139,12 @@ def test_f2_good_places_stay_open_to_others_and_good_jobs_end_well(seed: int) ->
     found = mixture(seed)
     for _ in range(40):
         found.step()
-    for rest in found.closed:
-        if not rest.whose[-1]:  # closed to more than one task
-            its = {place for place in found.bad if place[0] == rest.queue and rest.node in ("", place[1])}
-            assert its, (rest.queue, rest.node, rest.whose)
+    for one in found.closed:
+        if not one.whose[-1]:  # closed to more than one task
+            its = {
+                place for place in found.bad if place[0] == one.place[0] and one.place[1] in ("", place[1])
+            }
+            assert its, one
     for task in found.tasks:
         if not task.is_broken:
             good = {number for number, is_good in enumerate(task.inputs) if is_good}

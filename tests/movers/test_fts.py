@@ -19,7 +19,7 @@ from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File, Transfer
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.fts import fts_jobs
-from pilotage.movers.fts.blame import fault_of
+from pilotage.movers.fts.fault_attribution import fault_of
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import Cancelled, RunningCopy

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.movers.blame import blamed
 from pilotage.movers.contract import violations
 from pilotage.movers.copying import THIRD_PARTY
 from pilotage.movers.digests import digest
+from pilotage.movers.fault_attribution import blamed
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.local import LocalBackend
 from pilotage.movers.storage_failures import reason

@@ -1,4 +1,4 @@
-"""The balanced director: what is missing, an exact total, and rest where pilots end without work (P12)."""
+"""The balanced director: what is missing, an exact total, breakers where pilots end without work (P12)."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from pilotage.model.records.federation import DirectorConstants, Federation
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
-from pilotage.pilots import director, rests
+from pilotage.pilots import circuit_breakers, director
 from pilotage.pilots.lacking import note
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
@@ -113,8 +113,8 @@ def test_p12_backs_off_where_pilots_ended_without_work_and_tries_now_and_then() 
     twice = [empty(1, 900, 800), empty(2, 200, 119)]
     assert given_to("Q", *twice) == 0
     assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120)) == 1
-    trying = pilot(7, PilotState.SUBMITTED, created=NOW - 5)
-    assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120), trying) == 0
+    probing = pilot(7, PilotState.SUBMITTED, created=NOW - 5)
+    assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120), probing) == 0
     useful = replace(pilot(8), created=NOW - 50, matched=1)
     assert given_to("Q", *twice, useful) == 8
 
@@ -161,18 +161,18 @@ def test_p12_backs_off_from_nodes_that_lack_what_pilots_were_sent_for_though_the
     assert for_gpus(*twice, useful) == 6
 
 
-def test_p12_a_try_is_one_pilot_for_all_task_queues_with_the_need() -> None:
+def test_p12_a_probe_is_one_pilot_for_all_task_queues_with_the_need() -> None:
     waiting = (line(5, memory=500, **CONTAINER), line(5, memory=900, **CONTAINER))
     asked = requirements(ALICE, **CONTAINER)
     found = lacking(1, 200, requirements=asked, lacks="containers", matched=1)
     assert len(made(director.provision(world(federation=fed(), task_queues=waiting, pilots=(found,))))) == 1
 
 
-def test_p12_what_a_queue_rests_for_is_told() -> None:
+def test_p12_what_a_breaker_holds_back_is_told() -> None:
     here = world(federation=fed(), pilots=(lacking(1, 40, matched=3),))
-    (rest,) = rests.empty_queues(here)
-    assert (rest.queue, rest.times, rest.lacks) == ("Q", 1, "GPUs")
-    assert NOW < rest.until <= NOW + 60
+    (found,) = circuit_breakers.of_empty_pilots(here)
+    assert (found.place, found.failures) == (("Q", "GPUs"), 1)
+    assert NOW < found.until <= NOW + 60
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.borrowing import Borrowing, Candidacy
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation, GlobalShare, Link, Storage
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.work import File, Job
 from pilotage.pilots.borrowing import BorrowableJob, chosen, offers, record, spares
 from pilotage.pilots.matcher import match
+from pilotage.pilots.probes import OPEN, Admission
 from pilotage.pilots.readers import Readers
-from pilotage.pilots.tries import OPEN, Admission
 from pilotage.testing import (
     ALICE,
     BOB,
@@ -159,7 +159,7 @@ def test_e3_nothing_is_read_for_longer_than_the_run_nor_from_where_it_may_not(
     assert bool(found) == bool(obstacle)
 
 
-def test_f4_nothing_is_read_from_afar_out_of_a_storage_that_rests() -> None:
+def test_f4_nothing_is_read_from_afar_out_of_a_storage_with_an_open_breaker() -> None:
     failed = tuple(
         FailedDelivery(
             transfer=number, attempt=1, file=f"f{number}", source="HOME-DISK", destination="",
@@ -167,9 +167,9 @@ def test_f4_nothing_is_read_from_afar_out_of_a_storage_that_rests() -> None:
         )
         for number in range(3)
     )  # fmt: skip
-    resting = replace(reading(10), failed_deliveries=failed)
-    assert "only from a storage that rests" in only(resting).obstacle
-    assert only(replace(resting, failed_deliveries=failed[:2])).is_open
+    closed = replace(reading(10), failed_deliveries=failed)
+    assert "or from storages with open circuit breakers alone" in only(closed).obstacle
+    assert only(replace(closed, failed_deliveries=failed[:2])).is_open
     second = Storage(name="OTHER", site="HOME", url="file:///other", remote_reads=True)
     both = replace(two_queues(), storages=(*two_queues().storages, second))
     other = replace(reading(10, both), replicas=(replica("a", "HOME-DISK"), replica("a", "OTHER")))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.model.circuit_breakers.breaker import Tripped
 from pilotage.model.documents.decision import Begin, Create, Decision
 from pilotage.model.documents.world import TaskQueue
 from pilotage.model.records.constants import GenericIdentity, SubmitPool
@@ -18,7 +19,7 @@ from pilotage.model.records.federation import (
     Server,
     Site,
 )
-from pilotage.model.records.observations import ListMatch, PoolReport, ServerReport, SilentServer
+from pilotage.model.records.observations import ListMatch, PoolReport, ServerReport
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Identity
@@ -317,24 +318,24 @@ def test_p8_where_it_is_asked_for_there_is_no_pilot_without_a_resource() -> None
 
 
 def asked_of(*answers: int | None, silent: tuple[str, ...] = ()) -> Any:
-    """A world where the servers ce1, ce2 and so on answered so, and those that did not rest."""
+    """A world where the servers ce1, ce2 and so on answered so, and the others' breakers are open."""
     names = tuple(f"ce{at}" for at, _ in enumerate(answers, 1)) + silent
     element = ComputingElement(list_match=True, servers=tuple(Server(name=name) for name in names))
     here = world(federation=federation([queue(computing_element=element)]), task_queues=(line(5),))
     questions = {one.server: one for one in list_match.to_ask(here)}
     assert set(questions) == {*names}, "each server is asked for itself"
     told = [replace(questions[name], resources=count) for name, count in zip(names, answers, strict=False)]
-    rests = [
-        SilentServer(queue="Q", server=name, times=1, until=NOW + 60, error="no route to host")
+    breakers = [
+        Tripped(1, 1, None, NOW, NOW + 60).breaker("list-match", ("Q", name), "no route to host")
         for name in silent
     ]
-    return replace(here, list_matches=tuple(told), silent_servers=tuple(rests))
+    return replace(here, list_matches=tuple(told), silent_servers=tuple(breakers))
 
 
 def test_p8_a_server_that_is_silent_keeps_no_pilot_from_the_others() -> None:
     here = asked_of(3, silent=("ce0",))
     assert {one.broker for one in made(director.provision(here))} == {"ce1"}
-    assert list_match.to_ask(here) == [], "a server that did not answer rests"
+    assert list_match.to_ask(here) == [], "the breaker of a server that did not answer is open"
     assert [one.server for one in list_match.to_ask(replace(here, time=NOW + 60))] == ["ce0"]
 
 

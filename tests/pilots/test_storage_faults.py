@@ -1,14 +1,14 @@
-"""What pilots could not read or write because of a storage counts for its rests (F4)."""
+"""What pilots could not read or write because of a storage counts for its circuit breaker (F4)."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Decision, Forget
 from pilotage.model.documents.world import Heartbeat, Report, StorageFault, World
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.pilots import reports
 from pilotage.testing import NOW, federation, job, pilot, queue, task, world
 
@@ -76,7 +76,7 @@ def test_f4_what_no_job_of_the_pilot_needs_is_not_noted(fault: StorageFault) -> 
     assert reported(fault) == []
 
 
-def test_f4_what_fails_during_a_rest_is_not_noted() -> None:
+def test_f4_what_fails_while_the_breaker_is_open_is_not_noted() -> None:
     three = [failed_delivery(number) for number in (1, 2, 3)]
     assert reported(StorageFault(file="raw", source="AWAY-DISK"), *three) == []
     assert len(reported(StorageFault(file="raw", source="AWAY-DISK"), *three[:2])) == 1

@@ -297,3 +297,25 @@ def test_b12_running_jobs_of_an_older_store_have_no_rate_and_means_of_runs_stay(
     (report,) = world_of(opened, "rebind", NOW, 1, 1).queue_reports
     assert (report.last_pilot, report.last_start, report.mean_run) == (1, 2, 600)
     opened.close()
+
+
+def test_f4_failed_deliveries_of_an_older_store_trip_their_circuit_breakers_still(empty_url: str) -> None:
+    engine = older(empty_url, "0046")
+    with engine.begin() as connection:
+        for number in range(1, 4):
+            row = {"transfer": number, "file": f"f{number}", "time": NOW + number / 7}
+            connection.execute(
+                text(
+                    "INSERT INTO failed_deliveries VALUES"
+                    " (:transfer, 0, 1, 0, '', :file, 'CERN-disk', '', :time, 'refused: “é”')"
+                ),
+                row,
+            )
+    engine.dispose()
+    opened = Store.open(empty_url)
+    opened.save_federation(FEDERATION, "test")
+    world = opened.snapshots.whole(NOW + 1, 1)
+    assert [one.time for one in world.failed_deliveries] == [NOW + number / 7 for number in range(1, 4)]
+    (found,) = world.storage_breakers
+    assert (found.place, found.failures, found.error) == (("CERN-disk", ""), 3, "refused: “é”")
+    opened.close()

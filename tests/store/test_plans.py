@@ -112,7 +112,7 @@ SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "fe
 SMALL |= {
     "numbers",
     "failures",
-    "failed_deliveries",
+    "circuit_breakers",
     "last_transfers",
     "advertisements",
     "last",

@@ -18,6 +18,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.store import NoFederation, TooBroad
 
 from . import (
+    breakers,
     datasets,
     federation,
     files,
@@ -43,8 +44,8 @@ from .guard import Guard
 from .openapi import OpenApi
 
 ROUTERS = (
-    *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, files, datasets),
-    *(federation, tokens, pilot_agent, pilot_files),
+    *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
+    *(files, datasets, federation, tokens, pilot_agent, pilot_files),
 )
 
 

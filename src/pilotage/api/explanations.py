@@ -206,7 +206,7 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
         queue=queue,
         ahead=ahead,
         full=room.full(transfer),
-        rest=room.resting(transfer),
+        breaker=room.breaker(transfer),
         accounts={name: account for decision in decisions for name, account in decision.notes.items()},
         live=live,
         deliveries=forecast.deliveries_before(transfer, before, live, constants, limits),

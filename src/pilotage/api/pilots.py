@@ -9,11 +9,13 @@ from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Name
 from pilotage.pilots import list_match
-from pilotage.pilots.rests import QueueRest, empty_queues
+from pilotage.pilots.circuit_breakers import of_empty_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
+from . import breakers
 from .access import FOR_OPERATORS, FOR_PEOPLE
 from .answers import answer, documented
+from .breakers import ShownBreaker
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .explanations import PilotExplanation, explained_pilot
 from .logs import KeptLogs, shown
@@ -33,15 +35,16 @@ def get_pilots(
     """List pilots, newest first. ``empty`` ones ended without ever having a job, or their machine lacks what
     they were sent for.
 
-    The answer adds queues that are paused because of such pilots (P12), and why no server of a queue accepts
+    With these come circuit breakers that opened because of them (P12), and why no server of a queue takes
     pilots where jobs wait (P8).
     """
-    resting: tuple[QueueRest, ...] = ()
+    tripped: list[ShownBreaker] = []
     if empty:
-        world = runtime.world(live_and_ended_pilots)
-        resting = tuple(rest for rest in empty_queues(world) if queue in (None, rest.queue))
-    found = runtime.store.queries.pilots(state, queue, limit, empty)
-    return answer({"pilots": found, "resting": resting, "problems": _problems(runtime, queue)})
+        now = runtime.clock()
+        found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers"))
+        tripped = [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
+    pilots = runtime.store.queries.pilots(state, queue, limit, empty)
+    return answer({"pilots": pilots, "breakers": tripped, "problems": _problems(runtime, queue)})
 
 
 def _problems(runtime: Runtime, queue: str | None) -> list[str]:
@@ -52,7 +55,7 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
     asking = (one for one in runtime.store.federation().queues if queue in (None, one.name))
     if not any(one.computing_element and one.computing_element.list_match for one in asking):
         return []
-    world = runtime.elements.asked(runtime.world("task_queues"))
+    world = runtime.elements.asked(runtime.world("task_queues", "lifted_breakers"))
     return [one for one in list_match.problems(world) if queue is None or one.startswith(f"{queue}: ")]
 
 

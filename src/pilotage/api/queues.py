@@ -1,15 +1,19 @@
 """Queues and global shares, with their current load."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Response
 
+from pilotage.flow.calls import circuit_breakers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import DatedChoice
 
 from .access import FOR_PEOPLE
 from .answers import answer, documented
+from .breakers import ShownBreaker, shown
 from .dependencies import PREFIX, TheRuntime, TheStore, Width
 from .explanations import QueueExplanation, explained_queue
 from .views import Queues, Shares
@@ -18,9 +22,14 @@ router = APIRouter(prefix=PREFIX, tags=["queues"])
 
 
 @router.get("/queues", dependencies=[FOR_PEOPLE], responses=documented(Queues, 409))
-def get_queues(store: TheStore) -> Response:
-    """Every queue, with the number of its jobs and pilots in each state."""
-    return answer({"queues": store.queries.queues()})
+def get_queues(runtime: TheRuntime) -> Response:
+    """Every queue, with the number of its jobs and pilots in each state, and its circuit breakers."""
+    now = runtime.clock()
+    tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
+    for one in circuit_breakers.of_queues(runtime):
+        tripped[one.place[0]].append(shown(one, now))
+    found = runtime.store.queries.queues()
+    return answer({"queues": [{**asdict(queue), "breakers": tripped[queue.name]} for queue in found]})
 
 
 QueueName = Annotated[str, Path(max_length=200)]

@@ -1,38 +1,21 @@
-"""Storages: their free space (B18), and which of them are paused because deliveries fail there (F4)."""
+"""Storages: their free space (B18), and their circuit breakers where deliveries fail (F4)."""
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls import storages
+from pilotage.flow.calls import circuit_breakers, storages
 from pilotage.model.records.federation import Blacklisting
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.records.storage_spaces import FreeSpace
 
-from .access import FOR_PEOPLE, Operator, actor
+from . import breakers
+from .access import FOR_PEOPLE
 from .answers import answer, documented
+from .breakers import ShownBreaker
 from .dependencies import PREFIX, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
-
-StorageName = Annotated[str, Path(max_length=200)]
-
-
-class ShownRest(BaseModel):
-    """A pause of reading from a storage, writing to it, or moving between two; or a trial after it."""
-
-    source: Annotated[
-        str, Field(description="Nothing is read from it; empty: the destination takes nothing.")
-    ]
-    destination: Annotated[
-        str, Field(description="Nothing is written to it; empty: the source gives nothing.")
-    ]
-    since: float
-    until: Annotated[float, Field(description="End of the rest, in s since 1970 UTC.")]
-    failures: Annotated[int, Field(description="Deliveries that failed in a row.")]
-    error: Annotated[str, Field(description="The last failure.")]
-    over: Annotated[bool, Field(description="Whether one delivery may try.")]
 
 
 class ShownSpace(BaseModel):
@@ -49,14 +32,14 @@ class ShownSpace(BaseModel):
 
 
 class ShownStorage(BaseModel):
-    """A storage as the federation declares it, and its pauses."""
+    """A storage as the federation declares it, and its circuit breakers."""
 
     name: str
     site: str
     tape: Annotated[bool, Field(description="Whether its files may have to be fetched from tape.")]
     blacklisted: Annotated[list[Blacklisting], Field(description="Closed by the federation.")]
     space: Annotated[ShownSpace, Field(description="Its free space.")]
-    rests: Annotated[list[ShownRest], Field(description="What rests of it, or is to be tried.")]
+    breakers: Annotated[list[ShownBreaker], Field(description="Circuit breakers of it that have tripped.")]
 
 
 class Storages(BaseModel):
@@ -65,16 +48,10 @@ class Storages(BaseModel):
     storages: Annotated[list[ShownStorage], Field(description="Storages by name.")]
 
 
-class Lifted(BaseModel):
-    """The lifted pauses."""
-
-    lifted: Annotated[list[ShownRest], Field(description="What rested.")]
-
-
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
 def get_storages(runtime: TheRuntime) -> Response:
-    """Every storage, with its free space and the pauses that concern it."""
-    found, now = storages.rests(runtime), runtime.clock()
+    """Every storage, with its free space and the circuit breakers that concern it."""
+    found, now = circuit_breakers.of_storages(runtime), runtime.clock()
     spaces = storages.spaces(runtime)
     shown = [
         ShownStorage(
@@ -83,21 +60,11 @@ def get_storages(runtime: TheRuntime) -> Response:
             tape=storage.tape,
             blacklisted=sorted(storage.blacklisted),
             space=_space(spaces[storage.name]),
-            rests=[_shown(rest, now) for rest in found if storage.name in rest.end],
+            breakers=[breakers.shown(one, now) for one in found if storage.name in one.place],
         )
         for storage in sorted(runtime.store.federation().storages, key=lambda storage: storage.name)
     ]
     return answer({"storages": shown})
-
-
-@router.post("/{storage}/lift", responses=documented(Lifted, 404, 409))
-def post_lift(storage: StorageName, caller: Operator, runtime: TheRuntime) -> Response:
-    """Lift every pause of a storage, and forget the failures there: everything is tried at once."""
-    names = sorted(one.name for one in runtime.store.federation().storages)
-    if storage not in names:
-        raise HTTPException(404, f"there is no storage {storage!r}; known are {', '.join(names)}")
-    now = runtime.clock()
-    return answer({"lifted": [_shown(rest, now) for rest in storages.lift(runtime, storage, actor(caller))]})
 
 
 def _space(found: FreeSpace) -> ShownSpace:
@@ -110,16 +77,4 @@ def _space(found: FreeSpace) -> ShownSpace:
         measured=found.told,
         total=found.total,
         problem=found.problem,
-    )
-
-
-def _shown(rest: StorageRest, now: float) -> ShownRest:
-    return ShownRest(
-        source=rest.source,
-        destination=rest.destination,
-        since=rest.since,
-        until=rest.until,
-        failures=rest.failures,
-        error=rest.error,
-        over=rest.until <= now,
     )

@@ -1,10 +1,13 @@
 """The lists that people see, as OpenAPI describes them."""
 
+from dataclasses import dataclass
+
 from pydantic import BaseModel
 
 from pilotage.model.records.work import Pilot, Transfer
-from pilotage.pilots.rests import QueueRest
 from pilotage.store import JobView, OutputView, QueueView, ShareView, TaskView
+
+from .breakers import ShownBreaker
 
 
 class Tasks(BaseModel):
@@ -25,10 +28,17 @@ class Outputs(BaseModel):
     files: list[OutputView]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownQueue(QueueView):
+    """A queue, with the number of its jobs and pilots in each state, and circuit breakers."""
+
+    breakers: list[ShownBreaker]
+
+
 class Queues(BaseModel):
     """Queues by name."""
 
-    queues: list[QueueView]
+    queues: list[ShownQueue]
 
 
 class Shares(BaseModel):
@@ -41,7 +51,7 @@ class Pilots(BaseModel):
     """Pilots, newest first."""
 
     pilots: list[Pilot]
-    resting: list[QueueRest]
+    breakers: list[ShownBreaker]
     problems: list[str] = []
 
 

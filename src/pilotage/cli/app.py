@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from pilotage.federation.faults import BadFile
 
 from . import (
+    breakers,
     deciding,
     drawing,
     explaining,
@@ -112,6 +113,7 @@ for room in (
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(sites.app, name="sites")
+app.add_typer(breakers.app, name="breakers")
 app.add_typer(tokens.app, name="token")
 app.add_typer(history.app, name="history")
 app.add_typer(files.app, name="files")

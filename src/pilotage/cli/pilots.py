@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .breakers import until
 from .output import Column, Json, ago, echo, show, show_json
 
 app = typer.Typer()
@@ -37,8 +38,6 @@ def pilots(
     json_output: Json = False,
 ) -> None:
     """Show pilots, newest first."""
-    from pilotage.explain.words import moment
-
     from .client import Client
 
     with Client() as client:
@@ -53,9 +52,8 @@ def pilots(
     show(PILOTS, rows, nothing)
     for problem in document.get("problems", ()):
         echo(f"no pilots at {problem}")
-    for rest in document["resting"]:
-        whom = f" for jobs that need {rest['lacks']}, which its nodes lack," if rest["lacks"] else ""
-        echo(f"{rest['queue']} rests{whom} until {moment(rest['until'])}; then one pilot tries it (P12)")
+    for one in document["breakers"]:
+        echo(f"{one['what']}: circuit breaker {one['state']}, {until(one)}: {one['reason']} ({one['rule']})")
 
 
 def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import typer
 
+from .breakers import summary
 from .output import Column, Json, counts, limit_of, show, show_json
 
 app = typer.Typer()
@@ -15,6 +16,7 @@ QUEUES = (
     Column("walltime", essential=False, number=True),
     Column("jobs"),
     Column("pilots"),
+    Column("breakers", essential=False),
 )
 SHARES = (
     Column("share"),
@@ -27,7 +29,7 @@ SHARES = (
 
 @app.command(epilog="Example: pilotage queues --json")
 def queues(json_output: Json = False) -> None:
-    """Show queues with their limits, jobs and pilots."""
+    """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped."""
     from .client import Client
 
     with Client() as client:
@@ -45,6 +47,7 @@ def queues(json_output: Json = False) -> None:
             limit_of(queue["max_walltime"] / 3600, "h"),
             counts(queue["jobs"]),
             counts(queue["pilots"]),
+            summary(queue["breakers"]),
         )
         for queue in document["queues"]
     ]

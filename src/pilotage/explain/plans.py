@@ -228,7 +228,7 @@ def _waits(name: str, account: Mapping[str, Any]) -> str:
         ]
         told = [f"{left} wait for a slot of {few(holders)}" if holders else f"{left} wait for room"]
     if share["blocked"]:
-        told.append(f"{share['blocked']} wait for a storage or link that is full or rests")
+        told.append(f"{share['blocked']} wait for a storage or link that is full or fails")
     return "; ".join(told)
 
 

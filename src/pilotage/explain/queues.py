@@ -12,6 +12,7 @@ from pilotage.model.rules.queue_condition import QueueCondition
 
 from .advice import need_at
 from .analysis import explain, obstacles
+from .circuit_breakers import line
 from .rendering import measure, weight_of
 from .words import ago, few, moment, number, plural
 
@@ -110,13 +111,7 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
     yield f"queue {queue.name} of site {queue.site}: {queue.status}"
     if told := trouble(seen):
         yield f"  nothing starts: {told}"
-    for rest in seen.rests:
-        where = f"its node {rest.node}" if rest.node else "it"
-        whose = f" for {rest.whom}"
-        if seen.time < rest.until:
-            yield f"  {where} {rest.text}{whose} (F2)"
-        else:
-            yield f"  {where} is tried again{whose}, by one job: {rest.failures} failed fast in a row (F2)"
+    yield from (f"  {line(one, seen.time)}" for one in seen.breakers if one.kind != "storage")
     yield f"  jobs: {_counted(seen.jobs, LIVE_JOBS)}"
     yield f"  pilots: {_counted(seen.pilots, LIVE_PILOTS)}{_made(seen)}"
     yield f"  a pilot last called: {_when(seen.last_pilot, seen.time)}"
@@ -127,17 +122,15 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
             f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
         )
     if seen.tried_at is not None and seen.time < seen.tried_at:
-        yield f"  one pilot tries again in {ago(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
+        yield f"  one pilot probes it in {ago(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
     elif seen.tried_at is not None and seen.tried_at == seen.changed:
         since = ago(seen.time - seen.changed)
-        yield f"  it was declared otherwise {since} ago: one pilot tries next, if jobs wait (P6)"
+        yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait (P6)"
     yield f"  limits: {', '.join(_limits(seen))}"
     free = (seen.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
-    for stopped in seen.storage_rests:
-        over = "" if seen.time < stopped.until else "; one delivery tries it now"
-        yield f"    {stopped.text} (F4){over}"
+    yield from (f"    {line(one, seen.time)}" for one in seen.breakers if one.kind == "storage")
 
 
 def _limits(seen: QueueCondition) -> Iterator[str]:

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_shares import base_priority
 
+from .circuit_breakers import line
 from .history import Event
 from .words import ago, moment, plural
 
@@ -22,10 +23,10 @@ class PlaceInQueue:
     """The place of a transfer in its queue, and what it waits for.
 
     ``ahead`` counts the transfers of its share there with a higher priority, or older with the same. ``full``
-    names a full storage or link. ``rest`` is the pause of a storage after failed deliveries (F4).
-    ``accounts`` are the policies' notes on the queues, by name. ``live`` counts all live transfers.
-    ``lasting`` is the mean duration of the last deliveries in s, None if there were none. The transfer's own
-    delivery starts after ``deliveries`` such durations.
+    names a full storage or link. ``breaker`` is the circuit breaker that holds it up (F4). ``accounts`` are
+    the policies' notes on the queues, by name. ``live`` counts all live transfers. ``lasting`` is the mean
+    duration of the last deliveries in s, None if there were none. The transfer's own delivery starts after
+    ``deliveries`` such durations.
     """
 
     queue: TransferQueue
@@ -35,7 +36,7 @@ class PlaceInQueue:
     live: Sequence[TransferCount] = ()
     deliveries: float = 0.0
     lasting: float | None = None
-    rest: StorageRest | None = None
+    breaker: CircuitBreaker | None = None
 
     @property
     def account(self) -> Mapping[str, Any]:
@@ -90,9 +91,8 @@ def _place(
     yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
         yield f"  not tried again before {moment(transfer.wake_at)}"
-    if waiting.rest is not None:
-        over = waiting.rest.until <= time
-        yield f"  {waiting.rest.text} (F4)" + ("; one delivery tries it now" if over else "")
+    if waiting.breaker is not None:
+        yield f"  {line(waiting.breaker, time)}"
     elif waiting.full:
         yield f"  {waiting.full} takes no more transfers now: its limit is reached"
     account = waiting.account
@@ -125,8 +125,8 @@ def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) ->
 def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     """Return an estimate of the start: transfers ahead pass through its share's slots, each as long as the
     last ones took."""
-    if waiting.rest is not None:
-        return "when it starts cannot be told: that storage may rest longer"
+    if waiting.breaker is not None:
+        return "when it starts cannot be told: that circuit breaker may stay open longer"
     share = waiting.account["shares"].get(transfer.share, {"started": 0, "emergency": 0})
     at_once = waiting.ahead < share["started"] + share["emergency"]
     if waiting.queue is FINISHING:

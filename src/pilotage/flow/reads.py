@@ -58,6 +58,7 @@ def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
 
 def _list_matches(runtime: "Runtime", world: World) -> Mapping[str, Any]:
     inquiries = runtime.elements.inquiries
+    inquiries.lift(world.lifted_breakers)
     return {
         "list_matches": inquiries.list_matches(world.time),
         "silent_servers": inquiries.silent_servers(),

@@ -8,9 +8,9 @@ from pilotage.model.values.paths import scratch_path
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, offers
-from .blame import SourceStream, source_errors
 from .checksums import CheckedChunks, SourceChunks
 from .drafts import DraftingBackend, LocalDraft
+from .fault_attribution import SourceStream, source_errors
 from .ranged import whole
 from .resuming import resumed
 from .third_party import Carry, carried, fetched

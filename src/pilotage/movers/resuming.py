@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
 from .backend import Backend, offers
-from .blame import SourceBrokeError, SourceStream, source_errors
 from .checksums import SourceChunks
+from .fault_attribution import SourceBrokeError, SourceStream, source_errors
 from .folder_calls import beside
 from .ranged import SeekableBackend, rest
 

@@ -33,10 +33,10 @@ from pilotage.ports.moving import (
 
 from . import carriers, copying, fsspec_backend, scanning
 from .backend import Backend, GrantingBackend, SpaceBackend, StorageOptionError, offers
-from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
 from .checksums import CheckedChunks
 from .drafts import LocalDraft, Publisher
+from .fault_attribution import blamed, source_errors
 from .storage_failures import explained, reason
 from .threads import CopyThreads, RunningCopy
 

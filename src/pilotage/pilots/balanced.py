@@ -13,10 +13,10 @@ from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
 
 from .apportionment import Floats, Ints
+from .circuit_breakers import after_lacking_ones, room
 from .demand import Demand, is_believed
 from .fitting import NeedsTable, PilotResources, needs, promised
 from .lacking import NEEDS, is_missed, made_for
-from .rests import after_lacking_ones, room
 from .task_queues import by_queue, element_of
 from .wants import Wants
 
@@ -44,7 +44,7 @@ def wants(world: World, demand: Demand) -> Wants:
         slots = element_of(queue).pilot_slots
         pilots = present.get(queue.name, ())
         supply = _supply(world, pilots, busy[queue.name], slots)
-        held[rows] = _held_back(world, pilots, demand.wanted[rows])
+        held[rows] = _held_back(world, queue.name, pilots, demand.wanted[rows])
         served[rows] = _served(queue, demand.wanted[rows], demand.worth[rows], supply)
     # These are sums of fractions: without the margin, a rounding error would add a pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
@@ -61,16 +61,16 @@ def wants(world: World, demand: Demand) -> Wants:
     )
 
 
-def _held_back(world: World, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
+def _held_back(world: World, queue: str, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
     """Return the most pilots for each task queue of a queue whose nodes lack what some of them need."""
     most = np.full(len(wanted), np.inf)
     for need, asks in NEEDS.items() if any(pilot.lacks for pilot in pilots) else ():
-        rest = after_lacking_ones(pilots, need, world.federation.director)
-        left = room(rest, made_for(pilots, need), world.time)
+        breaker = after_lacking_ones(queue, pilots, need, world.federation.director, world.lifted_breakers)
+        left = room(breaker, made_for(pilots, need), world.time)
         for at, one in enumerate(wanted):
             if asks(one):
                 most[at] = min(most[at], left)
-                # One pilot tries, for the first of the task queues.
+                # One pilot probes, for the first of the task queues.
                 left = 0 if left == 1 else left
     return most
 

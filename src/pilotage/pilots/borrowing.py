@@ -26,9 +26,9 @@ from pilotage.model.rules.site_limits import (
 
 from .fitting import Needs, PilotResources, fits, needs, offered
 from .predictions import Prediction, Predictions
+from .probes import Admission
 from .readers import Readers
 from .task_queues import is_open
-from .tries import Admission
 
 _NOTHING: Mapping[str, float] = {}
 

@@ -15,12 +15,12 @@ from pilotage.model.rules.site_limits import Bounds, all_bounds
 from pilotage.model.values.step_names import PROVISION
 
 from . import balanced, formula
+from .circuit_breakers import after_empty_ones, room
 from .demand import Demand, demand
 from .list_match import without_unanswered
 from .new_pilots import Maker, PilotPlace
 from .pilot_capacity import Live, SiteRoom, claims, live, queue_room, shared, site_claims, site_room
 from .pilots_for_borrowable import pilots_for_borrowable
-from .rests import after_empty_ones, room
 from .servers import open_servers
 from .task_queues import by_queue, element_of
 from .wants import Wants
@@ -147,7 +147,8 @@ def _places(
         there = live(world, pilots)
         own = queue_room(queue, there, servers)
         if world.federation.director.policy == "balanced":
-            own = int(min(own, room(after_empty_ones(pilots, world.federation.director), pilots, world.time)))
+            breaker = after_empty_ones(queue.name, pilots, world.federation.director, world.lifted_breakers)
+            own = int(min(own, room(breaker, pilots, world.time)))
         slots, claimed = element_of(queue).pilot_slots, claims(queue, there)
         if (site := sites.get(queue.site)) is not None:
             slots = site.room.slots_of(queue)

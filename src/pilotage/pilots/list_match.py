@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
-from pilotage.model.records.observations import ListMatch, SilentServer
+from pilotage.model.records.observations import ListMatch
 from pilotage.model.records.work import Requirements
 
-from .servers import OpenServer, names
+from .circuit_breakers import asked_in_vain, server_names
+from .servers import OpenServer
 from .task_queues import element_of, size, starts_pilots
 
 Question = tuple[str, str, int, float, float]
@@ -17,10 +18,10 @@ Question = tuple[str, str, int, float, float]
 def to_ask(world: World) -> list[ListMatch]:
     """Return the questions about resources that servers have not answered recently.
 
-    Each server is asked separately. One that did not answer is skipped until its pause ends.
+    Each server is asked separately. One that did not answer is skipped while its breaker is open.
     """
     known = {_key(one) for one in world.list_matches}
-    rests = set(_resting(world))
+    closed = asked_in_vain(world)
     asking = {
         queue.name: queue
         for queue in world.federation.queues
@@ -35,7 +36,7 @@ def to_ask(world: World) -> list[ListMatch]:
         one
         for name, text in waiting
         for one in _questions(asking[name], Requirements.from_text(text))
-        if (one.queue, one.server) not in rests
+        if (one.queue, one.server) not in closed
     ]
     found = {_key(one): one for one in questions}
     return [one for key, one in found.items() if key not in known]
@@ -67,7 +68,7 @@ class Answers:
 
     def __init__(self, world: World) -> None:
         self._known = {_key(one): one.resources for one in world.list_matches}
-        self._silent = _resting(world)
+        self._silent = asked_in_vain(world)
 
     def taking(self, queue: Queue, wanted: Requirements, servers: Iterable[OpenServer]) -> list[OpenServer]:
         """Return the servers that accept pilots of a task queue: "no resource" applies to the server that
@@ -118,16 +119,12 @@ def problems(world: World) -> list[str]:
     return sorted(set(found))
 
 
-def _resting(world: World) -> dict[tuple[str, str], SilentServer]:
-    return {(one.queue, one.server): one for one in world.silent_servers if world.time < one.until}
-
-
 def _questions(queue: Queue, wanted: Requirements) -> list[ListMatch]:
     """Return the question for each server of a queue."""
     cores, memory, walltime = size(wanted, queue, element_of(queue).pilot_slots)
     return [
         ListMatch(queue=queue.name, server=server, cores=cores, memory=memory, walltime=walltime)
-        for server in names(queue)
+        for server in server_names(queue)
     ]
 
 

@@ -8,6 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.documents.decision import Change, Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
@@ -20,19 +22,18 @@ from pilotage.model.records.matching import (
 )
 from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, JobState
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.rules.black_holes import Rest, rests
 from pilotage.model.rules.job_order import Heads, levels_of
 from pilotage.model.values.step_names import MATCH
 
 from .batch_waits import expected_waits, stay
 from .borrowing import Look, look, room
 from .containment import described
+from .probes import OPEN, Admission, Probes
 from .readers import Readers
 from .reports import called_home
 from .share_turns import ShareTurns
 from .task_queue_columns import Draw, Level, TaskQueueColumns, columns, draw
 from .task_queues import is_open
-from .tries import OPEN, Admission, Tries
 
 
 def claim(
@@ -123,8 +124,8 @@ class _Work:
     _heads: Heads = field(init=False)
     _jobs: Mapping[int, Job] = field(init=False)
     _turns: ShareTurns | None = field(init=False)
-    _rests: tuple[Rest, ...] = field(init=False)
-    _tries: Tries = field(init=False)
+    _breakers: tuple[CircuitBreaker, ...] = field(init=False)
+    _probes: Probes = field(init=False)
     _looks: dict[str, Look] = field(default_factory=dict)
     _readers: defaultdict[str, Readers] = field(default_factory=lambda: defaultdict(Readers))
     _rooms: dict[str, int] = field(default_factory=dict)
@@ -142,8 +143,8 @@ class _Work:
         self._jobs = {job.id: job for job in world.jobs}
         self._turns = ShareTurns.of(world.federation.shares, lambda: world.job_counts)
         constants = world.federation.guard
-        self._rests = rests(world.failures, constants)
-        self._tries = Tries(fast=constants.fast)
+        self._breakers = job_breakers(world.failures, constants)
+        self._probes = Probes(fast=constants.fast)
 
     def requests(self, request: MatchRequest, pilot: Pilot) -> Iterator[ClaimRequest | BorrowRequest]:
         """What a pilot asks for, as a server asks for it: of its own queue first."""
@@ -166,7 +167,7 @@ class _Work:
 
     def _admission(self, pilot: Pilot) -> Admission:
         """The admission of a pilot, after all that was given until now (F2)."""
-        found = self._tries.admission(self._rests, pilot.queue, pilot.place, self.world.time)
+        found = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
         waiting = [
             (task, level.requirements, level.priority, jobs)
             for level in self._levels[pilot.queue]
@@ -179,7 +180,7 @@ class _Work:
             known.left(Draw(head.requirements, head.priority), head.jobs)
         taken = self._heads.take(asked)
         self._gone(job.id for job in taken)
-        self._try(pilot, {head.requirements for head in asked.heads}, taken)
+        self._probe(pilot, {head.requirements for head in asked.heads}, taken)
 
     def _borrowed(self, left: MatchRequest, pilot: Pilot, queue: Queue) -> Iterator[BorrowRequest]:
         known = self._look(queue)
@@ -202,7 +203,7 @@ class _Work:
                 if self._turns is not None:
                     self._turns.give(job.share)
             self._gone(job.id for job in jobs)
-            self._try(pilot, {one.requirements for one in taken}, jobs)
+            self._probe(pilot, {one.requirements for one in taken}, jobs)
             left = left.less([one.requirements for one in taken])
 
     def _look(self, queue: Queue) -> Look:
@@ -221,8 +222,8 @@ class _Work:
         for known in self._looks.values():
             known.leave(gone)
 
-    def _try(self, pilot: Pilot, requirements: Iterable[str], given: Sequence[Job]) -> None:
-        """Note what may be the try of the pilot's place; of levels alone nobody knows whose jobs they are."""
-        keys = self._tries.begin(self._rests, pilot.queue, pilot.place, requirements, self.world.time)
+    def _probe(self, pilot: Pilot, requirements: Iterable[str], given: Sequence[Job]) -> None:
+        """Note what may probe the pilot's place; of levels alone nobody knows whose jobs they are."""
+        keys = self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, self.world.time)
         if given:
-            self._tries.settle(keys, given)
+            self._probes.settle(keys, given)

@@ -50,8 +50,7 @@ def live(world: World, pilots: Sequence[Pilot]) -> Live:
 
 
 def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
-    """Return how many new pilots a queue accepts: up to its ``max_pilots``, fewer if its servers are
-    paused (P6)."""
+    """Return how many new pilots a queue accepts: ``max_pilots``, fewer if breakers are open (P6)."""
     free = element_of(queue).max_pilots - (there.live - there.stale)
     return max(0, int(min(free, sum(server.room for server in servers))))
 

@@ -79,7 +79,7 @@ class Predictions:
         self._reports = {report.queue: report for report in world.queue_reports}
         self._tasks = {task.id: task for task in world.tasks}
         self._megabytes = {file.name: file.size / MEGABYTE for file in world.files}
-        self._sources = Sources(world.federation, world.storage_rests)
+        self._sources = Sources(world.federation, world.storage_breakers)
         holders: defaultdict[str, set[str]] = defaultdict(set)
         for replica in world.replicas:
             holders[replica.file].add(replica.storage)
@@ -148,7 +148,9 @@ class Predictions:
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
         """Return why a job's inputs should not be read remotely here, in words; empty for no reason (E3)."""
         if reads is None:
-            return "its pilots can read an input from nowhere, or only from a storage that rests"
+            return (
+                "its pilots can read an input from nowhere, or from storages with open circuit breakers alone"
+            )
         if not reads:
             return ""
         if job.attempt > 1:

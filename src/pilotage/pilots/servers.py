@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from pilotage.model.circuit_breakers.pilots import made_since
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import Pilot
-from pilotage.model.rules.failing_pilots import after_failures, made_since
 from pilotage.model.values.ranking import rank
 
-from .rests import room
+from .circuit_breakers import of_server, room, server_names
 from .task_queues import element_of
 
 if TYPE_CHECKING:  # an idle server does without numpy
     from numpy.random import Generator
-
-ONLY = ("",)
-"""The servers of a computing element that names none: the one in its options."""
 
 
 @dataclass(slots=True)
@@ -30,25 +27,20 @@ class OpenServer:
     rank: float = -inf
 
 
-def names(queue: Queue) -> tuple[str, ...]:
-    """Return the servers of a queue."""
-    return tuple(server.name for server in element_of(queue).servers) or ONLY
-
-
 def open_servers(
     world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
 ) -> list[OpenServer]:
     """Return the servers of a queue that accept pilots now, best first. ``pilots`` are the queue's.
 
-    A paused server accepts none. One after its pause accepts one, before all others. The others follow the
-    queue's rank, in random order if it is equal.
+    A server with an open circuit breaker accepts none. Half-open, it accepts one, before all others. The
+    others follow the queue's rank, in random order if it is equal.
     """
     found = []
     changed = world.queues_changed.get(queue.name)
-    for name in names(queue):
+    for name in server_names(queue):
         own = [pilot for pilot in pilots if pilot.broker == name]
-        rest = after_failures(own, world.federation.director, changed)
-        most = room(rest, made_since(own, changed), world.time)
+        breaker = of_server(world, queue, name, own)
+        most = room(breaker, made_since(own, changed), world.time)
         if most:
             found.append(OpenServer(name, most))
     if len(found) > 1:
@@ -62,7 +54,7 @@ def open_servers(
 
 
 def taking(servers: Sequence[OpenServer], pilots: int, random: "Generator") -> list[tuple[str, int]]:
-    """Distribute a task queue's pilots: each server on trial gets one, the best of the others all the rest.
+    """Distribute a task queue's pilots: each probed server gets one, the best of the others all the rest.
 
     Among equally good ones, one is drawn.
     """

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from pilotage.model.circuit_breakers.breaker import open_at
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery, one_line, retried_at
 from pilotage.model.documents.decision import Forget
 from pilotage.model.documents.moves import Wait
 from pilotage.model.documents.world import Report, World
-from pilotage.model.records.storage_rests import End, FailedDelivery, one_line, resting_at, tried_again
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.scopes import name_of
 
@@ -15,7 +16,7 @@ class StorageFaults:
     """Faults of storages in pilots' reports.
 
     Trust a pilot about its queue's own storage, and about remote reading into it; about other storages only
-    if others agree (:func:`~pilotage.model.records.storage_rests.storage_rests`).
+    if others agree (:func:`~pilotage.model.circuit_breakers.storages.storage_breakers`).
     """
 
     def __init__(self, world: World, homes: Mapping[str, str]) -> None:
@@ -27,14 +28,14 @@ class StorageFaults:
         return frozenset(storage.name for storage in self._world.federation.storages)
 
     @cached_property
-    def _resting(self) -> frozenset[End]:
-        return frozenset(rest.end for rest in resting_at(self._world.storage_rests, self._world.time))
+    def _closed(self) -> frozenset[End]:
+        return frozenset(one.place for one in open_at(self._world.storage_breakers, self._world.time))
 
     def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
-        """Return what a failed attempt says about a storage; nothing if that is paused, or does not belong to
-        the job.
+        """Return what a failed attempt says about a storage; nothing if its breaker is open, or if it does
+        not belong to the job.
 
-        A failure during a pause began before it.
+        What fails while a breaker is open began before.
         """
         fault, home = report.storage_fault, self._homes.get(job.queue, "")
         if fault is None or not home or fault.source not in ("", *self._known):
@@ -46,7 +47,7 @@ class StorageFaults:
         source, destination = ("", home) if fault.written else (fault.source or home, home)
         if source == home:
             destination = ""
-        if (source, destination) in self._resting:
+        if (source, destination) in self._closed:
             return ()
         return (
             FailedDelivery(
@@ -63,12 +64,12 @@ class StorageFaults:
         )
 
     def wait(self, job: Job, found: Sequence[FailedDelivery]) -> Wait | None:
-        """Return how long a job waits for a storage that failed it; None if none did, or if it is paused."""
+        """Return how long a job waits for a storage that failed it; None if none did, or if one is open."""
         if not found:
             return None
         (fault,), now = found, self._world.time
         failed = (*self._world.failed_deliveries, fault)
-        until = tried_again(failed, self._world.federation.staging)[job.id]
+        until = retried_at(failed, self._world.federation.staging)[job.id]
         what = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
         name = name_of(fault.file.removeprefix(f"{job.id}/"))
         return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s (F4)")

@@ -14,9 +14,9 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot, Requirements
 
 from .fitting import NeedsTable, fits, needs, offered, promised
+from .probes import OPEN, Admission
 from .share_turns import ShareTurns
 from .task_queues import is_open, walltime_left
-from .tries import OPEN, Admission
 from .weighted_draw import WaitingShares, WeightedDraw, weights
 
 

@@ -92,8 +92,10 @@ class LinkBehaviour:
     factor: Annotated[float, Field(gt=0, le=1000), FINITE] = 1
     """Factor on every link's throughput."""
     transfer_fails: Fraction = 0
-    """Part of the deliveries that fail at their end. Several failures in a row pause deliveries there
-    (F4)."""
+    """Part of the deliveries that fail at their end.
+
+    Several failures in a row open a circuit breaker (F4).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pilotage.flow.calls.storages import rests
+from pilotage.flow.calls.circuit_breakers import of_storages
 from pilotage.flow.runtime import Runtime
 from pilotage.model.rules.sources import Sources
 
@@ -28,8 +28,8 @@ class Scene:
     seed: int
 
     def sources(self) -> Sources:
-        """Return the storages and links, with the currently paused ones (F4)."""
-        resting = rests(self.runtime)
-        if resting != self.known_sources.rests:
-            self.known_sources = Sources(self.known_sources.federation, resting)
+        """Return the storages and links, with their circuit breakers now (F4)."""
+        breakers = of_storages(self.runtime)
+        if breakers != self.known_sources.breakers:
+            self.known_sources = Sources(self.known_sources.federation, breakers)
         return self.known_sources

@@ -9,7 +9,7 @@ from pilotage.model.records.observations import DeliverySighting
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Transfer
 
-from . import rested, retries
+from . import retries, storage_failures
 from .sources_now import SourcesNow
 
 
@@ -27,7 +27,7 @@ def observed(world: World) -> Decision:
             told[sighting.state].append((transfer, sighting))
     delivered = [transfer for transfer, _ in told["delivered"]]
     changes: list[Change] = list(retries.after_deliveries(told["delivered"], world.time))
-    changes += rested.well_again(world, delivered)
+    changes += storage_failures.well_again(world, delivered)
     changes += _failures(world, told["failed"])
     changes += _heartbeats(world, [transfer for transfer, _ in told["moving"]])
     return Decision(step="deliver", time=world.time, seed=world.seed, changes=tuple(changes))
@@ -44,9 +44,8 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
             changes += retries.after_altered(transfer, error, world.time, constants, sources)
             continue
         moved = retries.after_failure(transfer, error, world.time, constants, sources)
-        changes.append(
-            rested.noted(moved, rested.failure(transfer, sighting.fault, error, world.time), now.rests)
-        )
+        failing = storage_failures.failure(transfer, sighting.fault, error, world.time)
+        changes.append(storage_failures.noted(moved, failing, now.breakers))
     return changes
 
 

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
+from pilotage.model.circuit_breakers.breaker import open_at
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
-from pilotage.model.records.storage_rests import resting_at
 from pilotage.model.records.transfer_queues import PREPARING
 from pilotage.model.records.work import Transfer
 
@@ -58,18 +58,18 @@ def _settled(world: World) -> list[Move]:
 
 
 def _put_back(world: World) -> tuple[Move, ...]:
-    """Return moves PREPARED->QUEUED of transfers that wait for a paused storage (F4).
+    """Return moves PREPARED->QUEUED of transfers that an open circuit breaker holds back (F4).
 
     In the queue they may find another source, and they take no room from deliverable transfers.
     """
-    rests = resting_at(world.storage_rests, world.time)
+    breakers = open_at(world.storage_breakers, world.time)
     waiting = [
         one
         for one in world.transfers
         if one.state is TransferState.PREPARED
-        and any(rest.concerns(one.source, one.destination) for rest in rests)
+        and any(breaker.concerns(one.source, one.destination) for breaker in breakers)
     ]
-    return move(waiting, TransferState.QUEUED, "put back: its storage rests (F4)")
+    return move(waiting, TransferState.QUEUED, "put back: its storage's circuit breaker is open (F4)")
 
 
 def _left_to_others(world: World) -> tuple[Move, ...]:

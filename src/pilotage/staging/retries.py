@@ -12,8 +12,8 @@ from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Replica, Transfer
 
 from .groups import move
-from .rested import noted, silence
 from .sources_now import SourcesNow
+from .storage_failures import noted, silence
 
 LONGEST_WAY = 300
 """Most characters kept of a file's way."""
@@ -114,7 +114,7 @@ def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
         else:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
             failed = after_failure(transfer, error, world.time, constants, ranked)
-            changes.append(noted(failed, silence(transfer, error, world.time), now.rests))
+            changes.append(noted(failed, silence(transfer, error, world.time), now.breakers))
     return changes
 
 

@@ -205,17 +205,17 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
 def destination_of(world: World, task: Task, queue: str) -> str:
     """Return the storage for a task's outputs: its nucleus' first own storage that accepts remote writes.
 
-    A paused storage is the last choice (F4). Return the queue's own storage if that is at the nucleus, if
-    there is no nucleus, or if no storage there qualifies.
+    One with a tripped circuit breaker is the last choice (F4). Return the queue's own storage if that is at
+    the nucleus, if there is no nucleus, or if no storage there qualifies.
     """
     home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
     sites = {storage.name: storage.site for storage in world.federation.storages}
     if task.spec.nucleus in ("", sites[home.storage]):
         return home.storage
     own = outputs_at(world.federation, task.spec.nucleus)
-    resting = {rest.destination for rest in world.storage_rests if not rest.source}
+    tripped = {one.place[1] for one in world.storage_breakers if not one.place[0]}
     open_ones = [item.name for item in own if "write_wan" not in item.blacklisted]
-    return next(iter(sorted(open_ones, key=lambda name: name in resting)), home.storage)
+    return next(iter(sorted(open_ones, key=lambda name: name in tripped)), home.storage)
 
 
 def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:

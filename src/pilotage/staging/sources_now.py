@@ -1,4 +1,4 @@
-"""The current sources of transfers: which storages hold the file, and which are paused (F4)."""
+"""The current sources of transfers: which storages hold the file, and whose breakers have tripped (F4)."""
 
 from collections import defaultdict
 
@@ -15,8 +15,8 @@ class SourcesNow:
     """The sources of a world's transfers."""
 
     def __init__(self, world: World) -> None:
-        self.rests = world.storage_rests
-        self._sources = Sources(world.federation, self.rests)
+        self.breakers = world.storage_breakers
+        self._sources = Sources(world.federation, self.breakers)
         self._holders: dict[str, set[str]] = defaultdict(set)
         for replica in world.replicas:
             self._holders[replica.file].add(replica.storage)
@@ -48,7 +48,7 @@ class SourcesNow:
         if transfer.source_path:
             return transfer.source
         ranked = self.ranked(transfer)
-        serves = transfer.source in ranked and not self._sources.is_resting(
+        serves = transfer.source in ranked and not self._sources.is_tripped(
             transfer.source, transfer.destination
         )
         return transfer.source if transfer.attempt > 1 and serves else next(iter(ranked), "")
@@ -56,9 +56,9 @@ class SourcesNow:
 
 def room_of(world: World, queue: TransferQueue) -> Room:
     """Return the remaining room of storages and links for a queue, by the current sources."""
-    rests, sources = world.storage_rests, {}
-    if rests and queue is PREPARING:
+    breakers, sources = world.storage_breakers, {}
+    if breakers and queue is PREPARING:
         now = SourcesNow(world)
         queued = (one for one in world.transfers if one.state is TransferState.QUEUED)
         sources = {one.id: now.settled(one) or one.source for one in queued}
-    return Room(world.federation, world.transfers, queue, rests, world.time, sources)
+    return Room(world.federation, world.transfers, queue, breakers, world.time, sources)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.moves import FRESH, JobMoves, Wait
 from pilotage.model.documents.world import World
 from pilotage.model.records.failures import allowed_attempts
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.rules.black_holes import Rest, resting_now
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
 from pilotage.model.rules.timeouts import (
     RULES,
@@ -50,9 +51,9 @@ class _Watchdog:
         self._federation = world.federation
         self._constants = world.federation.timeouts
         self._resting = resting_queues(world.federation)
-        self._black_holes: dict[str, list[Rest]] = defaultdict(list)
-        for rest in resting_now(world.failures, world.federation.guard, world.time):
-            self._black_holes[rest.queue].append(rest)
+        self._breakers: dict[str, list[CircuitBreaker]] = defaultdict(list)
+        for breaker in open_queues(world.failures, world.federation.guard, world.time):
+            self._breakers[breaker.place[0]].append(breaker)
 
     def pilots(self) -> tuple[Move, ...]:
         """Return moves of pilots that were never submitted, waited too long, or are lost."""
@@ -156,9 +157,9 @@ class _Watchdog:
         if job.queue not in self._queues:
             return "its queue is not in the federation any more"
         owner = self._tasks[job.task].owner
-        rests = self._black_holes.get(job.queue, ())
-        rest = any(rest.holds_for(owner.vo, owner.name, job.task) for rest in rests)
-        return "its queue rests: job after job failed fast there (F2)" if rest else ""
+        breakers = self._breakers.get(job.queue, ())
+        is_closed = any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers)
+        return "its queue is closed to it: job after job failed fast there (F2)" if is_closed else ""
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """Return a job's limit in s: at high priority the shorter one, if the rule has one that applies."""

@@ -25,51 +25,52 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "black hole",
     "wait",
     reads=("owner",),
-    lifted_by="its rest is over; then one job tries it again",
+    lifted_by="its circuit breaker is half-open; then one job probes it",
 )
 def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse queues where job after job of the task failed fast, or jobs of two tasks of the owner, or of
     two owners, while nothing shows that the tasks are to blame."""
-    rests = queues.live.rests
-    if not rests:
+    breakers = queues.live.breakers
+    if not breakers:
         return NEVER
     refused = np.zeros((len(tasks), len(queues)), dtype=bool)
     have = np.full(refused.shape, "", dtype=object)
     owners = [tasks.tables.owners[code] for code in tasks.owner[:, 0]]
-    for rest in rests:
-        place = queues.index[rest.queue]
-        closed = np.array([rest.holds_for(*owner) for owner in owners], dtype=bool)
+    for breaker in breakers:
+        place = queues.index[breaker.place[0]]
+        closed = np.array([breaker.holds_for(*owner) for owner in owners], dtype=bool)
         refused[closed, place] = True
-        have[closed, place] = rest.text
+        have[closed, place] = breaker.text
     return Verdict(refused, "a queue where jobs do not fail at once", have)
 
 
 @check(
     "F4",
-    "resting storage",
+    "failing storage",
     "wait",
     reads=("inputs", "outputs", "nucleus"),
-    lifted_by="its rest is over; then one delivery tries it again",
+    lifted_by="its circuit breaker is half-open; then one delivery probes it",
 )
-def resting_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse storages where delivery after delivery failed, if the job needs them to give or take its
     input, to give its output, or to take that at the nucleus."""
-    rests = queues.live.storage_rests
-    if not rests:
+    breakers = queues.live.storage_breakers
+    if not breakers:
         return NEVER
     have = np.full((len(tasks), len(queues)), "", dtype=object)
     missing = np.broadcast_to(tasks.missing_files(queues) > 0, have.shape)
     away = np.broadcast_to(tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]], have.shape)
-    to_nucleus = np.broadcast_to(tasks.links.resting[tasks.nucleus[:, 0]], have.shape)
+    to_nucleus = np.broadcast_to(tasks.links.breaker[tasks.nucleus[:, 0]], have.shape)
     have[away] = to_nucleus[away]
     held_up = tasks.input_table.held_up[tasks.inputs[:, 0]].take(queues.storage, axis=1)
-    for number, rest in enumerate(rests, 1):
-        have[missing & (held_up == number)] = rest.text
-        if rest.source and rest.destination:
+    for number, breaker in enumerate(breakers, 1):
+        source, destination = breaker.place
+        have[missing & (held_up == number)] = breaker.told
+        if source and destination:
             continue
-        own = queues.storage == queues.storages[rest.source or rest.destination]
-        have[(away if rest.source else missing) & own] = rest.text
+        own = queues.storage == queues.storages[source or destination]
+        have[(away if source else missing) & own] = breaker.told
     return Verdict(have != "", "storages that do not fail", have)
 
 
-CHECKS: tuple[Check, ...] = (vo, black_hole, resting_storage)
+CHECKS: tuple[Check, ...] = (vo, black_hole, failing_storage)

@@ -21,14 +21,14 @@ class LinkTable:
 
     Without a nucleus every queue is ``here`` and weighs 1, so the nucleus rules do not apply. Every link
     starts at the queue's storage, wherever the queue stands. These have shape (N, 1): ``exists`` is true if
-    there is a nucleus. ``closed`` is true if no storage for its outputs accepts remote writes. ``resting``
+    there is a nucleus. ``closed`` is true if no storage for its outputs accepts remote writes. ``breaker``
     says why none of them accepts any now; it is empty if one does (F4). ``arriving`` counts files of outputs
     on the way to it from elsewhere. ``files`` wait on the queue's own link. ``weight`` is B34's.
     """
 
     exists: Mask
     closed: Mask
-    resting: Column
+    breaker: Column
     here: Mask
     blocked: Mask
     files: Column
@@ -45,7 +45,7 @@ class LinkTable:
         table = cls(
             exists=np.array([[bool(nucleus)] for nucleus, _ in nuclei], dtype=bool),
             closed=np.array([[_closed(nucleus, queues)] for nucleus, _ in nuclei], dtype=bool),
-            resting=np.array([[_resting(nucleus, queues)] for nucleus, _ in nuclei], dtype=object),
+            breaker=np.array([[_breaker(nucleus, queues)] for nucleus, _ in nuclei], dtype=object),
             here=np.ones(shape, dtype=bool),
             blocked=np.zeros(shape, dtype=bool),
             files=np.zeros(shape),
@@ -84,9 +84,9 @@ def _closed(nucleus: str, queues: QueueColumns) -> bool:
     return bool(own) and all("write_wan" in storage.blacklisted for storage in own)
 
 
-def _resting(nucleus: str, queues: QueueColumns) -> str:
+def _breaker(nucleus: str, queues: QueueColumns) -> str:
     """Return why no storage for outputs at the nucleus accepts any now; empty if one does, or if none may."""
-    written = {rest.destination: rest.text for rest in queues.live.storage_rests if not rest.source}
+    written = {one.place[1]: one.told for one in queues.live.storage_breakers if not one.place[0]}
     if not written:
         return ""
     own = outputs_at(queues.federation, nucleus)

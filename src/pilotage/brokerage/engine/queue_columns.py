@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
+from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
 from pilotage.model.records.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_rests import StorageRest, resting_at
-from pilotage.model.rules.black_holes import Rest, resting_now
 from pilotage.model.rules.site_limits import NOBODY, all_bounds, jobs_there
 from pilotage.model.rules.sources import Sources
 from pilotage.model.values.fairshare import FairsharePolicy, FairshareWork
@@ -58,8 +58,9 @@ class LiveColumns:
     ``by_share`` has the jobs of each global share. Times are NaN if nothing was ever seen; so is ``disk_io``.
     ``link_files`` counts live transfers by the codes of destination site and source site. ``arriving`` counts
     those of outputs from other sites. ``no_pilots`` marks queues where this system knows that it can start
-    none; ``pilots_problem`` says why. ``rests`` are the pauses of whole queues (F2). ``storage_rests`` are
-    the current pauses of storages (F4). ``throttled`` holds, by queue, how full sites with limits are (M8).
+    none; ``pilots_problem`` says why. ``breakers`` are the open circuit breakers of queues (F2),
+    ``storage_breakers`` those of storages (F4). ``throttled`` holds, by queue, how full sites with limits
+    are (M8).
     """
 
     time: float
@@ -74,8 +75,8 @@ class LiveColumns:
     pilots_problem: Column
     link_files: Mapping[int, Mapping[int, int]]
     arriving: Mapping[int, int]
-    rests: tuple[Rest, ...]
-    storage_rests: tuple[StorageRest, ...]
+    breakers: tuple[CircuitBreaker, ...]
+    storage_breakers: tuple[CircuitBreaker, ...]
     throttled: Mapping[int, Throttled]
     space: SpaceColumns
 
@@ -199,9 +200,9 @@ class QueueColumns:
 
     @property
     def sources(self) -> Sources:
-        """Return the sources of files, paused ones last (F4)."""
-        known, rests = self.reach.sources, self.live.storage_rests
-        return replace(known, rests=rests) if rests else known
+        """Return the sources of files, those with an open circuit breaker last (F4)."""
+        known, breakers = self.reach.sources, self.live.storage_breakers
+        return replace(known, breakers=breakers) if breakers else known
 
     def during(self, world: World) -> "QueueColumns":
         """Return the same queues with the world's counts and reports."""
@@ -224,8 +225,8 @@ class QueueColumns:
             pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
             link_files=self._files_by_link(world.link_counts),
             arriving=self._arriving(world.link_counts),
-            rests=self._rests(world),
-            storage_rests=self._storage_rests(world),
+            breakers=self._breakers(world),
+            storage_breakers=self._storage_breakers(world),
             throttled=self._throttled(world),
             space=self._space(world),
         )
@@ -258,14 +259,14 @@ class QueueColumns:
             told=known(one.told for one in found)[self.storage],
         )
 
-    def _rests(self, world: World) -> tuple[Rest, ...]:
-        found = resting_now(world.failures, world.federation.guard, world.time)
-        return tuple(rest for rest in found if rest.queue in self.index)
+    def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
+        found = open_queues(world.failures, world.federation.guard, world.time)
+        return tuple(one for one in found if one.place[0] in self.index)
 
-    def _storage_rests(self, world: World) -> tuple[StorageRest, ...]:
+    def _storage_breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
         known = {"", *self.storages}
-        found = resting_at(world.storage_rests, world.time)
-        return tuple(rest for rest in found if known.issuperset(rest.end))
+        found = open_at(world.storage_breakers, world.time)
+        return tuple(one for one in found if known.issuperset(one.place))
 
     def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
         found: dict[str, dict[JobState, Column]] = {}
@@ -314,8 +315,8 @@ def _nothing_lives(queues: int) -> LiveColumns:
         pilots_problem=np.full(queues, "", dtype=object),
         link_files={},
         arriving={},
-        rests=(),
-        storage_rests=(),
+        breakers=(),
+        storage_breakers=(),
         throttled={},
         space=SpaceColumns(free=np.full(queues, np.inf), total=unknown, told=unknown),
     )

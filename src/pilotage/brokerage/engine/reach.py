@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Storage
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.rules.sources import Sources
 
 
@@ -36,7 +36,7 @@ class Reach:
         """Return the storages whose pilots may read a file of these holders: at its storage, and remotely
         (E3).
 
-        Whether a storage is paused matters later, when a pilot takes a job.
+        Circuit breakers of storages matter later, when a pilot takes a job.
         """
         if holders not in self._readers:
             mask = np.zeros(len(self.names), dtype=bool)
@@ -55,8 +55,8 @@ class Reach:
         mask[code] = True
         return mask
 
-    def held_up(self, holders: tuple[int, ...], rests: Sequence[StorageRest]) -> NDArray[np.intp]:
-        """Return what keeps a file from each storage: the number of a pause, from 1; 0 for none (F4)."""
+    def held_up(self, holders: tuple[int, ...], breakers: Sequence[CircuitBreaker]) -> NDArray[np.intp]:
+        """Return what keeps a file from each storage: the number of a breaker, from 1; 0 for none (F4)."""
         found = np.zeros(len(self.names), dtype=np.intp)
         for place, name in enumerate(self.names):
             if place in holders:
@@ -66,12 +66,12 @@ class Reach:
                 for code in holders
                 if self._sites[place] in self.sources.sites_reached(self.names[code])
             )
-            numbers = [_holding(rests, source, name) for source in reaching]
+            numbers = [_holding(breakers, source, name) for source in reaching]
             if numbers and all(numbers):
                 found[place] = numbers[0]
         return found
 
 
-def _holding(rests: Sequence[StorageRest], source: str, destination: str) -> int:
-    concerned = (rest.source and rest.concerns(source, destination) for rest in rests)
+def _holding(breakers: Sequence[CircuitBreaker], source: str, destination: str) -> int:
+    concerned = (one.place[0] and one.concerns(source, destination) for one in breakers)
     return next((number for number, concerns in enumerate(concerned, 1) if concerns), 0)

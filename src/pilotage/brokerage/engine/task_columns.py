@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.rules.black_holes import Scope
+from pilotage.model.circuit_breakers.breaker import Scope
 from pilotage.model.values.fairshare import FairshareWork
 from pilotage.model.values.priorities import HIGH_PRIORITY
 
@@ -27,7 +27,7 @@ class InputTable:
 
     ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
     ``unreadable`` marks storages that lack a file which cannot reach them from anywhere (B19). ``held_up``
-    has the number, from 1, of the pause that keeps a file from them; 0 means none (F4).
+    has the number, from 1, of the breaker that keeps a file from them; 0 means none (F4).
     """
 
     files: Column
@@ -70,9 +70,9 @@ class InputTable:
         for row, parts in enumerate(inputs):
             for holders, _, _ in parts:
                 self.unreadable[row] |= ~queues.reach.of(holders)
-        if rests := queues.live.storage_rests:
+        if breakers := queues.live.storage_breakers:
             different = {holders for parts in inputs for holders, _, _ in parts}
-            held_up = {holders: queues.reach.held_up(holders, rests) for holders in different}
+            held_up = {holders: queues.reach.held_up(holders, breakers) for holders in different}
             for row, parts in enumerate(inputs):
                 for holders, _, _ in parts:
                     np.maximum(self.held_up[row], held_up[holders], out=self.held_up[row])
@@ -177,7 +177,7 @@ class TaskColumns:
         policy = Coded.of(group.policy for group in groups)
         caps = Coded(tuple(one.constants.nqueued_sat_cap for one in policy.values), policy.codes)
         # Tasks of one owner are equal, except those that a queue is closed to individually (F2).
-        known = {rest.whose[-1] for rest in queues.live.rests}
+        known = {one.whose[-1] for one in queues.live.breakers}
         owner = Coded.of(
             (one.owner.vo, one.owner.name, one.id if one.id in known else 0)
             for one in (group.task for group in groups)

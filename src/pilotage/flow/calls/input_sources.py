@@ -21,7 +21,7 @@ class Readings:
 
     def __init__(self, matched: "Matched", sources: Callable[[], Sources]) -> None:
         self._storage = matched.queue.storage if matched.queue else ""
-        # Called only if something is read remotely, as in few matches: it knows the current pauses.
+        # Only asked where something is read from afar, as few matches do: it knows the circuit breakers.
         self._sources = sources
         self._files = {file.name: file for file in matched.files}
         # An original has no separate path: pilots find it under its name.

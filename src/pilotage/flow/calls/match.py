@@ -15,21 +15,15 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.stations import station_of
-from pilotage.model.rules.timeouts import (
-    LEASED,
-    first_lease_of,
-    heartbeat_of,
-    lease_of,
-    shortest_heartbeat,
-)
+from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.pilots import lacking
 from pilotage.store.tables.logs import node_log
 from pilotage.store.worlds.reports import told_by_pilots
 
+from .circuit_breakers import of_storages
 from .input_sources import Readings, sources
 from .pilot_files import told
-from .storages import rests
 
 if TYPE_CHECKING:
     from pilotage.flow.matching.matched import Matched
@@ -100,8 +94,8 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
 
 def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> MatchAnswer:
     federation = matched.federation
-    works = _works(matched, cache(lambda: Sources(federation, rests(runtime))))
-    # A pilot that got jobs asks again before it is idle.
+    works = _works(matched, cache(lambda: Sources(federation, of_storages(runtime))))
+    # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
         idle = runtime.idle_timeouts.seconds(federation, matched.queue, time, matched.beyond, pilot)

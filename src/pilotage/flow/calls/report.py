@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.outside import rest_notices
+from pilotage.flow.outside import breaker_notices
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.world import Heartbeat, Report, World
 from pilotage.model.records.logs import KeptLog
@@ -59,8 +59,8 @@ def _received(
 ) -> dict[int, list[Attempt]]:
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
-    rest_notices.tell(world, decision, committed)
-    # Something changed between snapshot and commit: compute the stops from the current state.
+    breaker_notices.tell(world, decision, committed)
+    # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
         world = _world(runtime, told)
     return policy.stops(world)

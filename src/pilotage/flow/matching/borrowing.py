@@ -12,7 +12,7 @@ from pilotage.model.records.work import Pilot
 from pilotage.model.values.freshness import KNOWN_FOR, is_fresh
 from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob, Look
-from pilotage.pilots.tries import Admission
+from pilotage.pilots.probes import Admission
 from pilotage.store import Pass, Store
 from pilotage.store.matching.match_requests import ClaimResult
 from pilotage.store.worlds.borrowings import for_queue

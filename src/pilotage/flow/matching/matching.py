@@ -16,16 +16,16 @@ from pilotage.model.records.work import Job, Pilot
 from pilotage.model.values.step_names import MATCH
 from pilotage.pilots import containment as containments
 from pilotage.pilots import matcher
+from pilotage.pilots.probes import Admission, ProbeKey
 from pilotage.pilots.reports import calls
 from pilotage.pilots.task_queue_columns import Draw, Level, TaskQueueColumns, beyond, columns
 from pilotage.pilots.task_queues import is_open
-from pilotage.pilots.tries import Admission, TryKey
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
 
+from .admissions import Admissions
 from .borrowing import BorrowableJobs
 from .matched import Matched, matched
-from .resting import Resting
 from .share_cache import ShareCache
 
 TRIES = 30
@@ -61,7 +61,7 @@ class Matching:
         self._lock = threading.Lock()
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
-        self._resting = Resting(store)
+        self._admissions = Admissions(store)
         self._shares = ShareCache(store)
         self._borrowing = borrowing or BorrowableJobs(store)
 
@@ -75,7 +75,7 @@ class Matching:
         parts: list[ClaimResult] = []
         kept: list[Draw] = []
         for number in range(TRIES):
-            admission = self._resting.admission(pilot, time)
+            admission = self._admissions.admission(pilot, time)
             left = request.less(_given(parts))
             asked = self._claim(known, left, pilot, admission, kept, time, seed + number)
             if not asked.heads and (borrowed := self._borrowed(known, pilot, left, time, seed)):
@@ -130,7 +130,7 @@ class Matching:
             if room.max_jobs < 1 or room.cores < 1:
                 break
             pilot = self._pilots.get(pilot.id, pilot)
-            admission = self._resting.admission(pilot, time)
+            admission = self._admissions.admission(pilot, time)
             asked = self._borrowing.request(queue, known.version, room, pilot, admission, seed, time)
             if not asked:
                 break
@@ -143,7 +143,7 @@ class Matching:
         """Commit what a pilot asks for, and note what it was given. Raises :class:`PilotGone`."""
         decision = Decision(step=MATCH, time=time, seed=seed, changes=(asked,))
         basis = Basis(known.number, known.version, pilot.matched > 0)
-        (result,) = self._resting.tried(
+        (result,) = self._admissions.probed(
             pilot, _wanted(asked), time, lambda: self._store.matches.commit(decision, (basis,))
         )
         if isinstance(asked, BorrowRequest):
@@ -173,7 +173,7 @@ class Matching:
         results = self._store.matches.commit(decision, [one.basis for one in asked]) if asked else []
         found: list[Matched | None] = []
         for request, one, result in zip(requests, asked, results, strict=True):
-            self._resting.settle(one.tries, result.jobs)
+            self._admissions.settle(one.probes, result.jobs)
             if result.jobs and not one.pilot.matched:
                 self._remember(replace(one.pilot, matched=len(result.jobs)))
             if len(result.jobs) < sum(head.jobs for head in one.claim.heads):
@@ -202,15 +202,15 @@ class Matching:
                     del self._known[queue]
 
     def _asked(self, request: MatchRequest, time: float, seed: int) -> "_Asked":
-        """Draw for one of several pilots from what those before it leave. Return the draw with its trials."""
+        """Draw for one of several pilots, of what those before it leave; add the probes that these are."""
         pilot, known = self._looked_up(request, time, seed)
-        admission = self._resting.admission(pilot, time)
+        admission = self._admissions.admission(pilot, time)
         asked = self._claim(known, request, pilot, admission, (), time, seed)
         with self._lock:
             for head in asked.heads:
                 known.columns.left(Draw(head.requirements, head.priority), head.jobs)
         basis = Basis(known.number, known.version, pilot.matched > 0)
-        return _Asked(pilot, known, asked, basis, self._resting.begin(pilot, _wanted(asked), time))
+        return _Asked(pilot, known, asked, basis, self._admissions.begin(pilot, _wanted(asked), time))
 
     def _completed(
         self, request: MatchRequest, asked: "_Asked", result: ClaimResult | None, time: float, seed: int
@@ -306,13 +306,13 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What one of several pilots asks for, and the tries that this may be (F2)."""
+    """What one of several pilots asks for, and the probes that this may be (F2)."""
 
     pilot: Pilot
     known: Known
     claim: ClaimRequest
     basis: Basis
-    tries: Sequence[TryKey]
+    probes: Sequence[ProbeKey]
 
 
 def _wanted(asked: ClaimRequest | BorrowRequest) -> set[str]:

@@ -59,7 +59,8 @@ class Elements:
         self._tried: set[str] = set()
 
     def asked(self, world: World) -> World:
-        """Return the world with servers' answers to list-match, and the silent servers (P8)."""
+        """The world with what servers answered to list-match, and who was silent (P8)."""
+        self.inquiries.lift(world.lifted_breakers)
         matches, silent = self.inquiries.list_matches(world.time), self.inquiries.silent_servers()
         return replace(world, list_matches=matches, silent_servers=silent)
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from math import inf
 from typing import TypeVar
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
-from pilotage.model.records.observations import ListMatch, ServerReport, SilentServer
+from pilotage.model.records.observations import ListMatch, ServerReport
 from pilotage.ports.computing import Capacity, ComputingElementPort, ListMatching, PilotSize
 
 from .workers import WorkersPort
@@ -41,7 +42,7 @@ class Inquiries:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
-        self._silent: dict[tuple[str, str], SilentServer] = {}
+        self._silent: dict[tuple[str, str], Tripped[FailedBatch]] = {}
         self._reports: dict[tuple[str, str], ServerReport] = {}
         self._unanswered: dict[tuple[str, str], ServerReport] = {}
         self._surveyed: dict[tuple[str, str], float] = {}
@@ -55,10 +56,21 @@ class Inquiries:
             }
             return tuple(told for _, told in self._matches.values())
 
-    def silent_servers(self) -> tuple[SilentServer, ...]:
-        """Return servers that did not answer the last list-match."""
+    def silent_servers(self) -> tuple[CircuitBreaker, ...]:
+        """The circuit breakers of servers that did not answer the last list-match."""
         with self._lock:
-            return tuple(self._silent[key] for key in sorted(self._silent))
+            return tuple(
+                silent.breaker("list-match", place, silent.last.error if silent.last else "")
+                for place, silent in sorted(self._silent.items())
+            )
+
+    def lift(self, lifted: Iterable[LiftedBreaker]) -> None:
+        """Forget silence of servers whose breakers were lifted since: the next failure is the first."""
+        with self._lock:
+            for one in lifted:
+                silent = self._silent.get(one.place) if one.kind == "list-match" else None
+                if silent and silent.since <= one.time:
+                    del self._silent[one.place]
 
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Return the last report of each server on its batch system."""
@@ -76,11 +88,12 @@ class Inquiries:
         place: str,
         question: ListMatch,
         now: float,
-        pause: Callable[[int], float],
+        open_for: Callable[[int], float],
     ) -> None:
         """Ask a server for resources for a pilot, unless a question is pending.
 
-        After a number of missing answers it is paused for ``pause`` of that number, in s.
+        One that does not answer trips its circuit breaker, which stays open for so many s after so many
+        openings.
         """
         key = (queue.name, question.server)
 
@@ -89,16 +102,10 @@ class Inquiries:
             self._silent.pop(key, None)
 
         def failed(error: BaseException) -> None:
-            before = self._silent.get(key)
-            # Questions of one pass fail together, and count once.
-            times = before.times + (now >= before.until) if before else 1
-            self._silent[key] = SilentServer(
-                queue=queue.name,
-                server=question.server,
-                times=times,
-                until=now + pause(times),
-                error=" ".join(str(error).split())[:LONGEST_ERROR] or repr(error),
-            )
+            what = " ".join(str(error).split())[:LONGEST_ERROR] or repr(error)
+            # Questions that were asked in one pass fail together, and count once: it is open after the first.
+            before = self._silent.get(key, Tripped())
+            self._silent[key] = before.after(FailedBatch(now, now, what), lambda _: True, open_for)
 
         def call() -> int | None:
             adapter = self._adapter(queue, question.server)
@@ -152,7 +159,7 @@ class Inquiries:
         known = set(queues)
         with self._lock:
             self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
-            self._silent = {key: silent for key, silent in self._silent.items() if key[0] in known}
+            self._silent = {key: one for key, one in self._silent.items() if key[0] in known}
             self._unanswered = {key: told for key, told in self._unanswered.items() if key[0] in known}
             self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
 

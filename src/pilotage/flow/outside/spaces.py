@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from functools import partial
 from math import inf
 
+from pilotage.model.circuit_breakers.storages import one_line
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.observations import SpaceSighting
-from pilotage.model.records.storage_rests import one_line
 from pilotage.ports import Clock
 from pilotage.ports.moving import Movers, Space, SpaceTeller
 

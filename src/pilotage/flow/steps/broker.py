@@ -16,12 +16,12 @@ from pilotage.flow.matching.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
+from pilotage.model.circuit_breakers.storages import FailedDelivery, retried_at
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
-from pilotage.model.records.storage_rests import FailedDelivery, tried_again
 from pilotage.model.records.work import Job, Task
 from pilotage.model.values.step_names import BROKER, LIFT, STAGE
 from pilotage.staging import lost
@@ -159,8 +159,8 @@ def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
 
 
 def _ready(jobs: Iterable[Job], failed: Sequence[FailedDelivery], world: World) -> tuple[Job, ...]:
-    """Return the jobs without those that are pending after a storage failure, until their time comes (F4)."""
-    again = tried_again(failed, world.federation.staging)
+    """The jobs without those that are pending since a storage failed them, until their time comes (F4)."""
+    again = retried_at(failed, world.federation.staging)
     return tuple(
         job for job in jobs if job.state is not JobState.PENDING or again.get(job.id, -inf) <= world.time
     )

@@ -16,7 +16,7 @@ from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.step_names import PROVISION
-from pilotage.pilots import credentials, list_match, servers, submissions
+from pilotage.pilots import circuit_breakers, credentials, list_match, submissions
 from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
@@ -52,12 +52,12 @@ def _ask(runtime: Runtime, world: World) -> None:
     for question in list_match.to_ask(world):
         queue = queues[question.queue]
         place = place_of(queue, question.server)
-        inquiries.ask(queue, place, question, world.time, world.federation.director.rest)
+        inquiries.ask(queue, place, question, world.time, world.federation.director.open_for)
     ranked = [queue for queue in queues.values() if queue.computing_element and queue.computing_element.rank]
     live = [pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS] if ranked else []
     for queue in ranked:
         there = [pilot.state in WAITING_PILOTS for pilot in live if pilot.site == queue.site]
-        for server in servers.names(queue):
+        for server in circuit_breakers.server_names(queue):
             place = place_of(queue, server)
             inquiries.survey(queue, place, server, world.time, pilots=(len(there), sum(there)))
 
@@ -186,7 +186,7 @@ STEP = Step(
     summary="Keep pilots in the sites' queues.",
     reads=(
         *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
-        *(bounding_advertisements, "iterated", "borrowable_lines"),
+        *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers"),
         *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
     ),
     phases=_phases,

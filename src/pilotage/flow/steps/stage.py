@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.loops.isolation import words
-from pilotage.flow.outside import rest_notices
+from pilotage.flow.outside import breaker_notices
 from pilotage.flow.outside.scratch import clear
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
@@ -32,8 +32,8 @@ def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Forget what is now recorded, and give up deliveries whose transfers were taken away."""
-    rest_notices.tell(world, decision, committed)
+    """Forget what is recorded now, and give up deliveries whose transfers were taken away."""
+    breaker_notices.tell(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(
         [transfer for transfer in world.transfers if transfer.state is TransferState.DELIVERING]

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
+from pilotage.model.circuit_breakers.breaker import Key
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.capacity_claims import Claim
@@ -20,7 +22,6 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.spec import Binding, LiveWork
 from pilotage.model.records.states import Kind, State
-from pilotage.model.records.storage_rests import End, FailedDelivery
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import (
     File,
@@ -162,7 +163,9 @@ class Forget:
     datasets: tuple[str, ...] = ()
     """Identifiers of datasets to forget. A dataset that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()
-    """Storages, as source or destination or both, whose failed deliveries count no more (F4)."""
+    """Storages, as source or destination or both, at which deliveries that failed count no more (F4)."""
+    lifted: tuple[Key, ...] = ()
+    """Circuit breakers that an operator lifts: failures until now count no more (P6, P8, P12, F2, F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.records.states import Kind
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.work import Job, Replica, Transfer
 
 from .decision import Change, Committed, Creation, Decision, Forget, Move, Touch

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, LiftedBreaker, Unanswered
+from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
 from pilotage.model.records.data import CopiesSize, Copy
@@ -20,13 +22,11 @@ from pilotage.model.records.observations import (
     PoolReport,
     PublicationSighting,
     ServerReport,
-    SilentServer,
     SpaceSighting,
 )
 from pilotage.model.records.publications import Publication
 from pilotage.model.records.spec import OwnerJobs
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_rests import FailedDelivery, StorageRest, storage_rests
 from pilotage.model.records.storage_spaces import FreeSpace, StorageSpace, free_spaces
 from pilotage.model.records.unable_ways import UnableWay
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
@@ -313,9 +313,11 @@ class World:
     server_reports: tuple[ServerReport, ...] = ()
     """Servers' reports on their batch systems (P6)."""
     list_matches: tuple[ListMatch, ...] = ()
-    """Servers' answers about resources for pilots (P8)."""
-    silent_servers: tuple[SilentServer, ...] = ()
-    """Servers that did not answer about resources (P8)."""
+    """What servers answered of resources for pilots (P8)."""
+    silent_servers: tuple[Unanswered, ...] = ()
+    """Circuit breakers of servers that did not answer that (P8)."""
+    lifted_breakers: tuple[LiftedBreaker, ...] = ()
+    """Circuit breakers that an operator has lifted lately (P6, P8, P12)."""
     pool_reports: tuple[PoolReport, ...] = ()
     """Loads of the submit pools (P5)."""
     iterated: float | None = None
@@ -346,9 +348,9 @@ class World:
     """Processes that have ended, and deliver no more."""
 
     @property
-    def storage_rests(self) -> tuple[StorageRest, ...]:
-        """Return storages that are paused, or were paused and need a trial (F4)."""
-        return storage_rests(self.failed_deliveries, self.federation.staging, self.time)
+    def storage_breakers(self) -> tuple[CircuitBreaker, ...]:
+        """Circuit breakers of storages, open or half-open (F4)."""
+        return storage_breakers(self.failed_deliveries, self.federation.staging, self.time)
 
     @property
     def free_spaces(self) -> dict[str, FreeSpace]:

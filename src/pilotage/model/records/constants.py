@@ -115,10 +115,11 @@ class StagingConstants:
     delivery_timeout: Seconds = 600
     """s without progress after which a delivery is given up."""
     failing_files: Positive = 3
-    """Files that fail in a row, through no fault of their own, before their storage or the pair of
-    storages is paused (F4)."""
+    """Files that fail to be delivered in a row, through no fault of theirs, before their storage, or what is
+    moved between two, opens its circuit breaker (F4)."""
     storage_rest: Seconds = 60
-    """s of the first pause. It doubles each time the trial delivery fails too, up to an hour (F4)."""
+    """s for which that circuit breaker is open first; twice as long each time that the delivery which probes
+    fails too, an hour at most (F4)."""
     copies_kept: Seconds = 1_209_600
     """s for which an unwanted copy made by Pilotage stays after its last use."""
     copies_quotas: Mapping[str, NonNegative] = field(default_factory=dict)
@@ -130,13 +131,13 @@ class StagingConstants:
     ageing_period: Annotated[float, Field(ge=0.001, le=1e10), FINITE] = 300
     """s in which the priority of an aged transfer grows by 1 (D7)."""
 
-    def storage_rest_after(self, rests: int) -> float:
-        """Return the seconds of a storage's pause after that many pauses (F4)."""
-        return longer_each_time(self.storage_rest, rests + 1)
+    def open_for(self, openings: int) -> float:
+        """Seconds for which the circuit breaker of a storage opens, after so many openings (F4)."""
+        return longer_each_time(self.storage_rest, openings + 1)
 
 
-LONGEST_REST = 3600.0
-"""Longest pause in s of a storage, or of a queue where pilots fail, before a trial (P6, F4)."""
+LONGEST_OPEN = 3600.0
+"""Seconds after which a queue where pilots fail, or a storage, is probed at the latest (P6, F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,21 +202,21 @@ class DirectorConstants:
     generic_identity: Mapping[str, GenericIdentity] = field(default_factory=dict)
     """The owner of generic pilots for a VO's work, by VO. Others belong to ``generic`` (P7)."""
     failing_pause: Seconds = 60
-    """s of pause for a queue's server whose last pilots failed before they called home. It doubles each
-    time, up to an hour; then one pilot tries (P6)."""
+    """s that a server of a queue is left alone whose last pilots failed before they called home; twice as
+    long each time, an hour at most; then one pilot probes it (P6)."""
     empty_pause: Seconds = 60
     """s for which ``balanced`` pauses a queue whose last pilots ended without work. It doubles in the same
     way (P12)."""
 
-    def rest(self, failures: int) -> float:
-        """Return the seconds of a queue's pause after that many failures in a row (P6)."""
-        return longer_each_time(self.failing_pause, failures)
+    def open_for(self, openings: int) -> float:
+        """Seconds for which the circuit breaker of a server opens, after so many openings (P6)."""
+        return longer_each_time(self.failing_pause, openings + 1)
 
 
 def longer_each_time(pause: float, times: int) -> float:
-    """Return the seconds of a pause that doubles each time, up to an hour (P6, F4)."""
-    # Limit the exponent: thousands of failures would overflow a float.
-    return min(pause * 2.0 ** min(times - 1, 10), LONGEST_REST)
+    """Seconds to wait: the pause doubles with each time, up to an hour (P6, F4)."""
+    # The exponent is cut: thousands of failures would overflow a float.
+    return min(pause * 2.0 ** min(times - 1, 10), LONGEST_OPEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,13 +301,14 @@ class GuardConstants:
     fast: Seconds = 120
     """s within which a payload fails fast (F2)."""
     in_a_row: Positive = 5
-    """Jobs of a task that fail fast in a row, at a queue or node, before it closes to them (F2)."""
+    """Jobs of a task that fail fast in a row, at a queue or node, before it is closed (F2)."""
     pilots: Fraction = 0.2
-    """Fraction of a queue's pilots that must have had such jobs before the whole queue is paused (F2)."""
+    """Fraction of a queue's pilots that must have had such jobs before it is closed (F2)."""
     rest: Seconds = 1800
-    """s of the first pause. It doubles each time the trial job fails fast too (F2)."""
+    """s for which a circuit breaker opens first; twice as long each time that the job that probes fails fast
+    too (F2)."""
     longest_rest: Seconds = 8 * 3600
-    """Longest pause in s (F2)."""
+    """s for which a circuit breaker is open at most (F2)."""
     same: Positive = 10
     """Attempts of a task that fail in the same way before it is stopped. None may have succeeded, and they
     must not all be at one or two queues if others have jobs of it. For scouts: as many as there are if
@@ -317,9 +319,9 @@ class GuardConstants:
         """Return the fewest attempts that may stop a task: those of scouts (F3)."""
         return min(self.same, 3)
 
-    def rest_after(self, rests: int) -> float:
-        """Return the seconds of a place's pause after that many pauses."""
-        return min(self.rest * 2.0 ** min(rests, 20), self.longest_rest)
+    def open_for(self, openings: int) -> float:
+        """Seconds for which the circuit breaker of a place opens, after so many openings (F2)."""
+        return min(self.rest * 2.0 ** min(openings, 20), self.longest_rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,8 @@ class Failure(FailedAttempt):
     """Whether it follows its node."""
     at_queue: Verdict = "unknown"
     """Whether it follows its queue."""
+    lifted: bool = False
+    """Whether the circuit breaker of its queue or node was lifted since: it trips none any more."""
 
     def verdict(self, node: bool) -> Verdict:
         """Return what it follows, if its node or its queue is in question."""
@@ -117,7 +119,7 @@ def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstant
 
     An attempt does not count if it failed fast where the place may be to blame: a black hole gets the first
     waiting jobs again and again, until five have failed there. A failure at a node where the job failed fast
-    before does not count either, if one pilot there is too few to pause its queue: the first jobs of a task
+    before does not count either, if one pilot there is too few to close its queue: the first jobs of a task
     have no others to prove their case.
     """
     nodes: set[tuple[str, str]] = set()

@@ -91,24 +91,6 @@ class ListMatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SilentServer:
-    """A server that did not answer a list-match. It is not asked again before its pause ends (P8)."""
-
-    __pydantic_config__ = DESCRIBED
-
-    queue: str
-    """The queue."""
-    server: str
-    """The server of its computing element; empty if it has only one."""
-    times: int
-    """Consecutive times without an answer."""
-    until: float
-    """The end of its pause, in s since 1970."""
-    error: str
-    """The error instead of an answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
     """A pool's running and waiting submissions (P5)."""
 

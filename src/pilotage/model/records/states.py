@@ -178,7 +178,7 @@ _TABLE: list[Transition] = [
     *_rows("transfer", [X.QUEUED], [X.PREPARING], "given a slot to be prepared (D8)"),
     *_rows("transfer", [X.PREPARING], [X.PREPARED], "its source is settled"),
     *_rows("transfer", [X.PREPARED], [X.DELIVERING], "given a slot to be delivered (D3)"),
-    *_rows("transfer", [X.PREPARED], [X.QUEUED], "put back: its storage rests (F4)"),
+    *_rows("transfer", [X.PREPARED], [X.QUEUED], "put back: its storage's circuit breaker is open (F4)"),
     *_rows("transfer", [X.DELIVERING], [X.QUEUED], "tried again"),
     *_rows("transfer", [X.DELIVERING], [X.DELIVERED], "bytes delivered, size and checksum right"),
     *_rows("transfer", [X.DELIVERED], [X.FINISHING], "given a slot to be finished (D8)"),

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Queue, Storage
 from pilotage.model.records.states import JobState, PilotState
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.records.storage_spaces import FreeSpace
-
-from .black_holes import Rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +14,11 @@ class QueueCondition:
     """A queue with its jobs and pilots by state, at ``time``. All times are in s since 1970.
 
     ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are from
-    the newest pilots that failed before they called, newest first. ``tried_at`` is when one pilot tries again
+    the newest pilots that failed before they called, newest first. ``tried_at`` is when one pilot probes it
     (P6), ``changed`` when the queue's declaration changed within a day. ``waiting_since`` is when the oldest
     pilot that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
-    ``storage_rests`` are the pauses of its storage (F4), ``space`` is its free space (B18).
+    ``breakers`` are the circuit breakers of the queue, its nodes (F2) and its storage (F4), ``space`` is its
+    free space (B18).
     """
 
     time: float
@@ -34,6 +33,5 @@ class QueueCondition:
     changed: float | None = None
     waiting_since: float | None = None
     problem: str = ""
-    rests: tuple[Rest, ...] = ()
-    storage_rests: tuple[StorageRest, ...] = ()
+    breakers: tuple[CircuitBreaker, ...] = ()
     space: FreeSpace | None = None

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import Federation, Link, Storage
 from pilotage.model.records.spec import TaskSpec
-from pilotage.model.records.storage_rests import StorageRest
 from pilotage.model.values.closeness import BLOCKED, UNKNOWN_CLOSENESS
 
 
@@ -32,11 +32,11 @@ class Sources:
     """The storages and links of a federation, for choosing sources.
 
     Brokerage (B19) and staging use the same object, so that staging can deliver everything that brokerage
-    accepts. A paused storage is the last choice (F4).
+    accepts. A storage with a tripped circuit breaker is the last choice (F4).
     """
 
     federation: Federation
-    rests: tuple[StorageRest, ...] = ()
+    breakers: tuple[CircuitBreaker, ...] = ()
     _storages: dict[str, Storage] = field(init=False, default_factory=dict)
     _links: dict[tuple[str, str], Link] = field(init=False, default_factory=dict)
     _reached: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
@@ -69,8 +69,9 @@ class Sources:
     def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
         """Return the storages that hold a file and can deliver it to ``destination``, best first.
 
-        Paused storages come last (F4). Disk goes before tape, the destination's own site before others. Then
-        measured throughput decides, then closeness; an unmeasured link comes after measured ones.
+        Storages with a tripped circuit breaker come last (F4). Disk goes before tape, the destination's own
+        site before others. Then measured throughput decides, then closeness; an unmeasured link comes after
+        measured ones.
         """
         key = (frozenset(holders), destination)
         if key not in self._ranked:
@@ -81,17 +82,16 @@ class Sources:
     def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
         """Return the storage from which a pilot beside ``destination`` reads a file that is not there (E3).
 
-        It is the best of :meth:`ranked` that allows remote reads by pilots; a paused one only if no other
-        does. Tape is too slow.
+        It is the best of :meth:`ranked` that allows remote reads by pilots; one with a tripped circuit
+        breaker only if there is no other. Tape is too slow.
         """
         ranked = (self._storages[name] for name in self.ranked(holders, destination))
         return next((one for one in ranked if one.remote_reads and not one.tape), None)
 
     def promises(self, holders: Iterable[str], destination: str) -> Storage | None:
-        """Return the storage of :meth:`readable_from` unless it is paused (F4): for jobs that may go
-        elsewhere."""
+        """Return the same for jobs that may go elsewhere: None if its circuit breaker has tripped (F4)."""
         found = self.readable_from(holders, destination)
-        return None if found is None or self.is_resting(found.name, destination) else found
+        return None if found is None or self.is_tripped(found.name, destination) else found
 
     def rate(self, source: str, destination: str) -> float | None:
         """Return the MB/s of the link between two sites; infinity within one, None if unmeasured."""
@@ -114,9 +114,9 @@ class Sources:
             return False
         return self._gives(source, target.site)
 
-    def is_resting(self, name: str, destination: str) -> bool:
-        """Return whether a storage is paused as a source for another, or was and needs a trial (F4)."""
-        return any(rest.concerns(name, destination) for rest in self.rests if rest.source)
+    def is_tripped(self, name: str, destination: str) -> bool:
+        """Return whether a storage has an open or half-open breaker as a source for another (F4)."""
+        return any(one.concerns(name, destination) for one in self.breakers if one.place[0])
 
     def _rank(self, name: str, destination: str) -> tuple[bool, bool, bool, float, float, str]:
         storage, target = self._storages[name], self._storages[destination]
@@ -124,8 +124,8 @@ class Sources:
         throughput = throughput_of(link) if link else None
         away = storage.site != target.site
         # Compare by name last, so that the order is the same in every process.
-        resting = self.is_resting(name, destination)
-        return (resting, storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
+        tripped = self.is_tripped(name, destination)
+        return (tripped, storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
 
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:

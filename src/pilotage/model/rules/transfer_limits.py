@@ -1,22 +1,21 @@
-"""Limits of storages and links on active transfers, besides the slots (D4), and those of pauses (F4)."""
+"""Limits of storages, links and circuit breakers (F4) on active transfers, besides the slots (D4)."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.storages import End
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import TransferState
-from pilotage.model.records.storage_rests import End, StorageRest
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue
 from pilotage.model.records.work import Transfer
 
 Place = tuple[str, ...]
-"""A storage by name, or a link by its two sites, or a pause: that word, and its source and destination."""
-
-_REST = "rest"
+"""A storage by name, or a link by its two sites, or a circuit breaker: its kind, source and destination."""
 
 _COUNTED: Mapping[TransferQueue, tuple[int, tuple[TransferState, ...]]] = {
     PREPARING: (2, (TransferState.PREPARING, TransferState.PREPARED, TransferState.DELIVERING)),
@@ -30,14 +29,14 @@ prepared as are being delivered, so that the place is never idle. Transfers bein
 class Room:
     """Transfers of a queue that storages and links with limits can still take, besides the slots of shares.
 
-    A storage paused at ``time``, in s since 1970, takes none, and one transfer after its pause (F4).
+    Where a circuit breaker is open at ``time``, in s since 1970, none goes; half-open, it takes one (F4).
     ``sources`` are the current sources of transfers, by number, if they differ from the recorded ones.
     """
 
     federation: Federation
     transfers: Iterable[Transfer]
     queue: TransferQueue = DELIVERING
-    rests: Sequence[StorageRest] = ()
+    breakers: Sequence[CircuitBreaker] = ()
     time: float = 0.0
     sources: Mapping[int, str] = field(default_factory=dict)
     _sites: Mapping[str, str] = field(init=False)
@@ -53,7 +52,7 @@ class Room:
         self._limits = {(one.name,): times * one.transfer_slots for one in storages if one.transfer_slots} | {
             (one.source, one.destination): times * one.transfer_slots for one in links if one.transfer_slots
         }
-        self._limits |= {(_REST, *rest.end): int(rest.until <= self.time) for rest in self.rests}
+        self._limits |= {one.key: int(one.state(self.time) == "half-open") for one in self.breakers}
         self._left.update(self._limits)
         if self._left:
             for transfer in self.transfers:
@@ -63,16 +62,16 @@ class Room:
     def full(self, transfer: Transfer) -> str:
         """Return the storage or link that is full for such a transfer; empty if none is."""
         blocking = next((place for place in self.bounded(transfer) if self._left[place] <= 0), ())
-        return " to ".join(blocking[1:] if _is_rest(blocking) else blocking)
+        return " to ".join(blocking[1:] if _is_breaker(blocking) else blocking)
 
-    def resting(self, transfer: Transfer) -> StorageRest | None:
-        """Return the pause that holds up a transfer (F4)."""
+    def breaker(self, transfer: Transfer) -> CircuitBreaker | None:
+        """Return the circuit breaker that holds a transfer up (F4)."""
         full = {place for place in self.bounded(transfer) if self._left[place] <= 0}
-        return next((rest for rest in self.rests if (_REST, *rest.end) in full), None)
+        return next((one for one in self.breakers if one.key in full), None)
 
     def limits(self, transfer: Transfer) -> dict[Place, int]:
         """Return the limits of the storages and the link that a transfer uses."""
-        return {place: self._limits[place] for place in self.bounded(transfer) if not _is_rest(place)}
+        return {place: self._limits[place] for place in self.bounded(transfer) if not _is_breaker(place)}
 
     def touches(self, place: Place, source: str, destination: str) -> bool:
         """Return whether a transfer between two storages uses a storage or link."""
@@ -92,21 +91,18 @@ class Room:
         return tuple(pair for pair in self._pairs() if self._link(*pair) in links) if links else ()
 
     def full_ends(self) -> tuple[End, ...]:
-        """Return the pauses that admit no transfer now (F4)."""
-        return tuple(rest.end for rest in self.rests if self._left[_REST, *rest.end] <= 0)
+        """Return the ends whose circuit breakers take no transfer now (F4)."""
+        return tuple(one.place for one in self.breakers if self._left[one.key] <= 0)
 
     def bounded(self, transfer: Transfer) -> tuple[Place, ...]:
-        """Return the places with a limit for a transfer: storages, its link, pauses.
-
-        An unknown storage has none.
-        """
+        """Return what has a limit for a transfer: storages, its link, breakers; no unknown storage has."""
         if not self._limits:
             return ()
         ends = transfer.source, transfer.destination
         places: set[Place] = {(ends[0],), (ends[1],), self._link(*ends)}
         source = self.sources.get(transfer.id, transfer.source)
-        rests = {(_REST, *rest.end) for rest in self.rests if rest.concerns(source, transfer.destination)}
-        return tuple(sorted(places & self._limits.keys() | rests))
+        breakers = {one.key for one in self.breakers if one.concerns(source, transfer.destination)}
+        return tuple(sorted(places & self._limits.keys() | breakers))
 
     def claims(self, places: Collection[Place]) -> tuple[Claim, ...]:
         """Return claims on storages and links, by the store's counts: exact, whoever else decides."""
@@ -125,7 +121,7 @@ class Room:
 
     def _rows(self, place: Place) -> tuple[tuple[str | None, ...], ...]:
         """Return the rows of the counter that count at a place: transfers from a storage and to it."""
-        if _is_rest(place):
+        if _is_breaker(place):
             return ((place[1] or None, place[2] or None, None),)
         if len(place) == 1:
             return (place[0], None, None), (None, place[0], None)
@@ -138,5 +134,5 @@ class Room:
         return self._sites.get(source, ""), self._sites.get(destination, "")
 
 
-def _is_rest(place: Place) -> bool:
+def _is_breaker(place: Place) -> bool:
     return len(place) == 3

@@ -12,9 +12,9 @@ from pilotage.model.records.observations import Fault
 from pilotage.movers.carriers import CarrierError, Sign
 from pilotage.ports.moving import Progress, StorageError
 
-from .blame import fault_of
 from .client import FtsClient, JobRefusedError, NoAnswerError
 from .delegation import Delegation
+from .fault_attribution import fault_of
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import KINDS, Creation
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.advertisements import NewAdvertisement
@@ -15,7 +16,6 @@ from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.publications import NewPublication, split_dataset
 from pilotage.model.records.states import FIRST, JobState, Kind, State
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import (
     File,
@@ -32,7 +32,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.errors import DatasetTaken, FileConflict
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-from pilotage.store.tables import advertisements, datasets, failed_deliveries, failures, storage_spaces
+from pilotage.store.tables import advertisements, circuit_breakers, datasets, failures, storage_spaces
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
 from pilotage.store.tables.files import FILE_COLUMNS, correct, files, replicas
 from pilotage.store.tables.history import Entries
@@ -48,7 +48,7 @@ WITHOUT_NUMBER = 0
 """The id of a record that is identified otherwise, such as a file."""
 
 _WRITE: dict[type, Any] = {
-    FailedDelivery: failed_deliveries.write,
+    FailedDelivery: circuit_breakers.write,
     Borrowing: borrowings.write,
     StorageSpace: storage_spaces.write,
     CorrectedFile: correct,

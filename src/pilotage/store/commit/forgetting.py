@@ -8,7 +8,7 @@ from pilotage.model.documents.decision import Forget
 from pilotage.model.records.states import LIVE_JOBS
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
-from pilotage.store.tables import datasets, failed_deliveries
+from pilotage.store.tables import circuit_breakers, datasets
 from pilotage.store.tables.files import files, replicas
 from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
@@ -60,7 +60,9 @@ def forget(connection: Connection, change: Forget, time: float) -> None:
     if change.datasets:
         datasets.forget(connection, change.datasets)
     if change.failed_at:
-        failed_deliveries.clear(connection, change.failed_at)
+        circuit_breakers.clear(connection, change.failed_at)
+    if change.lifted:
+        circuit_breakers.lift(connection, change.lifted, time)
 
 
 def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:

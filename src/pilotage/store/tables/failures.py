@@ -2,7 +2,7 @@
 
 from collections import defaultdict, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
@@ -60,10 +60,10 @@ failures = Table(
 )
 
 KEPT = 7 * 86400.0
-"""Seconds for which a failure is kept: many times the longest pause."""
+"""Seconds for which a failure is kept: many times the longest that a circuit breaker is open."""
 
 MOST_OF_A_PLACE = 20
-"""Most failures of an owner kept per node: enough for the longest pause, however many jobs failed."""
+"""Failures of an owner that are kept for a node: enough for the longest that a breaker is open."""
 
 MOST_LOOKED_AT = 500
 """Newest jobs of a task, by state, whose places are read."""
@@ -192,12 +192,12 @@ def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """Return the failures that count against queues and nodes, oldest first."""
-    return _judged(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
+    return _lifted(reader, _judged(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT)))
 
 
 def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """Return all kept failures."""
-    return _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
+    return _lifted(reader, _judged(reader, time, reader.raw_rows(_ALL, after=time - KEPT)))
 
 
 def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
@@ -268,6 +268,18 @@ def _places(reader: RecordReader, tasks_: Sequence[int]) -> Iterator[tuple[int, 
     )
     for task, state, queue, node, pilot in rows:
         yield task, state, queue, "" if pilot is None else place_of(node or "", pilot)
+
+
+def _lifted(reader: RecordReader, found: Sequence[Failure]) -> tuple[Failure, ...]:
+    """The failures, with those of before an operator lifted the breaker of their queue or node marked."""
+    lifted = {(one.kind, *one.place): one.time for one in reader.lifted_breakers()} if found else {}
+    if not lifted:
+        return tuple(found)
+
+    def until(one: Failure) -> float:
+        return max(lifted.get(key, 0.0) for key in (("queue", one.queue, ""), ("node", one.queue, one.node)))
+
+    return tuple(replace(one, lifted=True) if one.time <= until(one) else one for one in found)
 
 
 def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:

@@ -8,22 +8,18 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
+from pilotage.model.circuit_breakers.breaker import LiftedBreaker
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 from pilotage.model.records.advertisements import Advertisement
-from pilotage.model.records.counters import (
-    JOBS_BY_QUEUE,
-    JOBS_BY_TASK,
-    PILOTS_BY_QUEUE,
-    TRANSFERS_BY_LINK,
-)
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
 from pilotage.model.records.federation import Site
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS, PilotState, TransferState
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among, raw_rows
-from pilotage.store.tables import advertisements, failed_deliveries, history, iterations, storage_spaces
+from pilotage.store.tables import advertisements, circuit_breakers, history, iterations, storage_spaces
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import tasks as task_rows
@@ -157,8 +153,12 @@ class RecordReader:
         return raw_rows(self._connection, query, **values)
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
-        """Return deliveries that failed through a storage (F4)."""
-        return failed_deliveries.everything(self._connection)
+        """Deliveries that failed through a storage (F4)."""
+        return circuit_breakers.failed_deliveries(self._connection)
+
+    def lifted_breakers(self) -> tuple[LiftedBreaker, ...]:
+        """Circuit breakers that an operator has lifted lately."""
+        return circuit_breakers.lifted(self._connection)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
         """Return storages' reports of their free space (B18)."""

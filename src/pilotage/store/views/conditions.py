@@ -5,14 +5,16 @@ from collections.abc import Iterable
 
 from sqlalchemy import and_, bindparam, func, select
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, lifted_at
+from pilotage.model.circuit_breakers.jobs import job_breakers
+from pilotage.model.circuit_breakers.pilots import server_breaker
+from pilotage.model.circuit_breakers.storages import storage_breakers
 from pilotage.model.records.constants import DirectorConstants
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
+from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import JobState, PilotState
-from pilotage.model.records.storage_rests import storage_rests
 from pilotage.model.records.storage_spaces import free_spaces
 from pilotage.model.records.work import Pilot
-from pilotage.model.rules.black_holes import rests
-from pilotage.model.rules.failing_pilots import after_failures
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.sets import among
@@ -73,8 +75,10 @@ def of_queues(
         by_state[counter, name][state] = int(count)
     seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
     waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
-    resting = rests(failures.of_places(reader, time), federation.guard)
-    storage_resting = storage_rests(reader.failed_deliveries(), federation.staging, time)
+    breakers = (
+        *job_breakers(failures.of_places(reader, time), federation.guard),
+        *storage_breakers(reader.failed_deliveries(), federation.staging, time),
+    )
     spaces = free_spaces(federation, reader.storage_spaces(), time)
     storages = {storage.name: storage for storage in federation.storages}
     return tuple(
@@ -92,12 +96,15 @@ def of_queues(
             else None,
             changed=changed.get(queue.name),
             waiting_since=waiting.get(queue.name),
-            rests=tuple(rest for rest in resting if rest.queue == queue.name),
-            storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
+            breakers=tuple(one for one in breakers if _is_of(one, queue)),
             space=spaces[queue.storage],
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )
+
+
+def _is_of(breaker: CircuitBreaker, queue: Queue) -> bool:
+    return queue.storage in breaker.place if breaker.kind == "storage" else breaker.place[0] == queue.name
 
 
 def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
@@ -119,9 +126,13 @@ def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
 def _tried_at(
     reader: RecordReader, queue: str, director: DirectorConstants, time: float, changed: float | None
 ) -> float | None:
-    """Return when one pilot tries a queue's first server again (P6); None if a server is not paused."""
+    """When one pilot probes the first server of a queue (P6); none where the breaker of one is closed."""
     by_server: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
         by_server[pilot.broker].append(pilot)
-    rests = (after_failures(own, director, changed).until for own in by_server.values())
-    return min(rests, default=0.0) or None
+    lifted = reader.lifted_breakers()
+    found = [
+        server_breaker((queue, server), own, director, changed, lifted_at(lifted, "server", queue, server))
+        for server, own in by_server.items()
+    ]
+    return min((one.until for one in found if one), default=None) if all(found) else None

@@ -2,17 +2,17 @@
 
 from sqlalchemy import Connection, func, or_, select
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.records.counters import TRANSFERS_BY_SHARE
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TRANSFERS_AHEAD, UNFINISHED_TRANSFERS, TransferState
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.work import Transfer
 from pilotage.model.values.slot_parts import parts_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.tables import failed_deliveries, storage_spaces
+from pilotage.store.tables import circuit_breakers, storage_spaces
 from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.files import files
@@ -104,8 +104,8 @@ class TransferQueries:
         return self._database.read(lambda connection: job_files.of_job(connection, job, home))
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
-        """Return the deliveries that failed through a storage, oldest first (F4)."""
-        return self._database.read(failed_deliveries.everything)
+        """Read the deliveries that failed through a storage, oldest first (F4)."""
+        return self._database.read(circuit_breakers.failed_deliveries)
 
     def storage_spaces(self) -> tuple[StorageSpace, ...]:
         """Return storages' reports of their free space, by name (B18)."""

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
+from pilotage.model.circuit_breakers.breaker import lifted_at
+from pilotage.model.circuit_breakers.pilots import server_breaker
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.rules.failing_pilots import after_failures
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.history import EventView
@@ -93,10 +94,9 @@ def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:
-    """Return queues that are paused because their latest pilots all failed before they called home, and why
-    (P6).
+    """Queues with an open circuit breaker, since their pilots failed before they called, and why (P6).
 
-    After its pause a queue has no problem: without waiting jobs no pilot would try it again.
+    Half-open, a queue has no problem: without jobs that wait there no pilot would probe it.
     """
     time, director, changed = world.time, world.federation.director, world.queues_changed
     failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
@@ -109,12 +109,15 @@ def _problems(reader: RecordReader, world: World) -> dict[str, str]:
     tried = {queue for (queue,) in reader.raw_rows(_UNDER_WAY, queues=queues)}
     last = [queue for queue in queues if queue not in tried and failed[queue] > well.get(queue, 0)]
     told: dict[str, list[Pilot]] = defaultdict(list)
+    lifted = reader.lifted_breakers()
     for pilot in reader.pilots(_SPEAKS, queues=last, ids=sorted(well.values()), after=time - LATELY):
-        told[pilot.queue].append(pilot)
+        if pilot.created > lifted_at(lifted, "server", pilot.queue, pilot.broker):
+            told[pilot.queue].append(pilot)
     return {
         queue: f"its last pilots failed before they called: {_reason(told[queue])}"
         for queue in last
-        if time < after_failures(told[queue], director, changed.get(queue)).until
+        if (found := server_breaker((queue, ""), told[queue], director, changed.get(queue)))
+        and found.state(time) == "open"
     }
 
 

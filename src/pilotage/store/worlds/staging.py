@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import TextClause, bindparam, or_, select, text
 
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery, storage_breakers
 from pilotage.model.documents.world import World
 from pilotage.model.records.counters import TRANSFERS_BY_SHARE
 from pilotage.model.records.states import JobState, TransferState
-from pilotage.model.records.storage_rests import End, FailedDelivery, storage_rests
 from pilotage.model.records.transfer_queues import PREPARING
 from pilotage.model.records.work import Job, Transfer
 from pilotage.model.rules.transfer_limits import Room
@@ -62,7 +62,7 @@ _LISTED = {
 _ROOM = (
     " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
     " AND x.source || ' ' || x.destination NOT IN {pairs}"
-    # An end is "SOURCE " or " DESTINATION" or both: what rests. There is room at another source (F4).
+    # An end is "SOURCE " or " DESTINATION" or both: its breaker is open. Other sources have room (F4).
     " AND ' ' || x.destination NOT IN {ends} AND ("
     "x.source || ' ' NOT IN {ends} AND x.source || ' ' || x.destination NOT IN {ends}"
     " OR x.source_path = '' AND EXISTS (SELECT 1 FROM replicas AS r WHERE r.file = x.file"
@@ -102,7 +102,7 @@ _HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """Storages, pairs of storages, and pauses that accept no transfer now."""
+    """Storages, pairs of them, and ends whose circuit breakers are open: they take no transfer now."""
 
     storages: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
@@ -269,8 +269,8 @@ def staged(reading: Reading) -> Mapping[str, Any]:
 
 
 def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDelivery]) -> _Full:
-    rests = storage_rests(told, world.federation.staging, world.time)
-    return _Full.of(Room(world.federation, moving_on, PREPARING, rests, world.time))
+    breakers = storage_breakers(told, world.federation.staging, world.time)
+    return _Full.of(Room(world.federation, moving_on, PREPARING, breakers, world.time))
 
 
 @part("failures")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, not_, or_, select, text
 
+from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.world import JobCount, QueueReport, World
 from pilotage.model.records.counters import JOBS_BY_QUEUE
 from pilotage.model.records.failures import Failure
@@ -19,7 +20,6 @@ from pilotage.model.records.states import (
     PilotState,
 )
 from pilotage.model.records.work import Job, Pilot
-from pilotage.model.rules.black_holes import resting_now
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
 from pilotage.model.rules.timeouts import JOB_RULES, RULES, heartbeat_of, resting_queues, shortest_heartbeat
 from pilotage.store.database.columns import has_state, is_state
@@ -228,9 +228,9 @@ def _unheard_since(world: World) -> float:
 
 
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
-    """Return jobs that wait at queues that left the federation, or are paused (F2)."""
+    """Jobs that wait at queues which are not in the federation any more, or whose breakers are open (F2)."""
     named = {queue.name for queue in world.federation.queues}
-    closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
+    closed = {one.place[0] for one in open_queues(told, world.federation.guard, world.time)}
     gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
     if not gone:
         return []

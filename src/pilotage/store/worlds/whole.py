@@ -117,6 +117,6 @@ WHOLE: Reads = (
     *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
-    *("failed_deliveries", "storage_spaces", "advertisements"),
+    *("failed_deliveries", "lifted_breakers", "storage_spaces", "advertisements"),
 )
 """Everything that the store knows of a world."""

@@ -1,22 +1,22 @@
-"""Staging leaves alone what rests: another source first, one try after the rest, others go on (F4)."""
+"""Staging leaves alone what a breaker closes: another source first, one probe, others go on (F4)."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Decision, Forget, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.observations import DeliverySighting, Fault
 from pilotage.model.records.states import TransferState as X
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.work import Transfer
 from pilotage.staging import deliveries, preparing, retries, slots
 from pilotage.staging.sources_now import SourcesNow
 from pilotage.testing import NOW, file, replica, three_sites, transfer, world
 
-RESTING, OVER = NOW - 30.0, NOW - 61.0
-"""Times of failures whose rest of 60 s goes on at NOW, or is over."""
+OPEN, HALF_OPEN = NOW - 30.0, NOW - 61.0
+"""Times of failures whose breaker, of 60 s, is open at NOW, or half-open."""
 
 
 def failures(at: float, source: str = "north-a", destination: str = "") -> tuple[FailedDelivery, ...]:
@@ -52,16 +52,16 @@ def moved(decision: Decision, target: X) -> list[int]:
     return sorted(id_ for move in decision.moves if move.target is target for id_ in move.ids)
 
 
-def test_f4_nothing_is_prepared_that_only_a_resting_storage_has_and_others_go_on() -> None:
+def test_f4_nothing_is_prepared_that_only_a_closed_storage_has_and_others_go_on() -> None:
     queued = [transfer(number, X.QUEUED) for number in (1, 2, 50, 51)]
     back = transfer(3, X.QUEUED, source="east", destination="north-a")
-    seen = of([*queued, back], failures(RESTING))
+    seen = of([*queued, back], failures(OPEN))
     seen = replace(seen, replicas=(*seen.replicas, replica("file3", "east")))
     assert moved(preparing.prepare(seen), X.PREPARING) == [3, 50, 51]
 
 
 def test_f4_a_file_that_another_storage_has_comes_from_there() -> None:
-    found = preparing.prepare(of([transfer(50, X.PREPARING), transfer(1, X.PREPARING)], failures(RESTING)))
+    found = preparing.prepare(of([transfer(50, X.PREPARING), transfer(1, X.PREPARING)], failures(OPEN)))
     chosen = {id_: move.changes["source"] for move in found.moves for id_ in move.ids}
     assert chosen == {50: "west", 1: "north-a"}
 
@@ -69,7 +69,7 @@ def test_f4_a_file_that_another_storage_has_comes_from_there() -> None:
 @pytest.mark.parametrize("end", [("north-a", ""), ("", "east"), ("north-a", "east")])
 def test_f4_what_is_prepared_already_goes_back_and_is_not_delivered(end: tuple[str, str]) -> None:
     prepared = [transfer(number, X.PREPARED) for number in (1, 2)]
-    seen = of(prepared, failures(RESTING, *end))
+    seen = of(prepared, failures(OPEN, *end))
     assert moved(preparing.prepare(seen), X.QUEUED) == [1, 2]
     assert moved(slots.start(seen), X.DELIVERING) == []
 
@@ -77,18 +77,18 @@ def test_f4_what_is_prepared_already_goes_back_and_is_not_delivered(end: tuple[s
 def test_f4_what_is_put_back_takes_no_room_from_others() -> None:
     prepared = [transfer(number, X.PREPARED, share="a") for number in range(1, 201)]
     other = transfer(300, X.QUEUED, source="west", share="b", file="elsewhere")
-    seen = of([*prepared, other], failures(RESTING))
+    seen = of([*prepared, other], failures(OPEN))
     seen = replace(seen, replicas=(*seen.replicas, replica("elsewhere", "west")))
     assert moved(preparing.prepare(seen), X.PREPARING) == [300]
 
 
-def test_f4_after_the_rest_one_tries() -> None:
+def test_f4_half_open_one_probes() -> None:
     queued = [transfer(number, X.QUEUED) for number in range(1, 9)]
-    (trying,) = moved(preparing.prepare(of(queued, failures(OVER))), X.PREPARING)
-    under_way = [replace(one, state=X.PREPARED) if one.id == trying else one for one in queued]
-    seen = of(under_way, failures(OVER))
+    (probing,) = moved(preparing.prepare(of(queued, failures(HALF_OPEN))), X.PREPARING)
+    under_way = [replace(one, state=X.PREPARED) if one.id == probing else one for one in queued]
+    seen = of(under_way, failures(HALF_OPEN))
     assert moved(preparing.prepare(seen), X.PREPARING) == []
-    assert moved(slots.start(seen), X.DELIVERING) == [trying]
+    assert moved(slots.start(seen), X.DELIVERING) == [probing]
     (move,) = slots.start(seen).moves
     assert [claim.limit for claim in move.claims if claim.key == ("north-a", None, None)] == [1]
 
@@ -109,10 +109,8 @@ def test_f4_only_what_a_storage_is_to_blame_for_counts(fault: Fault, end: tuple[
     )
 
 
-def test_f4_what_fails_while_its_storage_rests_is_not_counted() -> None:
-    found = deliveries.observed(
-        of([transfer(1, X.DELIVERING)], failures(RESTING), deliveries=[told("source")])
-    )
+def test_f4_what_fails_while_the_breaker_is_open_is_not_counted() -> None:
+    found = deliveries.observed(of([transfer(1, X.DELIVERING)], failures(OPEN), deliveries=[told("source")]))
     assert [move.creates for move in found.moves] == [{}]
 
 
@@ -125,7 +123,7 @@ def test_f4_a_delivery_without_a_sign_of_life_speaks_against_the_pair() -> None:
 
 
 def test_f4_a_success_ends_the_row_of_both_ends_and_no_other() -> None:
-    told_of = (*failures(RESTING), *failures(RESTING, "west"), *failures(RESTING, "north-a", "east"))
+    told_of = (*failures(OPEN), *failures(OPEN, "west"), *failures(OPEN, "north-a", "east"))
     found = deliveries.observed(of([transfer(1, X.DELIVERING)], told_of, deliveries=[told("", "delivered")]))
     cleared = [change.failed_at for change in found.changes if isinstance(change, Forget)]
     assert cleared == [(("north-a", ""), ("north-a", "east"))]
@@ -133,7 +131,7 @@ def test_f4_a_success_ends_the_row_of_both_ends_and_no_other() -> None:
     assert all(isinstance(change, Move) for change in quiet.changes)
 
 
-def test_f4_a_later_attempt_leaves_a_source_that_rests() -> None:
-    seen = of([transfer(50, X.PREPARING, attempt=2)], failures(RESTING))
+def test_f4_a_later_attempt_leaves_a_source_with_an_open_breaker() -> None:
+    seen = of([transfer(50, X.PREPARING, attempt=2)], failures(OPEN))
     assert SourcesNow(seen).settled(seen.transfers[0]) == "west"
     assert SourcesNow(of([seen.transfers[0]])).settled(seen.transfers[0]) == "north-a"

@@ -1,11 +1,11 @@
-"""Virtual links that break make what is moved over them rest, as real ones do (F4)."""
+"""Virtual links that break open circuit breakers, as real ones do (F4)."""
 
 from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 
-from pilotage.flow.calls import storages
+from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.data import File, NewTransfer
 from pilotage.model.records.federation import Federation, Queue, Site, StagingConstants, Storage
 from pilotage.model.records.states import TransferState
@@ -28,7 +28,7 @@ def moved(
     )
     links = LinkBehaviour(transfer_fails=transfer_fails)
     storages = {f"{name}-disk": StorageBehaviour(outages=(spell, *more)) for name, spell in outages.items()}
-    scenario = Scenario(name="rests", federation="virtual.yaml", links=links, storages=storages)
+    scenario = Scenario(name="breakers", federation="virtual.yaml", links=links, storages=storages)
     simulation = Simulation(federation, scenario, seed=1)
     for number in range(10):
         create(simulation.store, File(name=f"user.x:{number}", size=10_000_000, checksum=""))
@@ -47,29 +47,29 @@ def states(simulation: Simulation) -> Counter[str]:
     return sum(map(Counter, simulation.store.transfer_queries.counts_by_share().values()), Counter())
 
 
-def test_f4_a_virtual_link_that_breaks_rests() -> None:
+def test_f4_a_virtual_link_that_breaks_opens_a_breaker() -> None:
     simulation = moved(1.0)
-    (rest,) = storages.rests(simulation.runtime)
-    assert rest.end == ("south-disk", "north-disk")
-    assert rest.error == "the virtual link broke"
+    (found,) = circuit_breakers.of_storages(simulation.runtime)
+    assert found.place == ("south-disk", "north-disk")
+    assert found.error == "the virtual link broke"
     attempts = [one.attempt for one in simulation.store.queries.transfers(None, 100)]
-    assert max(attempts) == 2, "nothing is tried while it rests"
+    assert max(attempts) == 2, "nothing is tried while it is open"
 
 
 def test_f4_one_that_carries_all_does_not() -> None:
     simulation = moved(0.0)
-    assert storages.rests(simulation.runtime) == ()
+    assert circuit_breakers.of_storages(simulation.runtime) == ()
     assert states(simulation) == {TransferState.DONE: 10}
 
 
 @pytest.mark.parametrize("out", ["north", "south"])
-def test_f4_a_virtual_storage_that_is_out_rests_and_serves_when_it_is_back(out: str) -> None:
+def test_f4_a_virtual_storage_that_is_out_is_left_alone_and_serves_when_it_is_back(out: str) -> None:
     outage = {out: Spell(begins=0, ends=900)}
-    (rest,) = storages.rests(moved(0.0, outage).runtime)
-    assert rest.end == (("south-disk", "") if out == "south" else ("", "north-disk"))
-    assert rest.error == "the virtual storage is out"
+    (found,) = circuit_breakers.of_storages(moved(0.0, outage).runtime)
+    assert found.place == (("south-disk", "") if out == "south" else ("", "north-disk"))
+    assert found.error == "the virtual storage is out"
     simulation = moved(0.0, outage, lasting=3 * 3600)
-    assert storages.rests(simulation.runtime) == ()
+    assert circuit_breakers.of_storages(simulation.runtime) == ()
     assert states(simulation) == {TransferState.DONE: 10}
 
 

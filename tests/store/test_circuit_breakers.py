@@ -1,15 +1,17 @@
-"""Failed deliveries are kept until one arrives, and staging reads past what rests (F4)."""
+"""Failed deliveries are kept until one arrives, and staging reads past open breakers (F4)."""
 
 from dataclasses import replace
 
+from pilotage.model.circuit_breakers.breaker import Key, LiftedBreaker
+from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import Forget
+from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.states import TransferState as X
-from pilotage.model.records.storage_rests import FailedDelivery
 from pilotage.model.records.work import File, Replica
 from pilotage.staging import preparing
 from pilotage.store import Store
-from pilotage.store.tables.failed_deliveries import KEPT, MOST_OF_AN_END
+from pilotage.store.tables.circuit_breakers import KEPT, MOST_OF_A_STORAGE
 from pilotage.testing import NOW
 from pilotage.testing.stores import FEDERATION, create, decision, new_transfer
 from tests.reading import BROKERED, world_of
@@ -47,12 +49,12 @@ def test_f4_failures_are_kept_until_their_end_is_cleared(store: Store) -> None:
 def test_f4_failures_are_few_and_not_old(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     create(store, failed(1, NOW - KEPT - 1, source="PIC-disk"))
-    create(store, *(failed(10 + number, NOW + number) for number in range(MOST_OF_AN_END + 20)))
+    create(store, *(failed(10 + number, NOW + number) for number in range(MOST_OF_A_STORAGE + 20)))
     found = read(store)
-    assert [one.time - NOW for one in found] == list(range(20, MOST_OF_AN_END + 20))
+    assert [one.time - NOW for one in found] == list(range(20, MOST_OF_A_STORAGE + 20))
 
 
-def test_f4_behind_transfers_from_a_resting_storage_others_are_read(store: Store) -> None:
+def test_f4_behind_transfers_from_a_closed_storage_others_are_read(store: Store) -> None:
     store.save_federation(_three_disks(), "tester")
     create(store, *(failed(number) for number in (901, 902, 903)))
     files = [f"f{number}" for number in range(300)]
@@ -70,12 +72,51 @@ def test_f4_behind_transfers_from_a_resting_storage_others_are_read(store: Store
     assert sorted(id_ for move in moves if move.target is X.PREPARING for id_ in move.ids) == [both, back]
 
 
+def test_a_lifted_breaker_is_remembered_for_a_week_and_a_storage_s_has_no_failures(store: Store) -> None:
+    store.save_federation(FEDERATION, "tester")
+    create(store, failed(1), failed(2, source="PIC-disk"))
+    lifted: tuple[Key, ...] = (("server", "CERN-q", "ce1"), ("storage", "CERN-disk", ""))
+    store.commit(decision(Forget(lifted=lifted)), "tester")
+    world = world_of(store, "provision", NOW, 1)
+    assert world.lifted_breakers == (LiftedBreaker(kind="server", place=("CERN-q", "ce1"), time=NOW),)
+    assert store.snapshots.whole(NOW, 1).lifted_breakers == world.lifted_breakers
+    assert [one.source for one in read(store)] == ["PIC-disk"]
+    store.commit(decision(Forget(lifted=(("queue", "CERN-q", ""),)), time=NOW + KEPT + 1), "tester")
+    assert [one.kind for one in world_of(store, "provision", NOW, 1).lifted_breakers] == ["queue"]
+
+
+def test_f2_failures_of_before_a_place_was_lifted_are_marked_in_every_world(store: Store) -> None:
+    store.save_federation(FEDERATION, "tester")
+    create(store, *(failure(number, NOW + number) for number in (1, 2)), failure(3, NOW, node="n2"))
+    store.commit(decision(Forget(lifted=(("node", "CERN-q", "n1"),)), time=NOW + 1), "tester")
+    for found in (store.snapshots.failures(NOW + 3), store.snapshots.whole(NOW + 3, 1).failures):
+        assert {one.job: one.lifted for one in found} == {1: True, 2: False, 3: False}
+    store.commit(decision(Forget(lifted=(("queue", "CERN-q", ""),)), time=NOW + 9), "tester")
+    assert {one.lifted for one in store.snapshots.failures(NOW + 9)} == {True}
+
+
+def failure(job: int, time: float, node: str = "n1") -> Failure:
+    return Failure(
+        job=job,
+        attempt=1,
+        task=1,
+        owner="alice",
+        vo="atlas",
+        queue="CERN-q",
+        node=node,
+        pilot=1,
+        pilots=1,
+        time=time,
+        lasted=1,
+    )
+
+
 def _three_disks() -> Federation:
     tape = Storage(name="CERN-tape", site="CERN", url="file:///tape", tape=True)
     return replace(FEDERATION, storages=(*FEDERATION.storages, tape))
 
 
-def test_f4_outputs_in_the_scratch_area_of_a_resting_storage_wait(store: Store) -> None:
+def test_f4_outputs_in_the_scratch_area_of_a_closed_storage_wait(store: Store) -> None:
     store.save_federation(_three_disks(), "tester")
     create(store, *(failed(number) for number in (901, 902, 903)))
     create(store, File(name="out", size=1, checksum=""), Replica(file="out", storage="CERN-tape"))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pilotage.api.explanations import explained_transfer
-from pilotage.flow.calls import storages
+from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.federation import Queue, Site, StagingConstants, Storage
 from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.records.work import InputFile
@@ -99,36 +99,36 @@ def states(house: House) -> dict[str, tuple[TransferState, int]]:
     }
 
 
-def test_f4_a_dead_server_costs_few_tries_and_its_files_arrive_once_it_is_back(
+def test_f4_a_dead_server_costs_few_attempts_and_its_files_arrive_once_it_is_back(
     house: House, far: tuple[Path, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     root, port = far
     asked(house, *FILES)
     passes(house, 3, 0.0)
-    (rest,) = storages.rests(house.runtime)
-    assert (rest.end, rest.until - rest.since) == (("far-web", ""), 60)
-    assert "reading from far-web rests until" in caplog.text
+    (found,) = circuit_breakers.of_storages(house.runtime)
+    assert (found.place, found.until - found.since) == (("far-web", ""), 60)
+    assert "reading from far-web: circuit breaker open until" in caplog.text
     begun = states(house)
     passes(house, 10, 5.0)
-    assert states(house) == begun, "nothing is tried while it rests"
+    assert states(house) == begun, "nothing is tried while it is open"
     (first, *_) = house.store.queries.transfers(TransferState.QUEUED, 1)
     told = "\n".join(explained_transfer(house.runtime, first, 0).lines)
-    assert "reading from far-web rests until" in told
-    assert "failed in a row, the last with" in told
-    house.now = rest.until + 1
+    assert "reading from far-web: circuit breaker open until" in told
+    assert "deliveries failed, " in told
+    house.now = found.until + 1
     passes(house, 2, 0.0)
     tried = {name: one for name, one in states(house).items() if one != begun[name]}
-    assert len(tried) == 1, "one tries"
-    (longer,) = storages.rests(house.runtime)
+    assert len(tried) == 1, "one probes"
+    (longer,) = circuit_breakers.of_storages(house.runtime)
     assert longer.until - longer.since == 120
     with web(root, port):
         house.now = longer.until + 1
         passes(house, 12, 2.0)
-    assert storages.rests(house.runtime) == ()
+    assert circuit_breakers.of_storages(house.runtime) == ()
     assert {state for state, _ in states(house).values()} == {TransferState.DONE}
     for name in FILES:
         assert (house.place / "north/.copies/flow/ligo" / name).read_bytes() == (root / name).read_bytes()
-    assert "reading from far-web goes on: something was delivered" in caplog.text
+    assert "reading from far-web: circuit breaker closed, something was delivered" in caplog.text
 
 
 def test_f4_a_file_that_another_storage_has_comes_from_there_meanwhile(
@@ -154,13 +154,13 @@ def test_f4_brokerage_keeps_away_and_a_person_can_lift_it(house: House, far: tup
     (choice, *_) = house.store.queries.task_choices(task, 1)
     (refusal,) = (one for one in choice.refusals if one.rule == "F4")
     assert set(refusal.queues) == {"north-queue", "south-queue"}
-    assert "reading from far-web rests until 2027" in json.dumps(refusal.have)
+    assert "reading from far-web: circuit breaker open until 2027" in json.dumps(refusal.have)
     assert house.states(task) == {JobState.PENDING: 1}
     house.take("lift")
     assert house.states(task) == {JobState.PENDING: 1}
-    assert [one.end for one in storages.lift(house.runtime, "far-web", "root")] == [("far-web", "")]
-    assert storages.rests(house.runtime) == ()
-    assert storages.lift(house.runtime, "far-web", "root") == ()
+    assert [one.place for one in circuit_breakers.lift(house.runtime, "far-web", "root")] == [("far-web", "")]
+    assert circuit_breakers.of_storages(house.runtime) == ()
+    assert circuit_breakers.lift(house.runtime, "far-web", "root") == ()
     house.take("lift")
     assert house.states(task) == {JobState.DEFINED: 1}
 
@@ -172,4 +172,4 @@ def test_f4_missing_files_and_wrong_bytes_close_nothing(house: House, far: tuple
         asked(house, "f0", "f1", "f2", "f3", size=999)
         passes(house, 3, 0.0)
     assert {state for state, _ in states(house).values()} <= {TransferState.QUEUED, TransferState.FAILED}
-    assert storages.rests(house.runtime) == ()
+    assert circuit_breakers.of_storages(house.runtime) == ()

@@ -1,12 +1,13 @@
-"""What the end of a delivery says about its storages: they failed once more, or they work again (F4)."""
+"""What the end of a delivery tells storages' circuit breakers: a failure, or that all is well (F4)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
+from pilotage.model.circuit_breakers.storages import FailedDelivery, one_line
 from pilotage.model.documents.decision import Forget, Move
 from pilotage.model.documents.world import World
 from pilotage.model.records.observations import Fault
-from pilotage.model.records.storage_rests import FailedDelivery, StorageRest, one_line
 from pilotage.model.records.work import Transfer
 
 
@@ -32,11 +33,11 @@ def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery | None
     return failure(transfer, "either", error, now)
 
 
-def noted(move: Move, failed: FailedDelivery | None, rests: Sequence[StorageRest]) -> Move:
-    """Attach a failure to the move that it causes. Failures of paused storages do not count."""
+def noted(move: Move, failed: FailedDelivery | None, breakers: Sequence[CircuitBreaker]) -> Move:
+    """Attach a failure to the move that it causes. Failures count nothing while a breaker is open."""
     if failed is None:
         return move
-    if any(rest.end == failed.end and failed.time < rest.until for rest in rests):
+    if failed.end in {one.place for one in open_at(breakers, failed.time)}:
         return move
     return replace(move, creates={failed.transfer: (failed,)})
 

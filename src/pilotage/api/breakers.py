@@ -1,0 +1,104 @@
+"""Circuit breakers: which have tripped, until when and why, and how an operator lifts them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from pilotage.flow.calls import circuit_breakers
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
+
+from .access import FOR_PEOPLE, Operator, actor
+from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"])
+
+
+class ShownBreaker(BaseModel):
+    """A circuit breaker that failures have tripped. Times in s since 1970 UTC."""
+
+    kind: Annotated[Kind, Field(description="What it guards.")]
+    rule: Annotated[str, Field(description="Number of the rule that trips it.")]
+    place: Annotated[
+        list[str],
+        Field(
+            description="Queue and node, or server, or what its nodes lack; or source and destination. "
+            "Empty stands for any.",
+            min_length=2,
+            max_length=2,
+        ),
+    ]
+    names: Annotated[list[str], Field(description="Names by each of which it may be lifted.")]
+    what: Annotated[str, Field(description="What it holds back.")]
+    vo: Annotated[str, Field(description="VO of those whose jobs it holds back; empty: of all.")]
+    owner: Annotated[str, Field(description="Whose jobs it holds back; empty: everybody's.")]
+    task: Annotated[int, Field(description="The task whose jobs it holds back; 0: all of the owner's.")]
+    state: Annotated[State, Field(description="Open: nothing passes. Half-open: one probe does.")]
+    since: Annotated[float, Field(description="When it opened.")]
+    until: Annotated[float, Field(description="When it becomes half-open.")]
+    failures: Annotated[int, Field(description="Failures in a row.")]
+    reason: Annotated[str, Field(description="Why it opened.")]
+    error: Annotated[str, Field(description="The last failure.")]
+    probe: Annotated[str, Field(description="What probes the place once it is half-open.")]
+
+
+class Breakers(BaseModel):
+    """Circuit breakers that are open or half-open."""
+
+    breakers: Annotated[list[ShownBreaker], Field(description="Breakers by kind and place.")]
+
+
+class Lift(BaseModel):
+    """Which circuit breakers are to be lifted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(max_length=500, description="Storage, queue, node or server.")]
+    kind: Annotated[Kind | None, Field(description="Only those of this kind; null: of all.")] = None
+
+
+class Lifted(BaseModel):
+    """The circuit breakers that were lifted."""
+
+    lifted: Annotated[list[ShownBreaker], Field(description="They as they were.")]
+
+
+@router.get("", dependencies=[FOR_PEOPLE], responses=documented(Breakers, 409))
+def get_breakers(runtime: TheRuntime) -> Response:
+    """Every circuit breaker that is open or half-open, with what it holds back, until when and why."""
+    now = runtime.clock()
+    return answer({"breakers": [shown(one, now) for one in circuit_breakers.tripped(runtime)]})
+
+
+@router.post("/lift", responses=documented(Lifted, 404, 409))
+def post_lift(lift: Lift, caller: Operator, runtime: TheRuntime) -> Response:
+    """Close every breaker of a name: what failed there until now counts no more, and all is tried at once."""
+    now = runtime.clock()
+    try:
+        found = circuit_breakers.lift(runtime, lift.name, actor(caller), lift.kind)
+    except circuit_breakers.UnknownName as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    return answer({"lifted": [shown(one, now) for one in found]})
+
+
+def shown(breaker: CircuitBreaker, now: float) -> ShownBreaker:
+    """A breaker as people see it now, in s since 1970 UTC."""
+    vo, owner, task = breaker.whose
+    return ShownBreaker(
+        kind=breaker.kind,
+        rule=breaker.words.rule,
+        place=list(breaker.place),
+        names=sorted(breaker.names),
+        what=breaker.what,
+        vo=vo,
+        owner=owner,
+        task=task,
+        state=breaker.state(now),
+        since=breaker.since,
+        until=breaker.until,
+        failures=breaker.failures,
+        reason=breaker.reason,
+        error=breaker.error,
+        probe=breaker.words.probe,
+    )

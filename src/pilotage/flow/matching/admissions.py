@@ -1,0 +1,90 @@
+"""The circuit breakers of queues and nodes as the matches of one process know them (F2)."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from pilotage.model.circuit_breakers.breaker import CircuitBreaker
+from pilotage.model.circuit_breakers.jobs import job_breakers
+from pilotage.model.documents.decision import Change, Committed, Decision, Forget, Move
+from pilotage.model.records.failures import Failure
+from pilotage.model.records.work import Job, Pilot
+from pilotage.model.values.freshness import is_fresh
+from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes
+from pilotage.store import Store
+from pilotage.store.matching.match_requests import ClaimResult
+
+
+class Admissions:
+    """Reads failures again when this process has committed one, or after some seconds.
+
+    Safe to use from many threads.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._breakers: tuple[CircuitBreaker, ...] = ()
+        self._probes = Probes(fast=0.0)
+        store.listeners.append(self._heard)
+
+    def admission(self, pilot: Pilot, time: float) -> Admission:
+        """Return the admission of a pilot: all, one job as a probe, or nothing."""
+        with self._lock:
+            if not is_fresh(self._read_at, time):
+                # Set before reading: a failure that is committed meanwhile makes it None again.
+                self._read_at = time
+                guard = self._store.federation().guard
+                self._breakers = job_breakers(self._store.snapshots.failures(time), guard)
+                self._probes.fast = guard.fast
+            if not self._breakers:
+                return OPEN
+            admission = self._probes.admission(self._breakers, pilot.queue, pilot.place, time)
+        return self._with_held(pilot.queue, admission)
+
+    def _with_held(self, queue: str, admission: Admission) -> Admission:
+        """Complete an admission by the jobs that wait of the tasks that it names."""
+        tasks = admission.closed_tasks | admission.probing_tasks
+        return admission.with_waiting(self._store.matches.waiting(queue, sorted(tasks)) if tasks else ())
+
+    def probed(
+        self,
+        pilot: Pilot,
+        requirements: Iterable[str],
+        time: float,
+        commit: Callable[[], Sequence[ClaimResult]],
+    ) -> Sequence[ClaimResult]:
+        """Give a pilot jobs of task queues; a probe counts only for those of whom it is given one."""
+        probes = self.begin(pilot, requirements, time)
+        given: Sequence[ClaimResult] = ()
+        try:
+            given = commit()
+        finally:
+            self.settle(probes, [job for one in given for job in one.jobs])
+        return given
+
+    def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[ProbeKey]:
+        """Note that a pilot is about to be given jobs of task queues; return the probes that these may be."""
+        if not self._breakers:
+            return []
+        with self._lock:
+            return self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, time)
+
+    def settle(self, probes: Sequence[ProbeKey], given: Iterable[Job]) -> None:
+        """Forget the probes of those of whom no job was given: others took them, or they were spares."""
+        if probes:
+            with self._lock:
+                self._probes.settle(probes, given)
+
+    def _heard(self, decision: Decision, _: Committed) -> None:
+        if any(_is_news(change) for change in decision.changes):
+            self._read_at = None
+
+
+def _is_news(change: Change) -> bool:
+    """Tell whether a change adds a failure, or lifts a breaker."""
+    if isinstance(change, Forget):
+        return bool(change.lifted)
+    return isinstance(change, Move) and any(
+        isinstance(record, Failure) for records in change.creates.values() for record in records
+    )

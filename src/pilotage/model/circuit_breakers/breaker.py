@@ -1,0 +1,276 @@
+"""One circuit breaker for all: its states, its transitions, and how long it stays open.
+
+- *closed*: the place does well. It has no record.
+- *open*: failures have tripped it. Until a time, nothing is given to the place.
+- *half-open*: that time is over. One probe goes there. If it fails, the breaker opens again, for longer
+  each time; if it does well, the breaker closes.
+
+An operator may lift a breaker: it closes, and no failure of before counts any more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+from typing import Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from pydantic import BeforeValidator
+
+from pilotage.model.values.types import DESCRIBED
+
+Kind = Literal["server", "list-match", "empty-pilots", "queue", "node", "storage"]
+State = Literal["open", "half-open"]
+
+Scope = tuple[str, str, int]
+"""Whose jobs a breaker holds back: VO, owner and task; a task of 0 is all tasks of the owner."""
+
+EVERYBODY: Scope = ("", "", 0)
+
+Key = tuple[Kind, str, str]
+"""A kind, and the two parts of a place."""
+
+
+class BreakerWords(NamedTuple):
+    """A kind in words: the rule that trips it, what fails there, and what probes it."""
+
+    rule: str
+    failures: str
+    probe: str
+
+
+WORDS: Mapping[Kind, BreakerWords] = {
+    "server": BreakerWords("P6", "pilots failed before they called", "one pilot"),
+    "list-match": BreakerWords("P8", "list-matches were not answered", "one question"),
+    "empty-pilots": BreakerWords("P12", "pilots were sent in vain", "one pilot"),
+    "queue": BreakerWords("F2", "jobs failed fast", "one job"),
+    "node": BreakerWords("F2", "jobs failed fast", "one job"),
+    "storage": BreakerWords("F4", "deliveries failed", "one delivery"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitBreaker:
+    """A breaker that failures have tripped; times in s since 1970 UTC.
+
+    The two parts of a ``place`` are, by kind: of ``server`` and ``list-match`` the queue and its server, of
+    ``empty-pilots`` the queue and what its nodes lack, of ``queue`` and ``node`` the queue and its node, of
+    ``storage`` the source and the destination. An empty second part, or source, stands for any.
+    """
+
+    __pydantic_config__ = DESCRIBED
+
+    kind: Kind
+    """What it guards."""
+    place: tuple[str, str]
+    """Where."""
+    whose: Scope = EVERYBODY
+    """Whose jobs it holds back: VO, owner and task; empty and 0 stand for all."""
+    since: float
+    """When it opened."""
+    until: float
+    """When it becomes half-open: one probe passes from then on."""
+    failures: int
+    """Failures in a row that count."""
+    error: str
+    """The last of them, in one line."""
+
+    def state(self, time: float) -> State:
+        """Its state at a time: a record is never closed."""
+        return "open" if time < self.until else "half-open"
+
+    @property
+    def forgotten(self) -> float:
+        """When it closes without a probe, where nothing is heard for as long as it was open (F4)."""
+        return self.until + (self.until - self.since)
+
+    @property
+    def words(self) -> BreakerWords:
+        """Its kind in words."""
+        return WORDS[self.kind]
+
+    @property
+    def key(self) -> Key:
+        """Its kind and place."""
+        return self.kind, *self.place
+
+    @property
+    def whom(self) -> str:
+        """Whose jobs it concerns, in words."""
+        _, owner, task = self.whose
+        return f"task {task}" if task else (owner or "everybody")
+
+    @property
+    def what(self) -> str:
+        """What it holds back, in words."""
+        first, second = self.place
+        if self.kind == "storage":
+            if first and second:
+                return f"moving from {first} to {second}"
+            return f"reading from {first}" if first else f"writing to {second}"
+        if self.kind in ("queue", "node"):
+            return f"jobs at {'/'.join(filter(None, self.place))} for {self.whom}"
+        if self.kind == "empty-pilots":
+            return f"pilots at {first}" + (f" for jobs that need {second}" if second else "")
+        what = "pilots at" if self.kind == "server" else "list-match at"
+        return f"{what} {'/'.join(filter(None, self.place))}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of what it guards, by each of which it may be lifted."""
+        first, second = self.place
+        found = {first, second} if self.kind in ("storage", "node") else {first}
+        if self.kind in ("node", "server", "list-match") and second:
+            found.add(f"{first}/{second}")
+        return frozenset(found - {""})
+
+    @property
+    def text(self) -> str:
+        """Until when it is open, and why, in words."""
+        until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"circuit breaker open until {until}: {self.reason}"
+
+    @property
+    def told(self) -> str:
+        """The same, with what it holds back."""
+        return f"{self.what}: {self.text}"
+
+    @property
+    def reason(self) -> str:
+        """Why it opened, in words."""
+        last = self.error or "no reason told"
+        return f"{self.words.failures}, {self.failures} in a row, the last with: {last}"
+
+    def holds_for(self, vo: str, owner: str, task: int) -> bool:
+        """Tell whether it concerns the jobs of a task."""
+        return self.whose in scopes(vo, owner, task)
+
+    def concerns(self, source: str, destination: str) -> bool:
+        """Tell whether it concerns what is moved between two storages."""
+        return self.place[0] in ("", source) and self.place[1] in ("", destination)
+
+
+def _of_silent_server(value: object) -> object:
+    """The breaker in the form that earlier versions saved: a server that did not answer."""
+    if not isinstance(value, Mapping) or "server" not in value:
+        return value
+    times, until = value.get("times"), value.get("until")
+    place = (value.get("queue"), value["server"])
+    return {
+        "kind": "list-match",
+        "place": place,
+        "since": until,
+        "until": until,
+        "failures": times,
+        "error": value.get("error"),
+    }
+
+
+Unanswered = Annotated[CircuitBreaker, BeforeValidator(_of_silent_server)]
+"""The breaker of a server that did not answer list-matches (P8)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiftedBreaker:
+    """A breaker that an operator has lifted: failures of before then count no more."""
+
+    __pydantic_config__ = DESCRIBED
+
+    kind: Kind
+    """What it guards."""
+    place: tuple[str, str]
+    """Where."""
+    time: float
+    """When it was lifted, in s since 1970 UTC."""
+
+
+def scopes(vo: str, owner: str, task: int) -> tuple[Scope, Scope, Scope]:
+    """The scopes that a task is in."""
+    return (vo, owner, task), (vo, owner, 0), EVERYBODY
+
+
+def open_at(breakers: Iterable[CircuitBreaker], time: float) -> tuple[CircuitBreaker, ...]:
+    """The breakers that are open at a time, not half-open."""
+    return tuple(one for one in breakers if one.state(time) == "open")
+
+
+def lifted_at(lifted: Iterable[LiftedBreaker], kind: Kind, *place: str) -> float:
+    """When a breaker was lifted, in s since 1970 UTC; minus infinity where it was not."""
+    return max((one.time for one in lifted if one.kind == kind and one.place == place), default=-inf)
+
+
+class Timed(Protocol):
+    """A failure, at a time in s since 1970."""
+
+    @property
+    def time(self) -> float:
+        """Time of the failure, in s since 1970 UTC."""
+
+
+F = TypeVar("F", bound=Timed)
+
+
+class Tripped(NamedTuple, Generic[F]):
+    """What failures made of a breaker: how many count, how often it opened, when last (s since 1970)."""
+
+    failures: int = 0
+    openings: int = 0
+    last: F | None = None
+    since: float = 0.0
+    until: float = -inf
+
+    def after(self, failure: F, trips: Callable[[F], bool], open_for: Callable[[int], float]) -> "Tripped[F]":
+        """The breaker after one more failure.
+
+        What fails while it is open was under way before it opened, and counts nothing. ``trips`` is asked of
+        one that counts whether it opens the breaker, ``open_for`` for how many s, after so many openings.
+        """
+        if failure.time < self.until:
+            return self
+        counted = self._replace(failures=self.failures + 1, last=failure)
+        if not trips(failure):
+            return counted
+        until = failure.time + open_for(self.openings)
+        return counted._replace(openings=self.openings + 1, since=failure.time, until=until)
+
+    def breaker(
+        self, kind: Kind, place: tuple[str, str], error: str, whose: Scope = EVERYBODY
+    ) -> CircuitBreaker:
+        """The record of it."""
+        return CircuitBreaker(
+            kind=kind,
+            place=place,
+            whose=whose,
+            since=self.since,
+            until=self.until,
+            failures=self.failures,
+            error=error,
+        )
+
+
+def followed(
+    failures: Iterable[F], trips: Callable[[F], bool], open_for: Callable[[int], float]
+) -> Tripped[F] | None:
+    """Follow failures in time; None where they never tripped the breaker."""
+    found: Tripped[F] = Tripped()
+    for failure in failures:
+        found = found.after(failure, trips, open_for)
+    return found if found.openings else None
+
+
+class FailedBatch(NamedTuple):
+    """A failure of something that was sent in a batch: those of one batch are one failure of the place."""
+
+    time: float
+    batch: float
+    error: str
+
+
+def each_opens(
+    failures: Iterable[FailedBatch], open_for: Callable[[int], float]
+) -> Tripped[FailedBatch] | None:
+    """Open for each batch that failed, whenever it was sent; None where none did."""
+    found = sorted(failures)
+    if not found:
+        return None
+    batches, last = len({one.batch for one in found}), found[-1]
+    return Tripped(batches, batches, last, last.time, last.time + open_for(batches - 1))

@@ -1,0 +1,84 @@
+"""What trips the circuit breakers of queues and nodes: job after job of a task fails fast there (F2)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from pilotage.model.records.constants import GuardConstants
+from pilotage.model.records.failures import Failure
+
+from .breaker import CircuitBreaker, Scope, followed, open_at, scopes
+
+
+def job_breakers(failures: Iterable[Failure], constants: GuardConstants) -> tuple[CircuitBreaker, ...]:
+    """The breakers of places where jobs failed fast in a row, and whose jobs they hold back.
+
+    A place is closed to a *task* whose failures follow the place, or may do so. It is closed to an *owner*
+    where this is shown for two tasks of that owner, and to *everybody* where it is shown for two owners.
+    What follows the task closes nothing. Failures of before a breaker was lifted count nothing.
+    """
+    rows: dict[tuple[str, str], list[Failure]] = defaultdict(list)
+    for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
+        if failure.lasted <= constants.fast and not failure.lifted:
+            rows[failure.queue, failure.node].append(failure)
+            rows[failure.queue, ""].append(failure)
+    return tuple(one for place, row in sorted(rows.items()) for one in _of_place(*place, row, constants))
+
+
+def open_queues(
+    failures: Iterable[Failure], constants: GuardConstants, time: float
+) -> tuple[CircuitBreaker, ...]:
+    """The breakers of whole queues that are open."""
+    return open_at((one for one in job_breakers(failures, constants) if one.kind == "queue"), time)
+
+
+def _of_place(
+    queue: str, node: str, row: list[Failure], constants: GuardConstants
+) -> Iterator[CircuitBreaker]:
+    """The breakers of one place, for each scope by its own row of failures."""
+    by_scope: dict[Scope, list[Failure]] = defaultdict(list)
+    for failure in row:
+        if failure.verdict(bool(node)) != "task":
+            for scope in scopes(failure.vo, failure.owner, failure.task):
+                by_scope[scope].append(failure)
+    for scope, failures in sorted(by_scope.items()):
+        if found := _breaker(queue, node, scope, failures, constants):
+            yield found
+
+
+def _breaker(
+    queue: str, node: str, scope: Scope, row: list[Failure], constants: GuardConstants
+) -> CircuitBreaker | None:
+    pilots: set[int] = set()
+    seen: list[Failure] = []
+    has_opened = False
+
+    def trips(failure: Failure) -> bool:
+        nonlocal has_opened
+        seen.append(failure)
+        pilots.add(failure.pilot)
+        many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
+        has_opened = has_opened or (many and _is_shown_for(scope, seen, constants.in_a_row))
+        return has_opened
+
+    def counts(failure: Failure) -> bool:
+        if scope[2]:
+            return failure.verdict(bool(node)) in ("place", "doubt")
+        return failure.shows(bool(node))
+
+    # One by one: whether the next counts depends on those before it. A place that was closed needs no proof.
+    found = followed((one for one in row if has_opened or counts(one)), trips, constants.open_for)
+    if found is None or found.last is None:
+        return None
+    return found.breaker("node" if node else "queue", (queue, node), found.last.ending, scope)
+
+
+def _is_shown_for(scope: Scope, seen: list[Failure], in_a_row: int) -> bool:
+    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners."""
+    _, owner, task = scope
+    if owner and not task and len({one.task for one in seen}) < 2:
+        return False
+    # One bad input fails again and again. A payload that never ran has read none.
+    jobs = {(one.job, one.attempt if one.exit_code is None else 0): one.whose for one in seen}
+    if owner:
+        return len(jobs) >= in_a_row
+    return sum(count >= in_a_row for count in Counter(jobs.values()).values()) > 1

@@ -1,0 +1,50 @@
+"""What trips the circuit breakers of servers: pilots fail there before they call home (P6)."""
+
+from collections.abc import Iterable
+from math import inf
+
+from pilotage.model.records.constants import DirectorConstants
+from pilotage.model.records.states import PilotState
+from pilotage.model.records.work import Pilot
+
+from .breaker import CircuitBreaker, FailedBatch, Tripped, each_opens
+
+
+def server_breaker(
+    place: tuple[str, str],
+    pilots: Iterable[Pilot],
+    director: DirectorConstants,
+    changed: float | None = None,
+    lifted: float = -inf,
+) -> CircuitBreaker | None:
+    """The breaker of a server whose pilots failed before they called home, since one did call (P6).
+
+    It is half-open where its queue was declared anew at ``changed`` and no pilot that was made since has
+    failed. Pilots that were made before it was ``lifted`` count nothing.
+    """
+    pilots = list(pilots)
+    well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
+    failed = [
+        pilot
+        for pilot in pilots
+        if pilot.state is PilotState.FAILED
+        and pilot.heartbeat is None
+        and pilot.created > well
+        and pilot.created > lifted
+    ]
+    if not failed:
+        return None
+    # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
+    ends = [
+        FailedBatch(one.since, one.since, one.error.partition("\n")[0]) for one in made_since(failed, changed)
+    ]
+    found = each_opens(ends, director.open_for)
+    if found is None:
+        last = max(failed, key=lambda one: one.since)
+        return Tripped(1, 1, None, changed or 0.0, changed or 0.0).breaker("server", place, last.error)
+    return found.breaker("server", place, found.last.error if found.last else "")
+
+
+def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
+    """The pilots that were made by what their queue is declared to be now."""
+    return [pilot for pilot in pilots if changed is None or pilot.created > changed]

@@ -1,0 +1,106 @@
+"""What trips the circuit breakers of storages: delivery after delivery fails, the files being good (F4)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pilotage.model.records.constants import StagingConstants
+from pilotage.model.values.types import DESCRIBED
+
+from .breaker import CircuitBreaker, followed
+
+End = tuple[str, str]
+"""The storage at which deliveries fail, as their source or their destination; both: between these two."""
+
+
+LONGEST_ERROR = 200
+"""Characters that are kept of an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedDelivery:
+    """A delivery that failed, and not because of its file: a mover's, or a pilot's that read or wrote it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    transfer: int = 0
+    """The transfer; 0: a pilot read or wrote the file."""
+    job: int = 0
+    """The job for which it did; 0: a mover delivered it."""
+    attempt: int
+    """Attempt of the transfer, or of the job."""
+    task: int = 0
+    """The job's task; 0: a mover delivered it."""
+    node: str = ""
+    """The machine of the pilot; empty: a mover delivered it."""
+    file: str
+    """The file."""
+    source: str
+    """The storage that could not be read; empty: the destination alone is to blame."""
+    destination: str
+    """The storage that could not be written; empty: the source alone is to blame."""
+    time: float
+    """When it failed, in s since 1970."""
+    error: str
+    """Why, in one line."""
+
+    @property
+    def end(self) -> End:
+        """The storage and operation that failed."""
+        return self.source, self.destination
+
+
+def one_line(error: str) -> str:
+    """Return the first line of an error that says anything, not too long."""
+    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
+    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."
+
+
+def storage_breakers(
+    failed: Iterable[FailedDelivery], constants: StagingConstants, time: float
+) -> tuple[CircuitBreaker, ...]:
+    """Return the breakers of storages, open or half-open at a time in s since 1970; by name.
+
+    Deliveries of ``failing_files`` different files fail in a row before that, so that nobody's broken file
+    closes a storage to others; where pilots tell it, at two machines or more and for two tasks or more, as
+    one machine may be cut off, and one task may lie. A breaker closes if nothing more is heard of it for as
+    long as it was open.
+    """
+    rows: dict[End, list[FailedDelivery]] = defaultdict(list)
+    for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.job, one.attempt)):
+        rows[one.end].append(one)
+    found = (_breaker(end, row, constants) for end, row in sorted(rows.items()))
+    return tuple(one for one in found if one is not None and time < one.forgotten)
+
+
+def retried_at(failed: Iterable[FailedDelivery], constants: StagingConstants) -> dict[int, float]:
+    """Return when each job may be tried again that storages failed at its pilots, in s since 1970.
+
+    Pilots are believed as to their own job: after each such attempt it waits, twice as long each time.
+    """
+    times: dict[int, list[float]] = defaultdict(list)
+    for one in failed:
+        if one.job:
+            times[one.job].append(one.time)
+    return {job: max(own) + constants.open_for(len(own) - 1) for job, own in times.items()}
+
+
+def _breaker(end: End, row: list[FailedDelivery], constants: StagingConstants) -> CircuitBreaker | None:
+    seen: list[FailedDelivery] = []
+
+    def trips(failure: FailedDelivery) -> bool:
+        seen.append(failure)
+        return _enough(seen, constants.failing_files)
+
+    found = followed(row, trips, constants.open_for)
+    if found is None or found.last is None:
+        return None
+    return found.breaker("storage", end, found.last.error)
+
+
+def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:
+    """Tell whether failures in a row trip a breaker: movers are believed, pilots where others agree."""
+    if len({one.file for one in seen if not one.job}) >= files:
+        return True
+    agree = len({one.node for one in seen}) > 1 and len({one.task for one in seen}) > 1
+    return agree and len({one.file for one in seen}) >= files

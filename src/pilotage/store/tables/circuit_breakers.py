@@ -1,0 +1,110 @@
+"""Circuit breakers: table, writing, reading, lifting (P6, P8, P12, F2, F4).
+
+A row has what its breaker follows from and no other table knows: deliveries that failed at a storage (F4),
+as JSON, and when an operator lifted it. Breakers of queues and nodes follow from failed attempts, too, those
+of servers from pilots.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, select
+
+from pilotage.model.circuit_breakers.breaker import Key, Kind, LiftedBreaker
+from pilotage.model.circuit_breakers.storages import End, FailedDelivery
+from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.upserts import replaced, upsert
+
+circuit_breakers = Table(
+    "circuit_breakers",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("place", String, primary_key=True),
+    Column("part", String, primary_key=True),
+    text_column("failures"),
+    Column("lifted", Double),
+)
+
+KEPT = 7 * 86400.0
+"""Seconds for which a failure, or a lift, is kept: many times the longest that a breaker is open."""
+
+MOST_OF_A_STORAGE = 100
+"""Failures that are kept of a storage, or between two: enough for the longest that its breaker is open."""
+
+STORAGE: Kind = "storage"
+
+_b = circuit_breakers.c
+_KEY = ("kind", "place", "part")
+_SAVE = upsert(circuit_breakers, _KEY, (*_KEY, "failures"), replaced(["failures"]))
+_LIFT = upsert(circuit_breakers, _KEY, (*_KEY, "lifted"), replaced(["lifted"]))
+_CLEAR = delete(circuit_breakers).where(
+    _b.kind == STORAGE, _b.place == bindparam("its_place"), _b.part == bindparam("its_part")
+)
+_FAILURES = select(_b.failures).where(_b.kind == STORAGE)
+_LIFTED = select(_b.kind, _b.place, _b.part, _b.lifted).where(_b.lifted.is_not(None))
+_OLD = delete(circuit_breakers).where(_b.lifted < bindparam("before"))
+
+
+def write(connection: Connection, found: Sequence[FailedDelivery]) -> None:
+    """Write deliveries that failed, each once; drop those that are too old or too many."""
+    known = {_number(one): one for one in (*found, *failed_deliveries(connection))}
+    oldest = max(one.time for one in found) - KEPT
+    by_end: dict[End, list[FailedDelivery]] = {one.end: [] for one in known.values()}
+    for one in sorted(known.values(), key=_order):
+        if one.time >= oldest:
+            by_end[one.end].append(one)
+    rows = [
+        {"kind": STORAGE, "place": end[0], "part": end[1], "failures": _text(row[-MOST_OF_A_STORAGE:])}
+        for end, row in sorted(by_end.items())
+        if row and not {*row}.isdisjoint(found)
+    ]
+    clear(connection, [end for end, row in by_end.items() if not row])
+    connection.execute(_SAVE, rows)
+
+
+def clear(connection: Connection, ends: Iterable[End]) -> None:
+    """Forget the failures at these ends: something was delivered there, or an operator lifts the breakers."""
+    rows = [{"its_place": source, "its_part": destination} for source, destination in sorted({*ends})]
+    if rows:
+        connection.execute(_CLEAR, rows)
+
+
+def lift(connection: Connection, keys: Iterable[Key], time: float) -> None:
+    """Lift breakers: failures until a time, in s since 1970 UTC, count no more."""
+    keys = {*keys}
+    clear(connection, [(place, part) for kind, place, part in keys if kind == STORAGE])
+    rows = [
+        {"kind": kind, "place": place, "part": part, "lifted": time}
+        for kind, place, part in sorted(keys)
+        if kind != STORAGE
+    ]
+    if rows:
+        connection.execute(_LIFT, rows)
+        connection.execute(_OLD, {"before": time - KEPT})
+
+
+def failed_deliveries(connection: Connection) -> tuple[FailedDelivery, ...]:
+    """Read the failures of storages that count, oldest first (F4)."""
+    rows = raw_rows(connection, _FAILURES)
+    found = (FailedDelivery(**one) for (text,) in rows for one in json.loads(text))
+    return tuple(sorted(found, key=_order))
+
+
+def lifted(connection: Connection) -> tuple[LiftedBreaker, ...]:
+    """Read which breakers were lifted lately, by kind and place."""
+    rows = sorted(raw_rows(connection, _LIFTED))
+    return tuple(LiftedBreaker(kind=kind, place=(place, part), time=time) for kind, place, part, time in rows)
+
+
+def _number(one: FailedDelivery) -> tuple[int, int, int]:
+    return one.transfer, one.job, one.attempt
+
+
+def _order(one: FailedDelivery) -> tuple[float, int, int, int]:
+    return (one.time, *_number(one))
+
+
+def _text(row: Iterable[FailedDelivery]) -> str:
+    return json.dumps([asdict(one) for one in row], ensure_ascii=False)
