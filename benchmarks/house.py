@@ -12,7 +12,6 @@ from typing import Literal
 from sqlalchemy import make_url
 
 from pilotage.demo import service
-from pilotage.flow.reads import stored
 from pilotage.flow.steps import step
 from pilotage.model.documents.world import World
 from pilotage.store import Pass, Store
@@ -85,4 +84,4 @@ def store(database: Database, place: Path) -> Iterator[str]:
 
 def world_of(store: Store, name: str, limit: int) -> World:
     """What a step reads of the store now, so many records at most."""
-    return store.snapshots.read(Pass(time.time(), 1, limit), stored(step(name).reads))
+    return store.snapshots.read(Pass(time.time(), 1, limit), step(name).plan.parts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from pilotage.flow.reads import ProcessFields, stored
+from pilotage.flow.reads import ProcessFields
 from pilotage.flow.steps import step
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
@@ -31,5 +31,5 @@ def world_of(
     **bounds: Any,
 ) -> World:
     """What a step reads of the store, named, or parts of a world, at a time, so many records at most."""
-    parts = stored(step(reads).reads) if isinstance(reads, str) else reads
+    parts = step(reads).plan.parts if isinstance(reads, str) else reads
     return store.snapshots.read(Pass(time, seed, limit, **bounds), parts)

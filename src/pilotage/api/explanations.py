@@ -29,7 +29,6 @@ from pilotage.flow.calls import (
     sure_waits,
     throttled_jobs,
 )
-from pilotage.flow.reads import stored
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Choice, DatedChoice
@@ -191,7 +190,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
-    world = runtime.store.snapshots.read(begun, stored(step(STAGE).reads))
+    world = runtime.store.snapshots.read(begun, step(STAGE).plan.parts)
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(seen, queue), queries.live()

@@ -4,7 +4,7 @@ News are taken before the store is read, so that the store's state is at least a
 an answer. Other facts of this process are added to the store's.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import PublicationState, TransferState
 from pilotage.store import Pass
 from pilotage.store.worlds.fields import FIELDS
-from pilotage.store.worlds.parts import WorldPart
+from pilotage.store.worlds.parts import ALWAYS, WorldPart
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -98,33 +98,52 @@ OUTSIDE: Mapping[str, News | ProcessFields] = {name: one for one in _OUTSIDE for
 # This tells steps whose policies read the reports on queues about adapters that cannot be made here (B26).
 startable = ProcessFields(
     ("queue_reports",),
-    lambda runtime, world: {"queue_reports": runtime.elements.reported(world).queue_reports},
+    lambda runtime, world: {"queue_reports": runtime.elements.queue_reports(world)},
 )
 
 
-def resolved(reads: Reads) -> Iterator[WorldPart | News | ProcessFields]:
-    """Yield what is read, each once. Raises ValueError for a name without a reader."""
-    found: dict[int, WorldPart | News | ProcessFields] = {}
-    for one in reads:
-        named = (OUTSIDE.get(one) or FIELDS.get(one)) if isinstance(one, str) else one
-        if named is None:
-            names = ", ".join(sorted({*OUTSIDE, *FIELDS}))
-            raise ValueError(f"no field {one!r} can be read by its name; these can: {names}")
-        found.setdefault(id(named), named)
-    yield from found.values()
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What a step reads, sorted by source. It is made once, when the step is declared."""
 
+    news: tuple[News, ...]
+    parts: tuple[WorldPart, ...]
+    known: tuple[ProcessFields, ...]
 
-def stored(reads: Reads) -> list[WorldPart]:
-    """Return the parts of these that the store has."""
-    return [one for one in resolved(reads) if isinstance(one, WorldPart)]
+    @classmethod
+    def of(cls, reads: Reads) -> "ReadPlan":
+        """Find the reader of each. Raises ValueError for a name without a reader."""
+        found = tuple({id(one): one for one in map(_named, reads)}.values())
+        return cls(
+            tuple(one for one in found if isinstance(one, News)),
+            tuple(one for one in found if isinstance(one, WorldPart)),
+            tuple(one for one in found if isinstance(one, ProcessFields)),
+        )
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """Return the fields that a world has by this plan."""
+        read: tuple[News | WorldPart | ProcessFields, ...] = (*self.news, *self.parts, *self.known)
+        return ALWAYS.union(*(one.fields for one in read))
 
-def read(runtime: "Runtime", reads: Reads, now: Pass) -> World:
-    """Read a world: news from outside, then the store, then other facts of this process."""
-    plan = tuple(resolved(reads))
-    told = {one.field: one.read(runtime) for one in plan if isinstance(one, News)}
-    world = runtime.store.snapshots.read(now, stored(plan))
-    for one in plan:
-        if isinstance(one, ProcessFields):
+    @property
+    def hears(self) -> frozenset[str]:
+        """Return the fields that have news from outside."""
+        told: tuple[News | ProcessFields, ...] = (*self.news, *(one for one in self.known if one.wakes))
+        return frozenset(name for one in told for name in one.fields)
+
+    def read(self, runtime: "Runtime", now: Pass) -> World:
+        """Read a world: news from outside, then the store, then other facts of this process."""
+        told = {one.field: one.read(runtime) for one in self.news}
+        world = runtime.store.snapshots.read_parts(now, self.parts)
+        for one in self.known:
             told.update(one.read(runtime, world))
-    return replace(world, **told) if told else world
+        return replace(world, **told) if told else world
+
+
+def _named(one: str | WorldPart | News | ProcessFields) -> WorldPart | News | ProcessFields:
+    named = (OUTSIDE.get(one) or FIELDS.get(one)) if isinstance(one, str) else one
+    if named is None:
+        names = ", ".join(sorted({*OUTSIDE, *FIELDS}))
+        raise ValueError(f"no field {one!r} can be read by its name; these can: {names}")
+    return named

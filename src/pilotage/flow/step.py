@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,12 @@ from pilotage.model.documents.subjects import Subject
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import Kind, State
 from pilotage.store import Pass, concerns_records
-from pilotage.store.worlds.parts import ALWAYS
 
 from .brokerages import Brokerages
 from .lacking_plugins import without_left
 from .loops.isolation import TimedPolicy, Trials
 from .loops.time_limit import TimeLimit
-from .reads import News, ProcessFields, Reads, read, resolved
+from .reads import ReadPlan, Reads
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -86,9 +85,11 @@ class Step:
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
 
+    plan: ReadPlan = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         # An unreadable name fails when the step is declared, not in its first pass.
-        tuple(resolved(self.reads))
+        object.__setattr__(self, "plan", ReadPlan.of(self.reads))
 
     @property
     def has_loop(self) -> bool:
@@ -98,17 +99,12 @@ class Step:
     @property
     def fields(self) -> frozenset[str]:
         """Return the fields of the world that its policies, and their follow-up actions, may read."""
-        return ALWAYS.union(*(one.fields for one in resolved(self.reads)))
+        return self.plan.fields
 
     @property
     def hears(self) -> frozenset[str]:
         """Return the fields whose news wake it."""
-        return frozenset(
-            name
-            for one in resolved(self.reads)
-            if isinstance(one, News) or (isinstance(one, ProcessFields) and one.wakes)
-            for name in one.fields
-        )
+        return self.plan.hears
 
 
 def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
@@ -147,7 +143,7 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 
 def read_world(step: Step, runtime: "Runtime", now: Pass) -> World:
     """Read what a step declares, for a pass."""
-    world = read(runtime, step.reads, step.bounds(runtime, now) if step.bounds else now)
+    world = step.plan.read(runtime, step.bounds(runtime, now) if step.bounds else now)
     return without_left(runtime, step.name, world) if step.asks_plugins else world
 
 

@@ -142,13 +142,17 @@ class Elements:
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
-        """Return the world with a report for each queue whose adapter cannot be made here (B26).
+        """Return the world with :meth:`queue_reports`."""
+        return replace(world, queue_reports=self.queue_reports(world))
 
-        If this process submits no pilots, the world stays unchanged: another machine may have the adapter.
+    def queue_reports(self, world: World) -> tuple[QueueReport, ...]:
+        """Return a world's reports, with one for each queue whose adapter cannot be made here (B26).
+
+        If this process submits no pilots, they stay unchanged: another machine may have the adapter.
         The same holds if this one lacks a package and pilots are there or called within three hours.
         """
         if not self._submits:
-            return world
+            return world.queue_reports
         known = {report.queue: report for report in world.queue_reports}
         lacking = self.lacking(world.federation)
         for queue in world.federation.queues:
@@ -157,7 +161,7 @@ class Elements:
                 if queue.name in lacking and _is_served(report, world.time):
                     continue
                 known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
-        return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
+        return tuple(known[name] for name in sorted(known))
 
     def lacking(self, federation: Federation) -> dict[str, str]:
         """Return the queues for which this process lacks the adapter of some server, and why: others may

@@ -99,8 +99,11 @@ def read_all(reading: Reading, parts: Sequence[WorldPart]) -> World:
         told = one.read(reading)
         if told is None:
             break
-        if unknown := told.keys() - set(one.fields):
-            raise LookupError(f"a part of {one.fields} returned {', '.join(sorted(unknown))}")
+        for name in told:
+            if name not in one.fields:
+                raise LookupError(
+                    f"a part of {', '.join(one.fields)} returned {name}, which it does not declare"
+                )
         for name in one.fields:
             if name in told or name not in reading.found:
                 reading.found[name] = told.get(name, EMPTY[name])

@@ -1,6 +1,7 @@
 """Worlds, each read at one moment: what a step or call declares, at a cost independent of the queue's
 length."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pilotage.model.documents.moves import FULL
@@ -17,7 +18,7 @@ from . import waiting
 from .fields import Reads, parts_of
 from .known_inputs import KnownInputs
 from .live_pilots import LivePilots
-from .parts import Pass, Reading, read_all
+from .parts import Pass, Reading, WorldPart, read_all
 from .whole import WHOLE
 
 
@@ -36,7 +37,10 @@ class Snapshots:
 
     def read(self, now: Pass, reads: Reads) -> World:
         """Read a world at the time of a pass: its fields by name and its parts, in order."""
-        parts = parts_of(reads)
+        return self.read_parts(now, parts_of(reads))
+
+    def read_parts(self, now: Pass, parts: Sequence[WorldPart]) -> World:
+        """Read a world of parts."""
 
         def work(connection: Any) -> World:
             declared = self._federations.in_force(connection)
