@@ -9,6 +9,9 @@ from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Create, Move
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewPilot
+from pilotage.store import SetAsideRecord
+from pilotage.testing.records import file
+from pilotage.testing.stores import create, new_transfer
 from tests.reading import BROKERED, world_of
 
 from .conftest import ALICE, OTHER_ALICE, House, Submit
@@ -188,3 +191,20 @@ def test_submissions_and_plans_warn_where_nothing_can_start(house: House) -> Non
     house.now += 61
     (task,) = alice.post("/plan/broker", json=body).json()["tasks"]
     assert task["lines"][0].startswith(f"warning: nothing starts: {TROUBLE}")
+
+
+def test_a_list_of_transfers_says_which_are_set_aside_and_why(house: House) -> None:
+    made = create(house.store, file("s:f"), new_transfer("s:f", destination="north-disk"))[1]
+    told: Any = {
+        "step": "stage",
+        "error": "ValueError: no",
+        "among": 1,
+        "since": 1.0,
+        "times": 1,
+        "retry_at": 2.0,
+    }
+    house.store.set_aside.replace(
+        (), [SetAsideRecord(subject="transfer", name=str(made), retry_at=2.0, **told)]
+    )
+    (one,) = house.as_("operator", ALICE).get("/transfers").json()["transfers"]
+    assert one["error"] == "set aside by step stage: ValueError: no"

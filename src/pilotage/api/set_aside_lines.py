@@ -9,13 +9,22 @@ from pilotage.flow.loops.set_aside import PERSON
 from pilotage.flow.matching.bindings import plugin_of
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Identity
-from pilotage.store import SetAsideRecord, TaskDetails
+from pilotage.store import SetAsideRecord, Store, TaskDetails
 
 
 def of(runtime: Runtime, *subjects: tuple[str, int | str]) -> list[str]:
     """Say which steps have set something aside, why, and what lifts it, by kind and name."""
     records = runtime.store.set_aside
     return list(set_aside.of(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects)))
+
+
+def errors(store: Store, subject: str) -> dict[str, str]:
+    """Return why records of a kind are set aside, by name, in a few words for a list."""
+    return {
+        one.name: f"set aside by step {one.step}: {one.error}"
+        for one in store.set_aside.everything()
+        if one.subject == subject
+    }
 
 
 def of_task(runtime: Runtime, task: TaskDetails) -> list[str]:

@@ -155,11 +155,7 @@ def get_tasks(
 
 def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
     """Return the tasks. One that a step has set aside has the step's failure as its error."""
-    errors = {
-        one.name: f"set aside by step {one.step}: {one.error}"
-        for one in store.set_aside.everything()
-        if one.subject == "task"
-    }
+    errors = set_aside_lines.errors(store, "task")
     return [
         replace(task, error=task.error or errors.get(str(task.id), "")) if task.state in LIVE_TASKS else task
         for task in found

@@ -1,6 +1,7 @@
 """Transfers, and their priorities (D9)."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Response
@@ -11,6 +12,7 @@ from pilotage.model.records.states import TransferState
 from pilotage.model.values.scopes import scopes_of, split_identifier
 from pilotage.model.values.types import Whole
 
+from . import set_aside_lines
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented
 from .dependencies import LARGEST_ID, PREFIX, Id, Limit, TheRuntime, TheStore, Width
@@ -70,8 +72,11 @@ class TransferProgress(BaseModel):
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Transfers))
 def get_transfers(store: TheStore, state: TransferState | None = None, limit: Limit = 100) -> Response:
-    """Transfers, newest first."""
-    return answer({"transfers": store.queries.transfers(state, limit)})
+    """Transfers, newest first. Those that a step has set aside have the reason as their error."""
+    errors = set_aside_lines.errors(store, "transfer")
+    found = store.queries.transfers(state, limit)
+    told = [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
+    return answer({"transfers": told})
 
 
 @router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
