@@ -168,6 +168,8 @@ class _Work:
     def _admission(self, pilot: Pilot) -> Admission:
         """The admission of a pilot, after all that was given until now (F2)."""
         found = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
+        if found is OPEN:
+            return OPEN
         waiting = [
             (task, level.requirements, level.priority, jobs)
             for level in self._levels[pilot.queue]

@@ -334,9 +334,9 @@ def _drawn(job: Job) -> Draw:
 
 def _missing(asked: ClaimRequest, result: ClaimResult) -> list[Draw]:
     """Return the draws whose job was gone. The store never gives more than was drawn."""
-    drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in asked.heads})
-    if drawn.total() == len(result.jobs):
+    if sum([head.jobs for head in asked.heads]) == len(result.jobs):
         return []
+    drawn = Counter({Draw(head.requirements, head.priority): head.jobs for head in asked.heads})
     return list((drawn - Counter(map(_drawn, result.jobs))).elements())
 
 

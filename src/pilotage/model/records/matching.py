@@ -2,16 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
-from pilotage.model.values.types import DESCRIBED
+from pilotage.model.values.types import DESCRIBED, Count, Number
 
 from .borrowing import Borrowing
 from .capacity_claims import Claim
 from .requirements import Requirements
 from .states import JobState
 from .work import PilotKind
+
+MostJobs = Annotated[int, Field(le=100_000)]
+"""What a policy draws one by one is bounded, as the slots of a queue are."""
 
 
 @quickly_made
@@ -35,7 +41,7 @@ class MatchRequest:
     """MB that it has free; 0: no limit."""
     walltime: float
     """s that it has left."""
-    max_jobs: int
+    max_jobs: MostJobs
     """Most jobs that it would take."""
     containment: str = ""
     """How it contains payloads; empty: it did not tell."""
@@ -74,9 +80,9 @@ class PriorityLevel:
     """What the jobs have in common, as ``Requirements.text``."""
     priority: int
     """Their priority."""
-    jobs: int
+    jobs: Number
     """How many."""
-    tasks: Mapping[int, int] = field(default_factory=dict)
+    tasks: Mapping[Count, Number] = field(default_factory=dict)
     """How many of them are of tasks with failures, by task: a place may be closed to these alone (F2)."""
 
 

@@ -137,8 +137,8 @@ class Matches:
         one transaction, else each request is one. Listeners are told of jobs that were given.
         """
         asked = decision.requests
-        claims = [one for one in asked if isinstance(one, ClaimRequest)]
-        if len(bases) > 1 and len(claims) == len(asked) and not self._database.is_postgresql:
+        claims = [one for one in asked if isinstance(one, ClaimRequest)] if len(bases) > 1 else []
+        if claims and len(claims) == len(asked) and not self._database.is_postgresql:
             found = self._claim_all(claims, bases, decision.time)
         else:
             known = bases or (self._standing_basis(one) for one in asked)
