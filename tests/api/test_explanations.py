@@ -203,8 +203,6 @@ def test_a_list_of_transfers_says_which_are_set_aside_and_why(house: House) -> N
         "times": 1,
         "retry_at": 2.0,
     }
-    house.store.set_aside.replace(
-        (), [SetAsideRecord(subject="transfer", name=str(made), retry_at=2.0, **told)]
-    )
+    house.store.set_aside.replace((), [SetAsideRecord(subject="transfer", name=str(made), **told)])
     (one,) = house.as_("operator", ALICE).get("/transfers").json()["transfers"]
     assert one["error"] == "set aside by step stage: ValueError: no"
