@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Pilot, PilotKind, Requirements
 
 from .task_queues import walltime_left, walltime_needed
+
+if TYPE_CHECKING:  # an idle server does without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Needs(NamedTuple):
@@ -90,6 +91,8 @@ class NeedsTable:
 
     def __init__(self, found: Sequence[Needs]) -> None:
         self.numbers = {key: number for number, key in enumerate(dict.fromkeys(one.owner for one in found))}
+        import numpy as np
+
         types = (np.int64, np.float64, np.int64, np.float64, np.bool_, np.bool_)
         columns = zip(*found, strict=True) if found else ((),) * len(Needs._fields)
         *own, owners = columns
@@ -99,7 +102,7 @@ class NeedsTable:
         self.most = Needs._make([*(max(column, default=0) for column in own), None])
         """The most that any of them needs; it belongs to no owner."""
 
-    def fitting(self, has: PilotResources) -> NDArray[np.bool_]:
+    def fitting(self, has: PilotResources) -> "NDArray[np.bool_]":
         """Return for each whether a pilot could run its jobs."""
         # No row has the number -1: an owner without task queues here gets nothing.
         found: NDArray[np.bool_] = fits(self.needs, has._replace(owner=self.numbers.get(has.owner, -1)))
