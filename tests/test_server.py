@@ -76,7 +76,7 @@ print(*sys.modules)
 @pytest.mark.slow
 def test_what_migrations_need_is_not_kept(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
-    older(url, "0033").dispose()
+    older(url, "0100").dispose()
     code = f"""
 import sys
 from pilotage import server

@@ -10,19 +10,15 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, create_engine, inspect, select, text
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
 from sqlalchemy.exc import DatabaseError
 
 from pilotage import store
-from pilotage.model.records.states import Kind
-from pilotage.store import NewerStore, Store
+from pilotage.store import NewerStore, Store, UnreleasedStore
 from pilotage.store.database.engine import Database
-from pilotage.store.tables.history import decisions_of
-from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.records import with_all_indexes
 from pilotage.testing.records import NOW
-from pilotage.testing.stores import FEDERATION, new_jobs
-from tests.reading import BROKERED, world_of
+from pilotage.testing.stores import FEDERATION
 
 CATALOGUE = {
     # Not the text of a table, to which a migration appends: its columns.
@@ -162,145 +158,17 @@ def older(url: str, version: str) -> Engine:
     return engine
 
 
-TASK = """
-INSERT INTO tasks (id, priority, owner, vo, "group", vo_role, state, created, since, spec)
-VALUES (3, 500, 'alice', 'atlas', '', '', 'running', 1, 1, '{"name": "t"}')"""
-JOB = """
-INSERT INTO jobs (id, task, kind, priority, state, attempt, created, since, events, input_count)
-VALUES (7, 3, 'normal', 500, 'finished', 2, 1, 9, 1, 0)"""
-TRANSFER = """
-INSERT INTO transfers (id, file, source, destination, direction, priority, state, created, since, emergency)
-VALUES (:id, :file, 'CERN-disk', 'PIC-disk', :direction, 1, 'queued', 1, 1, false)"""
-EVENT = """
-INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor, decision)
-VALUES (:kind, :record, 3, :attempt, :source, :target, :time, :cause, :actor, :decision)"""
-
-
-def test_links_of_an_older_store_are_counted_anew_by_direction(empty_url: str) -> None:
-    engine = older(empty_url, "0006")
+def test_a_store_that_no_release_made_is_left_alone_and_its_owner_hears_what_to_do(store_url: str) -> None:
+    engine = create_engine(store_url)
     with engine.begin() as connection:
-        for id_, file, direction in ((1, "a", "download"), (2, "b", "download"), (3, "c", "upload")):
-            values = {"id": id_, "file": file, "direction": direction}
-            connection.execute(text(TRANSFER), values)
-        connection.execute(
-            text("INSERT INTO counters VALUES ('transfers_by_link', 'CERN-disk', 'PIC-disk', 'queued', 3)")
-        )
+        connection.execute(text("UPDATE alembic_version SET version_num = '0043'"))
+    with pytest.raises(UnreleasedStore, match=r"schema 0043, which no release has.*history archive"):
+        Store.open(store_url)
     engine.dispose()
-    opened = Store.open(empty_url)
-    opened.save_federation(FEDERATION, "test")
-    found = world_of(opened, BROKERED, NOW, 1, 1).link_counts
-    assert [(count.files, count.uploads) for count in found] == [(3, 1)]
-    opened.close()
-
-
-def test_events_of_an_older_store_become_the_histories_of_its_records(empty_url: str) -> None:
-    told = [
-        ("job", 7, 1, None, "defined", 1.5, "split", "split", None),
-        ("task", 3, 1, None, "registered", 1.0, "submitted", "user:alice", None),
-        ("job", 7, 1, "defined", "activated", 2.25, "brokered (B38)", "broker:production", 12),
-        ("job", 7, 1, "activated", "sent", 3.125, "matched", "pilot:40", None),
-        ("job", 7, 1, "sent", "defined", 4.0, "lost", "watch", None),
-        ("job", 7, 2, "defined", "activated", 5.0, "brokered (B38)", "broker:production", 13),
-        ("job", 7, 2, "sent", "finished", 9.0, "done", "pilot:41", None),
-    ]
-    names = ("kind", "record", "attempt", "source", "target", "time", "cause", "actor", "decision")
-    engine = older(empty_url, "0010")
-    with engine.begin() as connection:
-        connection.execute(text(TASK))
-        connection.execute(text(JOB))
-        connection.execute(text(EVENT), [dict(zip(names, event, strict=True)) for event in told])
-    engine.dispose()
-    opened = Store.open(empty_url)
-    records: tuple[tuple[Kind, int], ...] = (("job", 7), ("task", 3))
-    for kind, record in records:
-        events = opened.queries.events(kind, record)
-        assert [(kind, record, e.attempt, e.source, e.target, e.time, e.cause, e.actor) for e in events] == [
-            event[:-1] for event in told if event[:2] == (kind, record)
-        ]
-    assert decisions_of(opened.database.read(lambda c: c.execute(select(jobs.c.history)).scalar_one())) == [
-        12,
-        13,
-    ]
-    (created,) = new_jobs(opened, 3)
-    assert created == 8
-    opened.close()
-
-
-FILE = "INSERT INTO files (name, size, checksum, task, job) VALUES (:name, 1, '', :task, :job)"
-TASK_OF = """
-INSERT INTO tasks (id, priority, owner, vo, "group", vo_role, state, created, since, spec)
-VALUES (:id, 500, 'alice', :vo, '', '', :state, 1, 1, :spec)"""
-JOB_OF = """
-INSERT INTO jobs (id, task, kind, priority, state, attempt, created, since, events, input_count)
-VALUES (:id, :task, 'normal', 500, 'defined', 1, 1, 1, 1, 1)"""
-
-
-def test_files_of_an_older_store_get_the_scopes_of_those_who_name_them(empty_url: str) -> None:
-    engine = older(empty_url, "0014")
-    unsplit = '{"name": "t", "inputs": [{"name": "late", "size": 1, "replicas": ["PIC-disk"]}]}'
-    with engine.begin() as connection:
-        for id_, vo, state, spec in (
-            (3, "atlas", "running", '{"name": "t"}'),
-            (4, "", "running", '{"name": "t"}'),
-            (5, "ligo", "registered", unsplit),
-        ):
-            values = {"id": id_, "vo": vo, "state": state, "spec": spec}
-            connection.execute(text(TASK_OF), values)
-        for name, task, job in (
-            ("shared", None, None),
-            ("late", None, None),
-            ("unknown", None, None),
-            ("tasks/n/3/7/o", 3, 7),
-            ("tasks/n/1/1/o", 1, 1),
-        ):
-            connection.execute(text(FILE), {"name": name, "task": task, "job": job})
-            connection.execute(text("INSERT INTO replicas VALUES (:name, 'PIC-disk')"), {"name": name})
-        for job, task in ((7, 3), (8, 4)):
-            connection.execute(text(JOB_OF), {"id": job, "task": task})
-            connection.execute(text("INSERT INTO job_inputs VALUES (:job, 0, 'shared')"), {"job": job})
-        connection.execute(text(TRANSFER), {"id": 1, "file": "tasks/n/3/7/o", "direction": "upload"})
-    engine.dispose()
-    opened = Store.open(empty_url)
-
-    def names(query: str) -> list[tuple[Any, ...]]:
-        return opened.database.read(lambda c: [tuple(row) for row in c.execute(text(query)).all()])
-
-    ours = "user.alice~atlas:tasks/n/3/7/o"
-    everything = ["atlas:shared", "ligo:late", "nobody~:tasks/n/1/1/o", "user.alice:shared", ours]
-    assert names("SELECT name FROM files ORDER BY name") == [(name,) for name in sorted(everything)]
-    assert sorted(names("SELECT file, storage, path FROM replicas")) == sorted(
-        (name, "PIC-disk", "") for name in everything
-    )
-    assert names("SELECT job, file FROM job_inputs ORDER BY job") == [
-        (7, "atlas:shared"),
-        (8, "user.alice:shared"),
-    ]
-    assert names("SELECT file FROM transfers") == [(ours,)]
-    unmade = opened.queries.task(5)
-    assert unmade is not None
-    assert [file.scope for file in unmade.spec.inputs] == ["ligo"]
-    opened.close()
-
-
-def test_b12_running_jobs_of_an_older_store_have_no_rate_and_means_of_runs_stay(empty_url: str) -> None:
-    engine = older(empty_url, "0045")
-    with engine.begin() as connection:
-        connection.execute(text(TASK))
-        connection.execute(text(JOB))
-        connection.execute(text(JOB.replace("7, 3", "8, 3").replace("'finished'", "'running'")))
-        connection.execute(text("UPDATE jobs SET disk_io = 3000, queue = 'CERN'"))
-        connection.execute(text("INSERT INTO queue_reports VALUES ('CERN', 1, 2, 3000, 600)"))
-    engine.dispose()
-    opened = Store.open(empty_url)
-    opened.save_federation(FEDERATION, "test")
-    assert [opened.queries.job(job).disk_io for job in (7, 8)] == [3000, None]  # type: ignore[union-attr]
-    (report,) = world_of(opened, "rebind", NOW, 1, 1).queue_reports
-    assert (report.last_pilot, report.last_start, report.mean_run) == (1, 2, 600)
-    opened.close()
 
 
 def test_f4_failed_deliveries_of_an_older_store_trip_their_circuit_breakers_still(empty_url: str) -> None:
-    engine = older(empty_url, "0046")
+    engine = older(empty_url, "0100")
     with engine.begin() as connection:
         for number in range(1, 4):
             row = {"transfer": number, "file": f"f{number}", "time": NOW + number / 7}

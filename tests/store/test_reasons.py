@@ -1,14 +1,11 @@
 """Reasons come out of the store as they were decided, and nothing that they share is left behind."""
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from hypothesis import given
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from pilotage.brokerage.production import Production, Ranking, order
 from pilotage.model.documents.decision import Asked, Candidates, Choice, Decision, Ordering, Refusal
@@ -125,19 +122,3 @@ def test_a_choice_that_moved_jobs_keeps_what_it_shares(store: Store) -> None:
         Choice(**{name: getattr(found, name) for name in Choice.__slots__})
         for found in store.queries.job_choices(job)
     ]
-
-
-def test_reasons_of_an_older_store_are_dropped(store: Store, store_url: str) -> None:
-    number = new_task(store)
-    (job,) = new_jobs(store, number, 1)
-    engine = create_engine(store_url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE decision_facts"))
-        with Operations.context(MigrationContext.configure(connection)):
-            import_module("pilotage.store.migrations.versions.v0012_packed_reasons").upgrade()
-    engine.dispose()
-    assert store.queries.job_choices(job) == []
-    changes = (replace(move("job", [job], J.DEFINED, J.PENDING), choice=0),)
-    made = (replace(STRANGE, task=number),)
-    store.commit(Decision(step="broker", time=NOW, seed=1, changes=changes, choices=made), "tester")
-    assert [choice.task for choice in store.queries.job_choices(job)] == [number]

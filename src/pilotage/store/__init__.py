@@ -15,6 +15,7 @@ from .database.errors import (
     StoreError,
     StoreHeld,
     TooBroad,
+    UnreleasedStore,
 )
 from .store import Store
 from .tables.federations import FederationFile
@@ -59,6 +60,7 @@ __all__ = [
     "TaskDetails",
     "TaskView",
     "TooBroad",
+    "UnreleasedStore",
     "Waiting",
     "concerns_records",
     "outage",

@@ -4,11 +4,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from .database.errors import NewerStore
+from .database.errors import NewerStore, UnreleasedStore
 from .migrations import functions
 from .tables.records import with_all_indexes
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_FIRST_RELEASE = "0100"
+"""The version of the tables in the first release."""
+
 _VERSION = """
 CREATE TABLE alembic_version (
   version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
@@ -18,10 +21,10 @@ CREATE TABLE alembic_version (
 
 
 def upgrade(connection: Connection) -> None:
-    """Migrate the tables to the newest version, inside the connection's transaction. Raises
-    :class:`NewerStore`.
+    """Migrate the tables to the newest version, inside the connection's transaction.
 
-    Only the one writer calls it, so two processes that open a store at once do not migrate twice.
+    Raises :class:`NewerStore` and :class:`UnreleasedStore`. Only the one writer calls it, so two processes
+    that open a store at once do not migrate twice.
     """
     current = _current(connection)
     if current is None and not inspect(connection).get_table_names():
@@ -36,7 +39,7 @@ def is_current(connection: Connection) -> bool:
 
 
 def newest() -> str:
-    """Return the newest version, from the names of migrations: ``v0003_....py`` is 0003."""
+    """Return the newest version, from the names of migrations: ``v0103_....py`` is 0103."""
     return max(path.name[1:5] for path in (_MIGRATIONS / "versions").glob("v*.py"))
 
 
@@ -59,6 +62,8 @@ def _create(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection, current: str | None) -> None:
+    if current is not None and current < _FIRST_RELEASE:
+        raise UnreleasedStore(current)
     # Import it only when needed: without it, a server with a current store is a tenth smaller.
     from alembic import command
     from alembic.config import Config

@@ -79,6 +79,16 @@ class NewerStore(StoreError):
     """A newer version of the program wrote the store."""
 
 
+class UnreleasedStore(StoreError):
+    """The store was written by a version of the program that was never released."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(
+            f"the store is of schema {version}, which no release has: write what has ended to a file with "
+            "`pilotage history archive` of the version that made it, and start this one on a store of its own"
+        )
+
+
 class NoticesLost(StoreError):
     """The connection for other processes' notices was lost, or could not be opened."""
 

@@ -2,12 +2,15 @@
 
 from alembic import context
 
+from pilotage.store.migrations import functions
 from pilotage.store.tables.records import with_all_indexes
 
+connection = context.config.attributes["connection"]
 context.configure(
-    connection=context.config.attributes["connection"],
+    connection=connection,
     target_metadata=with_all_indexes(),
     render_as_batch=True,
     transactional_ddl=False,
 )
 context.run_migrations()
+functions.make(connection)

@@ -1,8 +1,4 @@
-"""The current functions of PostgreSQL. A migration that changes one recreates all.
-
-PostgreSQL checks their bodies only when they run. So a migration may make them before everything that they
-name exists, and each has its current text.
-"""
+"""The current functions of PostgreSQL, made after the last migration: a migration never makes one."""
 
 from sqlalchemy import Connection, text
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0052"
-down_revision = "0051"
+revision = "0104"
+down_revision = "0103"
 
 
 def upgrade() -> None:

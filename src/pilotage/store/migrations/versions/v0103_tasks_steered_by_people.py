@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0051"
-down_revision = "0050"
+revision = "0103"
+down_revision = "0102"
 
 LIVE = (
     *("throttled", "pending", "defined", "held", "assigned", "activated", "sent", "starting", "running"),

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0050"
-down_revision = "0047"
+revision = "0102"
+down_revision = "0101"
 
 FAILED = ("transfer", "job", "attempt", "task", "node", "file", "source", "destination", "time", "error")
 

@@ -3,14 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
-from pilotage.store.migrations import functions
-
-revision = "0047"
-down_revision = "0046"
+revision = "0101"
+down_revision = "0100"
 
 
 def upgrade() -> None:
-    """Make the indexes of lines anew with the time of creation, and the functions that read them."""
     activated = sa.text("state = 'activated'")
     op.drop_index("jobs_to_match", table_name="jobs")
     line: list[str | sa.TextClause] = ["queue", "requirements", sa.text("priority DESC"), "created", "id"]
@@ -29,4 +26,3 @@ def upgrade() -> None:
         sa.text("id DESC"),
     ]
     op.create_index("jobs_to_borrow", "jobs", tail, sqlite_where=waiting, postgresql_where=waiting)
-    functions.make(op.get_bind())
