@@ -8,6 +8,8 @@ from typing import Any
 from pilotage import brokerage
 from pilotage.model.records.federation import Federation
 
+from .loops.time_limit import TimeLimit
+
 log = logging.getLogger(__name__)
 
 LOOKED_FOR_AGAIN = 600.0
@@ -41,22 +43,28 @@ class Brokerages:
         """Return the plugin with this name and a federation's options. Raises ``brokerage.PluginError``."""
         return self.get(name, federation.plugin_options.get(name, {}))
 
-    def lacks(self, federation: Federation, name: str, time: float) -> str:
-        """Tell why this process lacks a plugin, and others may have it; empty where it does not.
+    def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
+        """Return why this process lacks a plugin that others may have; empty if it does not lack it.
 
-        It is said once in the log, and looked for again after :data:`LOOKED_FOR_AGAIN`.
+        The log says it once. It is looked for again after :data:`LOOKED_FOR_AGAIN`. So is one that could not be
+        made, or not within the time ``limit``: that is its own fault, and no other server does better.
         """
         why, until = self._lacking.get(name, ("", 0.0))
         if time < until:
             return why
+
+        def made() -> object:
+            return self.of(federation, name)
+
         try:
-            self.of(federation, name)
+            limit.call(made) if limit else made()
         except brokerage.PluginLackingError as error:
             if not why:
                 log.warning("tasks of brokerage %s are left to servers that have it: %s", name, error)
             self._lacking[name] = str(error), time + LOOKED_FOR_AGAIN
             return str(error)
-        except Exception:  # its own fault: whoever lets it decide sets aside what it fails at
+        except Exception:  # whoever lets it decide sets aside what it fails at
+            self._lacking[name] = "", time + LOOKED_FOR_AGAIN
             return ""
         self._lacking.pop(name, None)
         return ""

@@ -18,8 +18,8 @@ def without_left(runtime: "Runtime", step: str, world: World) -> World:
     until the plugin is looked for again or the federation is another one.
     """
     names = {task.id: plugin_of(task.spec, task.owner, world.federation) for task in world.tasks}
-    lacks = runtime.brokerages.lacks
-    lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time)}
+    lacks, limit = runtime.brokerages.lacks, runtime.time_limit
+    lacking = {name for name in set(names.values()) if lacks(world.federation, name, world.time, limit)}
     left = {task for task, name in names.items() if name in lacking}
     if not left:
         return world

@@ -53,5 +53,5 @@ def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:
         return []
     federation = runtime.store.federation()
     name = task.spec.brokerage or federation.plugins.get(task.vo, DEFAULT_PLUGIN)
-    why = runtime.brokerages.lacks(federation, name, runtime.clock())
+    why = runtime.brokerages.lacks(federation, name, runtime.clock(), runtime.time_limit)
     return [f"its jobs wait for a server that has its brokerage; this one has not: {why}"] if why else []

@@ -29,9 +29,6 @@ GRACE = 2.0
 AGAIN = 0.05
 """Seconds between two exceptions: a plugin may catch them."""
 
-MOST_STUCK = 4
-"""Most decisions that could not be ended. Beyond that, no call starts another."""
-
 
 class OutOfTime(Exception):
     """A decision took too long and was ended."""

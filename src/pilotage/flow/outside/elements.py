@@ -142,8 +142,8 @@ class Elements:
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
-        """Return the world with :meth:`queue_reports`."""
-        return replace(world, queue_reports=self.queue_reports(world))
+        """Return the world with :meth:`queue_reports`; the same one if this process submits no pilots."""
+        return replace(world, queue_reports=self.queue_reports(world)) if self._submits else world
 
     def queue_reports(self, world: World) -> tuple[QueueReport, ...]:
         """Return a world's reports, with one for each queue whose adapter cannot be made here (B26).
