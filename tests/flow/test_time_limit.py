@@ -58,7 +58,8 @@ def test_a_call_that_does_not_end_is_ended_and_its_thread_is_gone(name: str) -> 
     with pytest.raises(OutOfTime, match=r"did not decide within 0.2 s"):
         limit.call(ENDLESS[name])
     assert time.monotonic() - begun < 5
-    assert (limit.stuck, threading.active_count()) == (0, before)
+    assert limit.stuck == 0
+    assert threading.active_count() <= before  # a thread of another test may end meanwhile
 
 
 def test_a_call_that_waits_outside_of_python_is_left_behind_and_counted() -> None:

@@ -46,8 +46,8 @@ class Brokerages:
     def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
         """Return why this process lacks a plugin that others may have; empty if it does not lack it.
 
-        The log says it once. It is looked for again after :data:`LOOKED_FOR_AGAIN`. So is one that could not be
-        made, or not within the time ``limit``: that is its own fault, and no other server does better.
+        The log says it once. It is looked for again after :data:`LOOKED_FOR_AGAIN`. So is one that could not
+        be made, or not within the time ``limit``: that is its own fault, and no other server does better.
         """
         why, until = self._lacking.get(name, ("", 0.0))
         if time < until:
