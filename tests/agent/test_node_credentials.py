@@ -121,7 +121,7 @@ def test_what_the_nodes_token_does_not_open_the_server_hands_on_and_the_log_does
     monkeypatch.setenv("BEARER_TOKEN", token)
     assert brought(house, tmp_path / "copy", f"{guarded[0]}/data") == "hello"
     assert house.handed_on == 1
-    assert "not by the node's credentials" in caplog.text
+    assert "the node's credentials failed" in caplog.text
     assert "secret" not in caplog.text
 
 

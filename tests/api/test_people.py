@@ -35,6 +35,7 @@ def test_queues_show_what_is_there(house: House, alice: TestClient, submit: Subm
     house.pilot()
     queues = {queue["name"]: queue for queue in alice.get("/queues").json()["queues"]}
     assert queues["north-queue"] == {
+        "breakers": [],
         "name": "north-queue",
         "site": "north",
         "status": "online",

@@ -151,7 +151,7 @@ def test_who_ended_is_gone(house: House, submit: Submit) -> None:
     for path, body in (("match", OFFER), ("report", {}), ("end", {"reason": "again"})):
         answer = pilot.post(f"/pilot/{path}", json=body)
         assert answer.status_code == 410
-        assert "given up" in answer.json()["detail"]
+        assert "gave up this pilot" in answer.json()["detail"]
     house.now += 60
     assert pilot.post("/pilot/match", json=OFFER).status_code == 401
 

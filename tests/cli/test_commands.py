@@ -298,7 +298,7 @@ def test_cancel_tells_each_task_and_fails_with_those_that_are_not_there(
     result = pilotage("cancel", 5, 12)
     assert (result.exit_code, result.stdout) == (1, "task 12 is cancelled\n")
     assert result.stderr == "there is no task 5\n"
-    assert json.loads(pilotage("cancel", 12, "--json").stdout)["tasks"][0]["id"] == 12
+    assert json.loads(pilotage("cancel", 12, "--json").stdout)["done"][0]["id"] == 12
 
 
 QUEUE = {

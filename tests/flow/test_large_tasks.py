@@ -13,6 +13,7 @@ from pilotage.model.documents.decision_parts import PART
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import InputFile
+from pilotage.model.values.identity import Identity
 
 from .house import House, attempts
 
@@ -110,7 +111,7 @@ def test_the_files_of_a_large_task_are_recorded_in_parts(house: House) -> None:
 
 def test_of_a_large_task_whose_files_contradict_what_is_known_nothing_is_recorded(house: House) -> None:
     last = FILES_AT_ONCE + 5
-    house.submit({"inputs": (file(f"f{last}", size=2),)})
+    house.submit({"inputs": (file(f"f{last}", size=2),)}, owner=Identity(name="bob", vo="ligo"))
     files = tuple(file(f"f{number}") for number in range(last + 1))
     ((_, ((field, message),)),) = house.submit({"inputs": files}).refused
     assert (field, f"f{last} is known with 2 bytes" in message) == ("inputs", True)

@@ -1,5 +1,7 @@
 """The same task file means the same files always, and nobody occupies another's names."""
 
+from dataclasses import replace
+
 from pilotage.flow.calls.catalogue import register
 from pilotage.flow.calls.submit import SubmissionOutcome
 from pilotage.model.records.states import JobState
@@ -57,7 +59,7 @@ def test_two_vos_give_one_name_to_different_files(house: House) -> None:
 
     assert submitted(ALICE, 5).refused == []
     assert submitted(ATLAS, 6).refused == []
-    ((_, ((field, message),)),) = submitted(ATLAS, 7).refused
+    ((_, ((field, message),)),) = submitted(replace(ATLAS, name="another"), 7).refused
     assert field == "inputs"
     assert "atlas:f is known with 6 bytes" in message
 

@@ -1,5 +1,7 @@
 """Tasks are accepted or refused one by one, their patterns resolved to files."""
 
+from dataclasses import replace
+
 import pytest
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
@@ -85,7 +87,7 @@ def test_a_file_known_to_be_otherwise_refuses_only_the_task_that_says_so(house: 
 def test_of_a_whole_submission_nothing_is_recorded_where_a_task_is_refused(
     house: House, wrong: dict[str, object]
 ) -> None:
-    house.submit({"inputs": (file("f", 5),)})
+    house.submit({"inputs": (file("f", 5),)}, owner=replace(ALICE, name="bob"))
     specs = [TaskSpec(**{"name": "t", **spec}) for spec in ({}, {"inputs": (file("g", 1),)}, wrong)]  # type: ignore[arg-type]
     submitted = submit(house.runtime, specs, ALICE, whole=True)
     assert (submitted.tasks, [index for index, _ in submitted.refused]) == ([], [2])

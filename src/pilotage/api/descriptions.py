@@ -16,6 +16,7 @@ FIELDS: Mapping[str, str] = {
     "asks": "whether pilots ask the server for each file there",
     "attempt": "number of the attempt, from 1",
     "author": "who made it",
+    "held": "who holds the task, so that no job of it starts; empty: nobody",
     "before": "as it is without the changes",
     "best": "the most that any of these queues has, in the obstacle's unit",
     "candidates": "queues that passed every check, with weights and factors",

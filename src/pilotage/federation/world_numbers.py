@@ -55,6 +55,8 @@ def _loose(kind: Any) -> tuple[str, ...]:
 def _is_loose(hint: Any) -> bool:
     if hint in (int, float, Any):
         return True
+    if get_origin(hint) is Annotated and is_dataclass(get_args(hint)[0]):
+        return _is_loose(get_args(hint)[0])  # whatever reads it in an earlier form
     if get_origin(hint) in (types.UnionType, Union, tuple, list, Mapping) or get_args(hint):
         # A field with bounds is checked when it is read.
         return get_origin(hint) is not Annotated and any(map(_is_loose, get_args(hint)))

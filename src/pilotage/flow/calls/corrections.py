@@ -37,11 +37,14 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
     is right without this check. If no bytes can be seen, so is that of the unconfirmed description's author.
     """
     conflicts = runtime.store.queries.conflicts([_file(one) for one in given])
+    agreeing = {one.identifier for at, one in enumerate(given) if at not in conflicts}
     limit = time.monotonic() + TIME_LIMIT
     records: list[Creation] = []
     corrected = 0
     for at in [*conflicts][:MOST_FILES]:
-        found = [*_correction(runtime, given[at], actor, limit, trusted=trusted)]
+        # Who says both at once takes nothing back.
+        author = "" if given[at].identifier in agreeing else actor
+        found = [*_correction(runtime, given[at], author, limit, trusted=trusted)]
         corrected += bool(found)
         records += found
     if records:
@@ -52,7 +55,7 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
 
 
 def _correction(
-    runtime: Runtime, given: InputFile, actor: str, limit: float, *, trusted: bool
+    runtime: Runtime, given: InputFile, author: str, limit: float, *, trusted: bool
 ) -> Iterator[Creation]:
     entry = runtime.store.catalogue.entry(given.identifier)
     if entry is None or entry.file.job is not None:
@@ -63,7 +66,9 @@ def _correction(
     own = [replica.storage for replica in entry.replicas]
     places = [storages[name] for name in dict.fromkeys((*own, *given.replicas)) if name in storages]
     right = [] if trusted else _right_at(runtime, given, entry.file, places, own, limit)
-    takes_back = not trusted and right == [] and runtime.store.catalogue.author(given.identifier) == actor
+    takes_back = (
+        not trusted and right == [] and runtime.store.catalogue.author(given.identifier) == author != ""
+    )
     if not (trusted or right or takes_back):
         return
     log.info("%s: %d bytes, and not %d as it was known", given.identifier, given.size, entry.file.size)
@@ -73,7 +78,7 @@ def _correction(
         checksum=given.checksum,
         former_size=entry.file.size,
         former_checksum=entry.file.checksum,
-        author=actor if takes_back else "",
+        author=author if takes_back else "",
     )
     lying = [*own, *given.replicas] if takes_back else right or ()
     yield from (Replica(file=given.identifier, storage=name) for name in dict.fromkeys(lying))

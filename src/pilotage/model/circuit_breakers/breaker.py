@@ -151,8 +151,11 @@ class CircuitBreaker:
 
 def _of_silent_server(value: object) -> object:
     """The breaker in the form that earlier versions saved: a server that did not answer."""
-    if not isinstance(value, Mapping) or "server" not in value:
+    if not isinstance(value, Mapping):
         return value
+    if "server" not in value:
+        # Of a document they are lists, and this function has made plain values of it.
+        return {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
     times, until = value.get("times"), value.get("until")
     place = (value.get("queue"), value["server"])
     return {
