@@ -1,5 +1,4 @@
-"""The attempts that a pilot holds: it prepares and runs each one, stores its outputs and removes its
-files."""
+"""The attempts that a pilot holds: it prepares and runs each one, stores its outputs, removes its files."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ CLEANING = 20.0
 
 @dataclass(frozen=True)
 class Resources:
-    """A pilot's share of its machine: ``slots`` payloads at a time; ``cores`` and ``memory`` for all
-    together.
+    """A pilot's share of its machine: ``slots`` payloads at a time, ``cores`` and ``memory`` for all of them.
 
     Memory is in MB (0: no limit), ``walltime`` in s. It makes the jobs' directories in ``directory``;
     ``keep`` leaves them there. It takes jobs only while ``least_disk`` MB are free there. Payloads cannot see

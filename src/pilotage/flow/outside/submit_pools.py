@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from pilotage.model.records.constants import SubmitPool
+from pilotage.model.records.director_parts import SubmitPool
 from pilotage.model.records.observations import PoolReport
 
 from .workers import PlaceBusy, WorkersPort

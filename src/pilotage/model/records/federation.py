@@ -38,6 +38,7 @@ from .constants import (
     StagingConstants,
     TimeoutConstants,
 )
+from .global_share import GlobalShare
 from .spec import DEFAULT_SHARE
 
 __all__ = [
@@ -337,25 +338,6 @@ class Link:
     """MB/s over the last week."""
     transfer_slots: Slots | None = None
     """Most concurrent deliveries over it; none: no limit of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalShare:
-    """A share of the federation.
-
-    Shares without parent are siblings, whatever their VO. Together they divide the federation.
-    """
-
-    __pydantic_config__ = CLOSED
-
-    name: Name
-    """Its name in tasks."""
-    vo: str = ""
-    """The VO whose tasks may use it; empty: all."""
-    parent: str = ""
-    """The share that contains it."""
-    target: NonNegative = 1
-    """Its part of its parent's share, relative to its siblings' targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

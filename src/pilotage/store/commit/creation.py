@@ -1,7 +1,7 @@
 """New records. Existing ones stay as they are; new ones are numbered, written and counted in bulk."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -29,12 +29,12 @@ from pilotage.model.records.work import (
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.slot_parts import SMALL, SMALL_FILE, SizeClass
 from pilotage.store.database import bulk
-from pilotage.store.database.errors import DatasetTaken, FileConflict
+from pilotage.store.database.errors import DatasetTaken
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables import advertisements, circuit_breakers, datasets, failures, storage_spaces
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
-from pilotage.store.tables.files import FILE_COLUMNS, correct, files, replicas
+from pilotage.store.tables.files import correct, files, replicas
 from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.numbers import Numbers
@@ -42,6 +42,7 @@ from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds import borrowings
 
+from .file_conflicts import FILE_NAMES, known_files, replaces
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
@@ -60,10 +61,8 @@ _ORDER: tuple[type, ...] = (
 )
 """Records that others refer to come first."""
 
-_FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
 
-_SAVE_FILES = upsert(files, ["name"], _FILE_COLUMNS, replaced(_FILE_COLUMNS[1:]))
-_KNOWN_FILES = select(*FILE_COLUMNS).where(among(files.c.name, "names"))
+_SAVE_FILES = upsert(files, ["name"], FILE_NAMES, replaced(FILE_NAMES[1:]))
 _CONFIRM = update(files).where(among(files.c.name, "names"), files.c.author != "").values(author="")
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
@@ -205,7 +204,7 @@ class Creator:
 
     def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})
-        known = _known_files(self._connection, names)
+        known = known_files(self._connection, names)
         before = set(known)
         created: list[int | None] = []
         changed: dict[str, File] = {}
@@ -217,10 +216,10 @@ class Creator:
         new = [_file_row(file) for name, file in changed.items() if name not in before]
         is_operator = self._actor.startswith("operator:")
         rows = [
-            (*map(row.get, _FILE_COLUMNS), "" if is_operator or row["job"] is not None else self._actor)
+            (*map(row.get, FILE_NAMES), "" if is_operator or row["job"] is not None else self._actor)
             for row in new
         ]
-        bulk.insert(self._connection, files, (*_FILE_COLUMNS, "author"), rows)
+        bulk.insert(self._connection, files, (*FILE_NAMES, "author"), rows)
         if is_operator and before:
             self._connection.execute(_CONFIRM, {"names": sorted(before)})
         # Insert new names in bulk. Replace the few whose bytes have changed.
@@ -279,35 +278,6 @@ class Creator:
         before, after = changed
         state = before.state
         self._deltas.moved("transfer", before.keys, after.keys, state, state, 1)
-
-
-def conflicts(connection: Connection, given: Sequence[File]) -> Iterator[tuple[int, FileConflict]]:
-    """Yield the files that contradict known or earlier ones, by index."""
-    known = _known_files(connection, [file.name for file in given])
-    for at, file in enumerate(given):
-        try:
-            replaces(file, known.setdefault(file.name, file))
-        except FileConflict as conflict:
-            yield at, conflict
-
-
-def _known_files(connection: Connection, names: list[str]) -> dict[str, File]:
-    found = raw_rows(connection, _KNOWN_FILES, names=names)
-    return {row[0]: File(**dict(zip(_FILE_COLUMNS, row, strict=True))) for row in found}
-
-
-def replaces(file: File, known: File) -> bool:
-    """Return whether a file replaces the known one with its name.
-
-    A job's output always does, because it belongs to a newer attempt. An input must be the same, or add an
-    unknown checksum. Anything else raises :class:`FileConflict`.
-    """
-    if file.job is not None:
-        return file != known
-    same = known.checksum == file.checksum or not known.checksum or not file.checksum
-    if file.size != known.size or not same:
-        raise FileConflict(file.name, (known.size, known.checksum), (file.size, file.checksum))
-    return bool(file.checksum) and not known.checksum and known.job is None
 
 
 def _owner(owner: Identity) -> dict[str, str]:

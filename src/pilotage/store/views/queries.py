@@ -28,7 +28,7 @@ from pilotage.model.records.work import File, JobKind, Pilot, Transfer
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import name_of
-from pilotage.store.commit.creation import conflicts
+from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FileConflict, NoFederation
@@ -73,7 +73,6 @@ _BY_SHARE = (
     .having(func.sum(_c.count) > 0)
     .order_by(_c.second, _c.state)
 )
-
 _LIVE_PILOTS = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
 _PILOT = (
     f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
