@@ -301,6 +301,24 @@ def test_cancel_tells_each_task_and_fails_with_those_that_are_not_there(
     assert json.loads(pilotage("cancel", 12, "--json").stdout)["done"][0]["id"] == 12
 
 
+def test_verbs_tell_what_they_did_to_tasks_and_jobs(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["POST /tasks/12/retry"] = {"jobs": {"failed": 2, "closed": 1}, "task": view("running", {})}
+    server.answers["POST /jobs/345/retry"] = {"id": 345, "task": 12, "state": "defined"}
+    server.answers["POST /jobs/345/cancel"] = {"id": 345, "task": 12, "state": "cancelled"}
+    server.answers["POST /tasks/12/hold"] = {"jobs": {}, "task": view("running", {})}
+    server.answers["POST /tasks/12/release"] = (409, {"detail": "task 12 is not held"})
+    told = pilotage("retry", 12, "job:345")
+    assert told.stdout == (
+        "task 12 is running, 3 jobs retried (2 failed, 1 closed before)\njob 345 is defined\n"
+    )
+    assert pilotage("cancel", "job:345").stdout == "job 345 is cancelled\n"
+    assert pilotage("hold", 12).stdout == "task 12 is running, 0 jobs held\n"
+    refused = pilotage("release", 12)
+    assert (refused.exit_code, refused.stderr) == (1, "task 12 is not held\n")
+    for strange in ("pilot:3", "job:", "1e3", "-1"):
+        assert pilotage("retry", "--", strange).exit_code == 2
+
+
 QUEUE = {
     "name": "short",
     "site": "oslo",

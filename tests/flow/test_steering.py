@@ -1,7 +1,8 @@
 """A person retries, holds, releases and finishes a task, and cancels a job of it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import adler32
@@ -12,10 +13,14 @@ from pilotage.flow.calls import steering
 from pilotage.flow.calls.retry import retry
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.task_cancellation import cancel
-from pilotage.model.documents.world import Output, Report
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import Output, Report, World
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.store import Store
+from pilotage.tasks import finishing, holding
+from pilotage.testing import task as task_of
+from pilotage.testing import world
 from tests.reading import world_of
 from tests.waiting import wait_for
 
@@ -184,6 +189,24 @@ def test_finish_ends_a_task_with_what_it_has(house: House) -> None:
     house.take("finish")
     assert state(house, task) is T.FINISHED
     assert house.states(task) == {J.FINISHED: 1, J.FAILED: 1, J.CLOSED: 3}
+
+
+def test_no_job_of_a_task_that_ended_with_what_it_had_is_retried(house: House) -> None:
+    task, jobs = failed_task(house)
+    retry(house.runtime, task, "user:alice")
+    steering.finish(house.runtime, task, "user:alice")
+    house.take("finish")
+    assert state(house, task) is T.FINISHED
+    for job in (None, jobs[0]):
+        with pytest.raises(NotNow, match="submit it again"):
+            retry(house.runtime, task, "user:alice", job=job)
+    assert house.states(task) == {J.FINISHED: 3, J.CLOSED: 2}
+
+
+@pytest.mark.parametrize("verb", [partial(holding.hold, who="alice"), holding.release, finishing.finish])
+def test_a_task_that_ends_meanwhile_is_left_as_it_is(verb: Callable[[World], Decision]) -> None:
+    """Whatever the commit hands back is decided about again: an ended task must not be, for ever."""
+    assert verb(world(tasks=(task_of(state=T.FINISHED),))).changes == ()
 
 
 def test_cancelling_one_job_lets_the_others_go_on(house: House) -> None:

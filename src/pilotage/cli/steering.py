@@ -98,7 +98,9 @@ def _each(
                 continue
             answers.append(answer)
             if not json_output:
-                echo(f"{name} is {answer.get('task', answer)['state']}{told(answer)}")
+                # A verb on a job answers with the job, which names its task by number.
+                view = answer["task"] if path.startswith("/tasks") and verb != "cancel" else answer
+                echo(f"{name} is {view['state']}{told(answer)}")
     if json_output:
         show_json({"done": answers, "refused": failures})
     if failures:

@@ -1,15 +1,14 @@
 """Cancel a task: for a person, or after its submitter fell silent."""
 
 from collections.abc import Iterable
+from functools import partial
 
-from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
-from pilotage.model.documents.decision_parts import parts
+from pilotage.flow.task_changes import change_task
 from pilotage.model.records.work import Job
 from pilotage.pilots import withdrawal
 from pilotage.store.worlds.withdrawals import work_to_come
-from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
 from pilotage.tasks import cancellation
 
 
@@ -22,22 +21,10 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
     that run its jobs are told so at their next report; those that wait for it alone are ended in the batch
     system. Raises :class:`NoSuchTask`.
     """
-    changed = 0
-    gone: list[Job] = []
-    while True:
-        world = runtime.world(one_task(task), live_work_of(task))
-        if not world.tasks:
-            raise NoSuchTask(task)
-        gone += [one for one in world.jobs if job in (None, one.id)]
-        # Records that changed since the world was read are handed back, and processed again in their new
-        # state.
-        handed_back = 0
-        for part in parts(cancellation.cancel(world, task, reason, job)):
-            committed = runtime.store.commit(part, actor)
-            changed += sum(len(ids) for ids in committed.accepted)
-            handed_back += committed.handed_back
-        if not handed_back:
-            return changed + let_go(runtime, gone, actor)
+    decide = partial(cancellation.cancel, task_id=task, reason=reason, only=job)
+    done = change_task(runtime, task, actor, decide)
+    gone = [one for one in done.jobs.values() if job in (None, one.id)]
+    return done.records + let_go(runtime, gone, actor)
 
 
 def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:

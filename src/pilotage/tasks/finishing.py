@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from pilotage.model.documents.decision import Decision, Move, Touch
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.records.states import JOBS_AT_WORK, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job
 
 CAUSE = "its task ends with what it has, by a person"
@@ -18,6 +18,8 @@ def finish(world: World) -> Decision:
     Jobs whose payload has ended well go on to store their outputs. No more jobs are made.
     """
     (task,) = world.tasks
+    if task.state not in LIVE_TASKS:
+        return Decision(step="end early", time=world.time, seed=world.seed)
     at_work: dict[JobState, list[Job]] = defaultdict(list)
     for job in world.jobs:
         if job.state in JOBS_AT_WORK and job.state not in _ALMOST_DONE and job.kind != "merge":

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pilotage.model.documents.decision import Decision, Move, Touch
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import UNSTARTED_JOBS, JobState
+from pilotage.model.records.states import LIVE_TASKS, UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job
 from pilotage.model.values.step_names import BROKER
 
@@ -17,6 +17,8 @@ HOLDABLE = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 def hold(world: World, who: str) -> Decision:
     """Hold the world's one task for a person, with its jobs that have not started."""
     (task,) = world.tasks
+    if task.state not in LIVE_TASKS:
+        return _decision(world, "hold")
     touch = Touch(kind="task", ids=(task.id,), changes={"held": who})
     return _decision(world, "hold", touch, *_held(world.jobs, who))
 
@@ -24,6 +26,8 @@ def hold(world: World, who: str) -> Decision:
 def release(world: World) -> Decision:
     """Release the world's one task: its held jobs are brokered again."""
     (task,) = world.tasks
+    if task.state not in LIVE_TASKS:
+        return _decision(world, "release")
     held = [job for job in world.jobs if job.state is JobState.HELD]
     touch = Touch(kind="task", ids=(task.id,), changes={"held": ""})
     moves = [_move(held, JobState.HELD, JobState.DEFINED, "released by a person")] if held else []

@@ -29,6 +29,8 @@ def retry(world: World, only: int | None = None) -> Decision:
     last: where the rest of a large decision is lost, the same call finishes it.
     """
     (task,) = world.tasks
+    if task.state is TaskState.FINISHED:
+        return Decision(step="retry", time=world.time, seed=world.seed)
     bad = retryable(task, world.jobs)
     kept = _with_outputs(world, task)
     again = [job for job in bad if job.id not in kept and only in (None, job.id)]

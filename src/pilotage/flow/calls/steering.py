@@ -1,19 +1,16 @@
 """Calls of a person about a running task: hold it, release it, or end it with its results so far."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_cancellation import let_go
-from pilotage.model.documents.decision import Committed, Decision, Move
-from pilotage.model.documents.decision_parts import parts
+from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_TASKS, JobState, State
 from pilotage.model.records.work import Task
 from pilotage.model.values.step_names import SPLIT
-from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
 from pilotage.tasks import finishing, holding
 
 _INSTEAD = "what has ended is retried (pilotage retry), or submitted again"
@@ -26,26 +23,19 @@ Verb = Callable[[Runtime, int, str], Moved]
 """What a person does to a task: the runtime, the task, and the person as an actor."""
 
 
-def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
-    """Count the jobs that a decision moved, by the state that they were in."""
-    found: Counter[State] = Counter()
-    for change, ids in zip(decision.changes, committed.accepted, strict=True):
-        if isinstance(change, Move) and change.kind == "job" and ids:
-            found[change.source] += len(ids)
-    return found
-
-
 def hold(runtime: Runtime, task: int, who: str) -> Moved:
     """Hold a task: no job of it starts; returns the jobs that wait for the release, by their state before.
 
     Raises :class:`NoSuchTask`, and :class:`NotNow` where it has ended or is held.
     """
 
-    def check(found: Task, _: World) -> None:
+    def check(world: World) -> None:
+        (found,) = world.tasks
+        _live(found)
         if found.held:
             raise NotNow(f"task {task} is held by {found.held} already: pilotage release {task}")
 
-    return _steer(runtime, task, who, check, partial(holding.hold, who=who))
+    return change_task(runtime, task, who, partial(holding.hold, who=who), check).moved
 
 
 def release(runtime: Runtime, task: int, who: str) -> Moved:
@@ -54,13 +44,15 @@ def release(runtime: Runtime, task: int, who: str) -> Moved:
     Raises :class:`NoSuchTask`, and :class:`NotNow` where it has ended or is not held.
     """
 
-    def check(found: Task, _: World) -> None:
+    def check(world: World) -> None:
+        (found,) = world.tasks
+        _live(found)
         if not found.held:
             raise NotNow(f"task {task} is not held: pilotage explain {task} says why its jobs wait")
 
-    released = _steer(runtime, task, who, check, holding.release)
+    released = change_task(runtime, task, who, holding.release, check)
     runtime.wakeups.wake(SPLIT)
-    return released
+    return released.moved
 
 
 def finish(runtime: Runtime, task: int, who: str) -> Moved:
@@ -69,40 +61,16 @@ def finish(runtime: Runtime, task: int, who: str) -> Moved:
     Raises :class:`NoSuchTask`, and :class:`NotNow` where it has ended or no job of it ended well.
     """
 
-    def check(_: Task, world: World) -> None:
+    def check(world: World) -> None:
+        _live(world.tasks[0])
         if not any(count.jobs for count in world.task_counts if count.state in _ENDED_WELL):
             raise NotNow(f"no job of task {task} has ended well, so it has nothing: pilotage cancel {task}")
 
-    before = runtime.world(one_task(task), "task_counts", live_work_of(task)).jobs
-    closed = _steer(runtime, task, who, check, finishing.finish)
-    let_go(runtime, before, who)
-    return closed
+    closed = change_task(runtime, task, who, finishing.finish, check)
+    let_go(runtime, closed.jobs.values(), who)
+    return closed.moved
 
 
-def _steer(
-    runtime: Runtime,
-    task: int,
-    actor: str,
-    check: Callable[[Task, World], None],
-    decide: Callable[[World], Decision],
-) -> Moved:
-    """Decide and commit until nothing is handed back; returns the jobs that moved, by their state before."""
-    moved: Counter[State] = Counter()
-    is_first = True
-    while True:
-        world = runtime.world(one_task(task), "task_counts", live_work_of(task))
-        if not world.tasks:
-            raise NoSuchTask(task)
-        (found,) = world.tasks
-        if is_first:
-            if found.state not in LIVE_TASKS:
-                raise NotNow(f"task {task} is {found.state}: {_INSTEAD}")
-            check(found, world)
-        is_first = False
-        handed_back = 0
-        for part in parts(decide(world)):
-            committed = runtime.store.commit(part, actor)
-            moved += jobs_moved(part, committed)
-            handed_back += committed.handed_back
-        if not handed_back:
-            return moved
+def _live(task: Task) -> None:
+    if task.state not in LIVE_TASKS:
+        raise NotNow(f"task {task.id} is {task.state}: {_INSTEAD}")

@@ -84,7 +84,7 @@ def examined(
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
     """Return the refused tasks, and the others by index with resolved inputs."""
     federation = runtime.store.federation()
-    quota = _quota(runtime.store, federation, owner)
+    quota = quota_of(runtime.store, federation, owner)
     datasets = OutputDatasets(runtime)
     return examined_offline(
         ((index, inputs.scoped(spec, owner)) for index, spec in specs),
@@ -101,7 +101,7 @@ def examined(
     )
 
 
-def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
+def quota_of(store: Store, federation: Federation, owner: Identity) -> Quota:
     """Return the current work of the owner and its VO.
 
     The commit counts again, including what others add until then.
@@ -204,7 +204,7 @@ def _record_fitting(
 ) -> None:
     """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if nothing is
     refused."""
-    quota = _quota(runtime.store, runtime.store.federation(), owner)
+    quota = quota_of(runtime.store, runtime.store.federation(), owner)
     faults = [(index, one, quota.take(one.spec)) for index, one in accepted]
     submitted.refused.extend((index, found) for index, _, found in faults if found)
     fitting = [(index, one) for index, one, found in faults if not found]

@@ -1,0 +1,66 @@
+"""What a person changes of one task is decided and committed until nothing of it is handed back."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pilotage.flow.errors import NoSuchTask
+from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.decision_parts import parts
+from pilotage.model.documents.world import World
+from pilotage.model.records.states import State
+from pilotage.model.records.work import Job
+from pilotage.store.worlds.parts import WorldPart
+from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
+
+
+@dataclass(slots=True)
+class TaskChange:
+    """The records that changed, the jobs that moved by their state before, and the jobs that were read."""
+
+    records: int = 0
+    moved: Counter[State] = field(default_factory=Counter)
+    jobs: dict[int, Job] = field(default_factory=dict)
+
+
+def change_task(
+    runtime: Runtime,
+    task: int,
+    actor: str,
+    decide: Callable[[World], Decision],
+    check: Callable[[World], None] = lambda _: None,
+    reads: WorldPart | None = None,
+) -> TaskChange:
+    """Change a task by a policy, which sees its live work unless it ``reads`` something else.
+
+    Records that changed since the world was read are handed back, and decided about again in their new state.
+    ``check`` sees the first world, and raises where the change is not to be. Raises :class:`NoSuchTask`.
+    """
+    done = TaskChange()
+    is_first = True
+    while True:
+        world = runtime.world(one_task(task), "task_counts", reads or live_work_of(task))
+        if not world.tasks:
+            raise NoSuchTask(task)
+        if is_first:
+            check(world)
+        is_first = False
+        done.jobs |= {job.id: job for job in world.jobs}
+        handed_back = 0
+        for part in parts(decide(world)):
+            committed = runtime.store.commit(part, actor)
+            done.records += sum(len(ids) for ids in committed.accepted)
+            done.moved += jobs_moved(part, committed)
+            handed_back += committed.handed_back
+        if not handed_back:
+            return done
+
+
+def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
+    """Return how many jobs a decision moved, by the state that they were in."""
+    found: Counter[State] = Counter()
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.kind == "job" and ids:
+            found[change.source] += len(ids)
+    return found
