@@ -1,97 +1,157 @@
-"""Settings: the home of this machine's files and the server's address, from variables PILOTAGE_*."""
+"""Settings: the home of this machine's files and the server's address, from variables PILOTAGE_*.
 
+Each command reads them, so they use the standard library alone.
+"""
+
+import math
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
-
-from pydantic import BaseModel, Field, field_validator, model_validator
 
 from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
 from pilotage.model.values.urls import url_fault
 
+MOST_ARCHIVE_DAYS = 36_500
 
-def _store(known: dict[str, Any]) -> str:
-    return f"sqlite:///{known['home']}/pilotage.sqlite"
-
-
-def _token(known: dict[str, Any]) -> str:
-    try:
-        # Text that is not valid is no token, and is refused.
-        return Path(known["home"], "token").read_text(errors="replace").strip()
-    except FileNotFoundError:
-        return ""
+_Value = TypeVar("_Value")
 
 
-def _host(known: dict[str, Any]) -> str:
-    return urlsplit(known["url"]).hostname or "127.0.0.1"
+class WrongSettings(ValueError):
+    """Settings that are wrong: what is wrong with each, by its name."""
+
+    def __init__(self, faults: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {fault}" for name, fault in faults.items()))
+        self.faults = faults
 
 
-def _port(known: dict[str, Any]) -> int:
-    parts = urlsplit(known["url"])
-    return parts.port or (443 if parts.scheme == "https" else 80)
-
-
-class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
+@dataclass(frozen=True)
+class Settings:
     """Settings of this machine's server and commands.
 
     The variable of the same name sets each, if it is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so
     on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all.
+    ago; without it the server keeps all. ``token_file`` is the file that the token came from.
     """
 
-    home: Path = Field(default_factory=lambda: Path.home() / ".pilotage")
-    store: Annotated[str, Field(repr=False)] = Field(default_factory=_store)
-    url: str = "http://127.0.0.1:8470"
-    token: Annotated[str, Field(repr=False)] = Field(default_factory=_token)
-    host: str = Field(default_factory=_host)
-    port: Annotated[int, Field(ge=0, le=65535)] = Field(default_factory=_port)
+    home: Path
+    url: str
+    url_given: bool
+    host: str
+    port: int
+    store: str = field(repr=False)
+    token: str = field(repr=False)
+    token_file: Path | None = None
     archive: Path | None = None
-    archive_after: Annotated[float, Field(ge=LEAST_ARCHIVE_DAYS, le=36_500, allow_inf_nan=False)] = 90.0
+    archive_after: float = 90.0
 
-    @model_validator(mode="before")
     @classmethod
-    def _with_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
-        # Read them by hand: pydantic-settings would cost every server 3 MiB.
-        variables = {name: os.environ.get(f"PILOTAGE_{name.upper()}") for name in cls.model_fields}
-        return {name: value for name, value in variables.items() if value and value.strip()} | given
+    def read(cls, **given: str) -> Self:
+        """Return the settings given, and else those of the environment.
 
-    @field_validator("home")
-    @classmethod
-    def _expanded(cls, home: Path) -> Path:
-        return home.expanduser().absolute()
+        Raises :class:`WrongSettings` with every fault; OSError if the token's file cannot be read.
+        """
+        reading = _Reading(given)
+        home = reading.read("home", _folder, "~/.pilotage")
+        url = reading.read("url", _url, "http://127.0.0.1:8470")
+        address = urlsplit(url)
+        file = None if reading.text("token") else home / "token"
+        settings = cls(
+            home=home,
+            url=url,
+            url_given=bool(reading.text("url")),
+            host=reading.text("host") or address.hostname or "127.0.0.1",
+            port=reading.read("port", _port, str(address.port or (443 if address.scheme == "https" else 80))),
+            store=reading.text("store") or f"sqlite:///{home}/pilotage.sqlite",
+            token=reading.read("token", _token, _content(file)),
+            token_file=file,
+            archive=Path(archive) if (archive := reading.text("archive")) else None,
+            archive_after=reading.read("archive_after", _days, "90"),
+        )
+        if reading.faults:
+            raise WrongSettings(reading.faults)
+        return settings
 
-    @field_validator("token")
-    @classmethod
-    def _is_sent(cls, token: str) -> str:
-        # A variable filled from a file often ends with a line end.
-        token = token.strip()
-        if not all("!" <= character <= "~" for character in token):
-            # Never show the token itself: others may see this on screens and in logs.
-            raise ValueError("the token has a blank, or a character that no token has")
-        return token
-
-    @property
-    def token_file(self) -> Path | None:
-        """Return the file that supplied the token; None if it came from elsewhere."""
-        return None if "token" in self.model_fields_set else self.home / "token"
-
-    @field_validator("url")
-    @classmethod
-    def _is_http(cls, url: str) -> str:
-        if fault := url_fault(url, ("http", "https")):
-            raise ValueError(f"{fault}; give a URL like http://127.0.0.1:8470")
-        return url.rstrip("/")
-
-    def at(self, host: str | None, port: int | None) -> "Settings":
+    def at(self, host: str | None, port: int | None) -> Self:
         """Return the settings with another listening address.
 
         Without a set url, local clients use that address.
         """
-        changes: dict[str, Any] = {"host": host or self.host, "port": self.port if port is None else port}
-        if "url" not in self.model_fields_set:
-            name = "127.0.0.1" if changes["host"] in ("0.0.0.0", "::") else changes["host"]
-            changes["url"] = f"http://{f'[{name}]' if ':' in name else name}:{changes['port']}"
-        return self.model_copy(update=changes)
+        host, port, url = host or self.host, self.port if port is None else port, self.url
+        if not self.url_given:
+            name = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+            url = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+        return replace(self, host=host, port=port, url=url)
+
+
+class _Reading:
+    """Reads one setting after the other, and gathers what is wrong."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self._given = given
+        self.faults: dict[str, str] = {}
+
+    def text(self, name: str) -> str:
+        """Return the text of a setting; empty if nobody gave one."""
+        text = self._given.get(name, os.environ.get(f"PILOTAGE_{name.upper()}", ""))
+        return text if text.strip() else ""
+
+    def read(self, name: str, parse: Callable[[str], _Value], default: str) -> _Value:
+        """Return the value of a setting; that of nothing where it is wrong."""
+        text = self.text(name)
+        try:
+            return parse(text or default)
+        except ValueError as error:
+            self.faults[name] = str(error)
+            return parse(default if text else "")
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _content(file: Path | None) -> str:
+    try:
+        # Text that is not valid is no token, and is refused.
+        return file.read_text(errors="replace") if file else ""
+    except FileNotFoundError:
+        return ""
+
+
+def _token(text: str) -> str:
+    # A variable filled from a file often ends with a line end.
+    token = text.strip()
+    if not all("!" <= character <= "~" for character in token):
+        # Never show the token itself: others may see this on screens and in logs.
+        raise ValueError("the token has a blank, or a character that no token has")
+    return token
+
+
+def _url(text: str) -> str:
+    if fault := url_fault(text, ("http", "https")):
+        raise ValueError(f"{fault}; give a URL like http://127.0.0.1:8470")
+    return text.rstrip("/")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text[:80]!r} is not a whole number; give digits")
+    if len(text) > 5 or int(text) > 65_535:
+        raise ValueError(f"{text[:80]!r} is above 65535; give at most 65535")
+    return int(text)
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = math.nan
+    if not LEAST_ARCHIVE_DAYS <= days <= MOST_ARCHIVE_DAYS:
+        raise ValueError(
+            f"{text[:80]!r} is no number of days from {LEAST_ARCHIVE_DAYS} to {MOST_ARCHIVE_DAYS}"
+        )
+    return days

@@ -205,7 +205,7 @@ def hang(_):
 Store.federation = Store.last_federation = hang
 listener = server.listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
-settings = Settings(home=home, store=f"sqlite:///{home}/store.db")
+settings = Settings.read(home=str(home), store=f"sqlite:///{home}/store.db")
 server.run(settings, None, only=sys.argv[2:], listener=listener)
 """
 

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import BadInput
-from pilotage.settings import Settings
+from pilotage.settings import Settings, WrongSettings
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +18,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_store_and_the_token_are_in_the_home(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
-    settings = Settings()
+    settings = Settings.read()
     assert settings.store == f"sqlite:///{tmp_path}/pilotage.sqlite"
     assert settings.token == "secret"
     assert "secret" not in repr(settings)
@@ -37,9 +36,9 @@ def test_a_setting_that_is_wrong_is_told_in_plain_words(monkeypatch: pytest.Monk
 def test_the_home_is_below_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PILOTAGE_HOME")
-    assert Settings().home == tmp_path / ".pilotage"
+    assert Settings.read().home == tmp_path / ".pilotage"
     monkeypatch.setenv("PILOTAGE_HOME", "~/elsewhere")
-    assert Settings().home == tmp_path / "elsewhere"
+    assert Settings.read().home == tmp_path / "elsewhere"
 
 
 @pytest.mark.parametrize(
@@ -55,22 +54,22 @@ def test_host_and_port_are_those_of_the_url(
     monkeypatch: pytest.MonkeyPatch, url: str, host: str, port: int
 ) -> None:
     monkeypatch.setenv("PILOTAGE_URL", url)
-    settings = Settings()
+    settings = Settings.read()
     assert (settings.host, settings.port) == (host, port)
     assert settings.url == url.rstrip("/")
 
 
 def test_listening_elsewhere_moves_the_url_unless_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings().at(None, 9000).url == "http://127.0.0.1:9000"
-    assert Settings().at("0.0.0.0", None).url == "http://127.0.0.1:8470"
-    assert Settings().at("::1", 9000).url == "http://[::1]:9000"
+    assert Settings.read().at(None, 9000).url == "http://127.0.0.1:9000"
+    assert Settings.read().at("0.0.0.0", None).url == "http://127.0.0.1:8470"
+    assert Settings.read().at("::1", 9000).url == "http://[::1]:9000"
     monkeypatch.setenv("PILOTAGE_URL", "https://pilotage.example.org")
-    moved = Settings().at("0.0.0.0", 8470)
+    moved = Settings.read().at("0.0.0.0", 8470)
     assert (moved.url, moved.host, moved.port) == ("https://pilotage.example.org", "0.0.0.0", 8470)
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8470", "http://", "http://x:99999", "http://x:port"])
 def test_a_url_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("PILOTAGE_URL", url)
-    with pytest.raises(ValidationError):
-        Settings()
+    with pytest.raises(WrongSettings):
+        Settings.read()

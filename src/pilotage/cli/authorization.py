@@ -53,7 +53,7 @@ class TokenAuthorization(httpx.Auth):
 
     def _read(self) -> str:
         try:
-            return Settings(home=self._home).token
+            return Settings.read(home=str(self._home)).token
         except (OSError, ValueError):
             # The file is half written.
             return ""

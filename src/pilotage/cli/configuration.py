@@ -13,22 +13,14 @@ if TYPE_CHECKING:
 
 def settings() -> "Settings":
     """Return the settings of the environment. Raises :class:`BadInput` that names the wrong variable."""
-    from pydantic import ValidationError
-
-    from pilotage.settings import Settings
+    from pilotage.settings import Settings, WrongSettings
 
     try:
-        return Settings()
-    except ValidationError as error:
-        from pilotage.federation import messages
-
-        faults = (
-            f"{_place(str(fault['loc'][0]))}: {messages.of_setting(fault).text}"
-            for fault in error.errors()
-            # Skip a default derived from a wrong setting: that setting has its own fault.
-            if fault["type"] != "default_factory_not_called"
-        )
-        raise BadInput("; ".join(faults)) from error
+        return Settings.read()
+    except WrongSettings as wrong:
+        raise BadInput(
+            "; ".join(f"{_place(name)}: {fault}" for name, fault in wrong.faults.items())
+        ) from wrong
     except OSError as error:
         raise BadInput(f"{error.filename}: {error.strerror}") from error
 

@@ -96,13 +96,6 @@ def of_request(details: Any) -> Fault:
     return _fault(None, details, path, None)
 
 
-def of_setting(details: Any) -> Fault:
-    """Return a fault of a setting, under the setting's plain name."""
-    if details["type"] == "value_error":
-        return Fault(details["loc"], str(details["ctx"]["error"]))
-    return _fault(None, details, details["loc"], None)
-
-
 OLD_WORLD = (
     "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
     "pilot; save the world anew with pilotage world"

@@ -31,7 +31,7 @@ _SEPARATOR = "--pilotage-log--"
 
 def instance() -> str:
     """Return this server's name below a spool directory. It separates servers of the same account."""
-    return hashlib.sha256(f"{socket.gethostname()} {Settings().home}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{socket.gethostname()} {Settings.read().home}".encode()).hexdigest()[:12]
 
 
 @cache

@@ -149,7 +149,7 @@ class Process:
         told = [*agent_options(order), f"--directory={place}"]
         # Pilots share this machine with the server: payloads must not see their directories, or the server's
         # token.
-        told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
+        told += [f"--hide={folder}" for folder in (place.parent, Settings.read().home)]
         return [sys.executable, "-I", "-m", "pilotage.agent", *told]
 
     def _start(self, order: PilotOrder, place: Path) -> int:
