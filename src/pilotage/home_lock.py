@@ -27,7 +27,7 @@ def serving(home: Path, url: str) -> Iterator[None]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in _LOCKLESS:
-                raise HomeTaken(_said(file)) from error
+                raise HomeTaken(_holder(file)) from error
         os.ftruncate(file, 0)
         os.pwrite(file, f"process {os.getpid()} at {url}\n".encode(), 0)
         yield
@@ -44,11 +44,11 @@ def server_of(home: Path) -> str:
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return "" if error.errno in _LOCKLESS else _said(file)
+        return "" if error.errno in _LOCKLESS else _holder(file)
     finally:
         os.close(file)
     return ""
 
 
-def _said(file: int) -> str:
+def _holder(file: int) -> str:
     return os.pread(file, 1000, 0).decode(errors="replace").strip() or "another process"

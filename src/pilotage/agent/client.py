@@ -143,7 +143,7 @@ class PilotClient:
                 text: bytes = answer.read()
                 return text
         except urllib.error.HTTPError as error:
-            raise _as_told(f"{method} {path}: {error.code}", error) from error
+            raise _error_for(f"{method} {path}: {error.code}", error) from error
         except (OSError, HTTPException) as error:
             # Without a connection the server heard nothing. After any later error it may have carried out the
             # call.
@@ -151,7 +151,7 @@ class PilotClient:
             raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
 
 
-def _as_told(what: str, error: urllib.error.HTTPError) -> Exception:
+def _error_for(what: str, error: urllib.error.HTTPError) -> Exception:
     """Return our exception for the server's error."""
     detail = said(error)
     # The server answers 410 to a pilot that it has ended, and 401 or 403 once it has revoked the token.

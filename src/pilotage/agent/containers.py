@@ -210,7 +210,7 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
             if not (root / name).is_symlink():
                 (root / name).symlink_to(f"usr/{name}")
         write_variables(place, {})
-        tried = (next((way for way in _ways(one) if _works(way, root, place)), None) for one in found)
+        tried = (next((way for way in _variants(one) if _works(way, root, place)), None) for one in found)
         return tuple(runtime for runtime in tried if runtime is not None)
     except OSError as error:
         log.warning("containers cannot be tried: %s", error)
@@ -220,7 +220,7 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _ways(runtime: ContainerRuntime) -> Iterator[ContainerRuntime]:
+def _variants(runtime: ContainerRuntime) -> Iterator[ContainerRuntime]:
     """Yield the runtime.
 
     Yield Podman a second time as ``regrouped``, because over runc it cannot leave groups alone.

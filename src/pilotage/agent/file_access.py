@@ -122,7 +122,10 @@ class _AskedFile:
     ) -> None:
         self._ways, self._url, self._wanted = ways, place.url, wanted
         url, hosts = place.url, place.options.get("redirects_to")
-        self._open: dict[str, FileWay] = {**xrootd.ways(url), "an address": _Granted(server, wanted, hosts)}
+        self._open: dict[str, FileWay] = {
+            **xrootd.access_methods(url),
+            "an address": _Granted(server, wanted, hosts),
+        }
         # Last, because the server's own address is known to be for this storage.
         if url.startswith("https://") and node_credentials.are_there():
             self._open["the node's credentials"] = _WithCredentials(url, hosts)

@@ -29,7 +29,7 @@ DAY = "86400"
 """Time limit in s for gfal-cat, whose default is half an hour. The pipe notices a stalled read."""
 
 
-def ways(url: str) -> dict[str, XrdCopies | GfalCopies]:
+def access_methods(url: str) -> dict[str, XrdCopies | GfalCopies]:
     """Return the ways to files below a URL of an XRootD server, by the names of this node's programs."""
     if url.partition("://")[0] not in SCHEMES:
         return {}

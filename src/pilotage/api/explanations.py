@@ -269,7 +269,7 @@ def explained_job(
         *borrowing.of_borrowings(borrowed),
         *_waits(runtime, job),
     ]
-    ways = _ways(runtime, job, borrowed)
+    ways = _files_of(runtime, job, borrowed)
     told += job_files.of_files(ways)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
         told.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
@@ -294,7 +294,7 @@ def _task_set_aside(runtime: Runtime, number: int) -> list[str]:
     return set_aside_lines.of_task(runtime, task) if task and task.state not in ENDED["task"] else []
 
 
-def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
+def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
     """Return the files of a job, with the way of each to or from its queue's storage."""
     federation = runtime.store.federation()
     home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")

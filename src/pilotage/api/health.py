@@ -12,7 +12,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from pilotage.flow.loops.isolation import words
+from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.runtime import Runtime
 from pilotage.store import OUTAGE
 
@@ -80,7 +80,7 @@ class Readiness:
         try:
             self._runtime.store.try_to_write()
         except Exception as error:
-            asked.set_result(f"the store takes no write: {words(getattr(error, 'orig', None) or error)}")
+            asked.set_result(f"the store takes no write: {error_line(getattr(error, 'orig', None) or error)}")
         else:
             asked.set_result("")
 

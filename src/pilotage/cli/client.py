@@ -132,7 +132,7 @@ class Client:
             detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in detail)
         match response.status_code:
             case 401:
-                return CommandFailure(f"the server does not know you: {detail}; set {self._token_place}")
+                return CommandFailure(f"the server does not know you: {detail}; set {self._token_source}")
             case 400 | 413 | 422:
                 return BadInput(str(detail))
             case code if code >= 500:
@@ -140,7 +140,7 @@ class Client:
         return CommandFailure(str(detail))
 
     @property
-    def _token_place(self) -> str:
+    def _token_source(self) -> str:
         return f"PILOTAGE_TOKEN or {self._settings.home / 'token'}"
 
     def _broken(self, response: httpx.Response) -> str:

@@ -50,11 +50,11 @@ def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) 
     share = f"share {transfer.share}, priority {transfer.priority}"
     error = f"; last error: {transfer.error}" if transfer.error else ""
     ends = f"from {transfer.source} to {transfer.destination}"
-    carrier = transfer.way or _carrier(transfer.source, transfer.destination, storages)
-    return f"transfer {transfer.id} {ends}, {carrier}: {state}, {share}{error}"
+    mover = transfer.way or _mover_label(transfer.source, transfer.destination, storages)
+    return f"transfer {transfer.id} {ends}, {mover}: {state}, {share}{error}"
 
 
-def _carrier(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
+def _mover_label(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
     """Return what carries bytes between two storages. Not all that could copy directly do so."""
     ends = [storages[name] for name in (destination, source) if name in storages]
     if service := next((one.transfer_service for one in ends if one.transfer_service), None):

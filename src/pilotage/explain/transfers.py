@@ -61,7 +61,7 @@ def of_transfer(
         yield f"  {transfer.way}"
     yield f"  {_priority(transfer, constants)}"
     if waiting is not None:
-        yield from _place(transfer, constants, time, waiting)
+        yield from _place_in_queue(transfer, constants, time, waiting)
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
@@ -81,7 +81,7 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down (D2)"
 
 
-def _place(
+def _place_in_queue(
     transfer: Transfer, constants: StagingConstants, time: float, waiting: PlaceInQueue
 ) -> Iterator[str]:
     aged = (time - transfer.since - constants.ageing_timeout) // constants.ageing_period

@@ -76,7 +76,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
     """Yield every fault of a document that was refused as a ``kind``, each once."""
     seen: set[tuple[Path, str]] = set()
     for details in error.errors(include_url=False, include_context=True):
-        path, tags = _place(details["loc"], document)
+        path, tags = _document_path(details["loc"], document)
         # pydantic reports faults against every member of a union. Those against other members only confuse.
         if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
             continue
@@ -132,7 +132,7 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[str]]:
+def _document_path(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[str]]:
     """Return the path in the document, and the union members that pydantic inserted in it."""
     path: list[int | str] = []
     tags: list[str] = []

@@ -33,7 +33,7 @@ class Remainder(Generic[T]):
         """Yield faults of the rest at fields without a known fault, with their places in the document."""
         paths = [fault.path for fault in known]
         for fault in found:
-            place = self._place(fault.path)
+            place = self._own_path(fault.path)
             if not self._is_ours(fault) and not any(
                 place[: len(path)] == path or path[: len(place)] == place for path in paths
             ):
@@ -44,7 +44,7 @@ class Remainder(Generic[T]):
         missing = fault.message.startswith("there is no ") and not fault.remedy.startswith("did you mean")
         return any(repr(name) in fault.message if name else missing for name in self.names)
 
-    def _place(self, path: Path) -> Path:
+    def _own_path(self, path: Path) -> Path:
         place: Path = ()
         for part in path:
             items = self.places.get(place) if isinstance(part, int) else None

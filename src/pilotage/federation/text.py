@@ -81,14 +81,14 @@ class _DocumentBuilder:
             if self._open and isinstance(self._open[-1][0], dict) and self._key is None:
                 self._take_key(event)
             else:
-                self._place(event, self._scalar(event))
+                self._path_of(event, self._scalar(event))
         elif isinstance(event, yaml.CollectionStartEvent):
             if event.tag not in (None, "!"):
                 raise self._fault(event, f"the tag {event.tag} is not read here", "leave it out")
             if len(self._open) >= MAX_DEPTH:
                 raise self._fault(event, f"is nested deeper than {MAX_DEPTH} levels", "write it flatter")
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._open.append((value, self._place(event, value)))
+            self._open.append((value, self._path_of(event, value)))
 
     def _take_key(self, event: yaml.ScalarEvent) -> None:
         key = event.value
@@ -98,7 +98,7 @@ class _DocumentBuilder:
             raise self._fault(event, f"{key!r} is given twice", remedy)
         self._key = key, _line(event)
 
-    def _place(self, event: yaml.Event, value: Any) -> Path:
+    def _path_of(self, event: yaml.Event, value: Any) -> Path:
         line = _line(event)
         if not self._open:
             self._root.append(value)

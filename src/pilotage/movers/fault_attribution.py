@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pilotage.model.records.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
-from .carriers import CarrierError
 from .storage_failures import reason
 from .threads import Cancelled
+from .transfer_services import TransferServiceError
 
 _OF_NAMES = frozenset(
     {
@@ -54,7 +54,7 @@ def blamed(error: BaseException) -> Fault:
     if any(isinstance(one, Cancelled) for one in causes):
         return ""
     for one in causes:
-        if isinstance(one, CarrierError):
+        if isinstance(one, TransferServiceError):
             return one.fault
     of_source = any(isinstance(one, SourceBrokeError) for one in causes)
     for one in causes:

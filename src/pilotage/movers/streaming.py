@@ -31,14 +31,14 @@ from pilotage.ports.moving import (
     options_for,
 )
 
-from . import carriers, copying, fsspec_backend, scanning
+from . import copying, fsspec_backend, scanning, transfer_services
 from .backend import Backend, GrantingBackend, SpaceBackend, StorageOptionError, offers
-from .carriers import Carrier, Sign
 from .checksums import CheckedChunks
 from .drafts import LocalDraft, Publisher
 from .fault_attribution import blamed, source_errors
 from .storage_failures import explained, reason
 from .threads import CopyThreads, RunningCopy
+from .transfer_services import ServiceAdapter, Sign
 
 GROUP = "pilotage.storages"
 """The entry point group of backends, by URL scheme."""
@@ -89,7 +89,7 @@ class Streaming(CopyThreads):
         super().__init__(self._run, on_change)
         self._publishers: dict[tuple[str, str], Publisher] = {}
         self._opened: dict[tuple[str, str], Backend] = {}
-        self._carriers: dict[str, Carrier] = {}
+        self._services: dict[str, ServiceAdapter] = {}
         self._opening = threading.Lock()
 
     @cached_property
@@ -190,8 +190,8 @@ class Streaming(CopyThreads):
         with source_errors():
             source = self._at(delivery.source)
         target = self._at(delivery.destination)
-        carrier = self._carrier(delivery.service)
-        carry = partial(carrier.carry, delivery, progress, sign) if carrier else None
+        adapter = self._service(delivery.service)
+        carry = partial(adapter.carry, delivery, progress, sign) if adapter else None
         return source, copying.copy(source, target, delivery, progress, carry, keep)
 
     def _publisher(self, place: Place) -> Publisher:
@@ -211,15 +211,15 @@ class Streaming(CopyThreads):
                 self._opened[key] = self._factory(url.partition("://")[0])(url, options)
             return self._opened[key]
 
-    def _carrier(self, service: TransferService | None) -> Carrier | None:
+    def _service(self, service: TransferService | None) -> ServiceAdapter | None:
         """Return the adapter of a service. It is made once, so that it can ask for many files together."""
         if service is None:
             return None
         with self._opening:
             key = repr(service)
-            if key not in self._carriers:
-                self._carriers[key] = carriers.load(service)
-            return self._carriers[key]
+            if key not in self._services:
+                self._services[key] = transfer_services.load(service)
+            return self._services[key]
 
     def _factory(self, scheme: str) -> _BackendFactory:
         if scheme in adapters.installed(GROUP):

@@ -15,11 +15,11 @@ from pilotage.ports.moving import (
 )
 
 from .backend import Backend, offers
-from .carriers import CarrierError
 from .checksums import CheckedChunks, check
 from .folder_calls import beside
 from .storage_failures import nothing_left, reason
 from .threads import Cancelled
+from .transfer_services import TransferServiceError
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +86,10 @@ def carried(
             draft = carry()
         except CannotFetch:
             return None
-        except (Cancelled, CarrierError):
+        except (Cancelled, TransferServiceError):
             raise
         except Exception as error:
-            raise CarrierError(reason(error)) from error  # neither storage was asked by us
+            raise TransferServiceError(reason(error)) from error  # neither storage was asked by us
     with nothing_left(draft, lambda: target.delete(draft)):
         found = _checked(source, target, draft, delivery, progress)
         target.rename(draft, delivery.destination.path)

@@ -90,10 +90,10 @@ class Answers:
         cause."""
         if not element_of(queue).list_match:
             return ""
-        told = list(self._told(queue, wanted))
+        told = list(self._answers(queue, wanted))
         return "" if "" in told else "; ".join(told)
 
-    def _told(self, queue: Queue, wanted: Requirements) -> Iterator[str]:
+    def _answers(self, queue: Queue, wanted: Requirements) -> Iterator[str]:
         """Yield the answer of each server; empty if it would accept them."""
         for one in _questions(queue, wanted):
             whose = f"server {one.server}" if one.server else "its batch system"

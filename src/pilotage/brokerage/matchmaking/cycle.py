@@ -87,9 +87,9 @@ class _MatchmakingCycle:
 
     def decision(self) -> Decision:
         """Return the moves and choices of the groups so far."""
-        return self._draft.decision(self._told)
+        return self._draft.decision(self._shared_facts)
 
-    def _told(self) -> Facts:
+    def _shared_facts(self) -> Facts:
         """Return the facts that choices share.
 
         They are complete when all choices are made, which is before anybody reads one.

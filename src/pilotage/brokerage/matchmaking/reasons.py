@@ -102,10 +102,10 @@ class Reasons:
         demand = SiteDemand(one.part, one.label)
         if demand not in self._columns:
             (last,) = [item.closed for item in self._sites.throttles if item.demand == demand]
-            self._columns[demand] = self._told(one.part, last, NOBODY, True)
+            self._columns[demand] = self._compared_values(one.part, last, NOBODY, True)
         return self._columns[demand]
 
-    def _told(
+    def _compared_values(
         self, part: Subexpression, refused: Mask, ad: library.Ad, of_site: bool
     ) -> tuple[Column, Column]:
         need = np.full(len(refused), part.text, dtype=object)
@@ -118,7 +118,7 @@ class Reasons:
         self, key: object, part: Subexpression, label: Label, refused: Mask, ad: library.Ad, of_site: bool
     ) -> PackedRefusal | None:
         if key not in self._made:
-            self._made[key] = self._packed(label, refused, *self._told(part, refused, ad, of_site))
+            self._made[key] = self._packed(label, refused, *self._compared_values(part, refused, ad, of_site))
         return self._made[key]
 
     def _values(self, part: Subexpression, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:

@@ -158,7 +158,7 @@ def _set_aside(
 ) -> None:
     """Exclude some tasks from a ruling, and report the ``shown`` bits of it as waived."""
     rows = _only(ruling.rows, tasks)
-    found.waived.append(_told_as_waived(replace(ruling, bits=shown, rows=rows), reason, facts))
+    found.waived.append(_waived(replace(ruling, bits=shown, rows=rows), reason, facts))
     found.rulings[found.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
 
 
@@ -166,13 +166,13 @@ def _set_partly_aside(
     found: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
 ) -> None:
     """Exclude some tasks from a ruling at these queues of each (len(tasks), Q / 8)."""
-    found.waived.append(_told_as_waived(ruling.only(tasks, bits), reason, facts))
+    found.waived.append(_waived(ruling.only(tasks, bits), reason, facts))
     place = found.rulings.index(ruling)
     found.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
     found.rulings.insert(place + 1, ruling.only(tasks, ~bits))
 
 
-def _told_as_waived(ruling: Ruling, reason: str, facts: FactsDraft) -> Ruling:
+def _waived(ruling: Ruling, reason: str, facts: FactsDraft) -> Ruling:
     words = ruling.label
     label = Label(rule=words.rule, name=words.name, mend=words.mend, unit=words.unit, lifted_by=reason)
     return replace(ruling, label=label, number=facts.label(label))

@@ -188,7 +188,7 @@ def _parent(queue: Record, draft: Draft, around: Around) -> str:
     return draft.queue_names.take(parent, queue.entry, "parent", "queue") if parent else ""
 
 
-def _said(
+def _stated_number(
     queue: Record, names: Sequence[str], measure: Measure, otherwise: float, meaning: str = ""
 ) -> float:
     """Return the number in the first of these fields.
@@ -204,20 +204,20 @@ def _said(
 
 def _limits(queue: Record) -> dict[str, Any]:
     no_limit = "no limit is known"
-    cores = int(_said(queue, ("corecount",), CORES, 1, "1 core"))
+    cores = int(_stated_number(queue, ("corecount",), CORES, 1, "1 core"))
     assumed = f"{UNKNOWN_CORE_POWER:g} HS23 per core"
     by_core = max(1, cores) if PER_CORE in _catchall(queue) else 1
     if by_core > 1:
         queue.note("converted", "catchall", f"{PER_CORE}: memory and work directory times {by_core} cores")
     return {
         "cores": cores,
-        "core_power": _said(queue, ("corepower",), CORE_POWER, 0, assumed) or None,
-        "min_memory": _said(queue, ("minrss",), MEMORY, 0) * by_core,
-        "max_memory": _said(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit) * by_core,
-        "max_workdir": _said(queue, ("maxwdir",), DISK, 0, no_limit) * by_core,
-        "min_walltime": _said(queue, ("mintime",), SECONDS, 0),
-        "max_walltime": _said(queue, ("maxtime",), SECONDS, 0, no_limit),
-        "max_disk_io": _said(queue, ("maxdiskio",), RATE, 0) or None,
+        "core_power": _stated_number(queue, ("corepower",), CORE_POWER, 0, assumed) or None,
+        "min_memory": _stated_number(queue, ("minrss",), MEMORY, 0) * by_core,
+        "max_memory": _stated_number(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit) * by_core,
+        "max_workdir": _stated_number(queue, ("maxwdir",), DISK, 0, no_limit) * by_core,
+        "min_walltime": _stated_number(queue, ("mintime",), SECONDS, 0),
+        "max_walltime": _stated_number(queue, ("maxtime",), SECONDS, 0, no_limit),
+        "max_disk_io": _stated_number(queue, ("maxdiskio",), RATE, 0) or None,
         "transferring_limit": whole("transferringlimit", queue.get("transferringlimit"), COUNT) or None,
     }
 

@@ -19,7 +19,7 @@ from pilotage.model.documents.decision import Refusal
 from pilotage.model.records.federation import ComputingElement, Federation, Storage, TransferService
 from pilotage.model.values.entry_point_groups import TRANSFER_SERVICES
 from pilotage.model.values.urls import url_fault
-from pilotage.movers import carriers
+from pilotage.movers import transfer_services
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check, hint
@@ -174,7 +174,7 @@ def _storage_faults(at: int, storage: Storage) -> Iterator[Fault]:
 
 def _service_faults(path: Path, service: TransferService) -> Iterator[Fault]:
     try:
-        carriers.check(service)
+        transfer_services.check(service)
     except AdapterError:
         yield from _misspelt((*path, "kind"), service.kind, installed(TRANSFER_SERVICES).keys())
     except StorageOptionError as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from pilotage.brokerage import PluginError
-from pilotage.flow.matching.bindings import said
+from pilotage.flow.matching.bindings import requested_binding
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.borrowing import Comparison
 from pilotage.model.records.spec import Binding
@@ -25,7 +25,7 @@ def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
         return None
     owner = Identity(name=task.owner, vo=task.vo)
     try:
-        return said(task.spec, owner, runtime.store.federation(), runtime.brokerages)
+        return requested_binding(task.spec, owner, runtime.store.federation(), runtime.brokerages)
     except PluginError:
         return None
 

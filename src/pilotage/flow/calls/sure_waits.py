@@ -78,12 +78,12 @@ def _of_tasks(runtime: Runtime, tasks: Sequence[TaskDetails], known: Sequence[st
         log.exception("what tasks %s will wait for cannot be foreseen", [one.id for one in tasks])
         return [[] for _ in tasks]
     return [
-        _told(runtime, world.federation, task, one, choices[task.id], known)
+        _warnings(runtime, world.federation, task, one, choices[task.id], known)
         for task, one in zip(tasks, asked, strict=True)
     ]
 
 
-def _told(
+def _warnings(
     runtime: Runtime,
     federation: Federation,
     task: TaskDetails,

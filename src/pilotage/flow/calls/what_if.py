@@ -59,7 +59,7 @@ def decide(world: World, changes: Changes, limit: TimeLimit | None = None) -> Wh
     return WhatIf(
         time=world.time,
         seed=world.seed,
-        changes=tuple(_told(world, changes)),
+        changes=tuple(_field_changes(world, changes)),
         before=before,
         after=after,
         opened=tuple(sorted(would_fit - fit)),
@@ -187,7 +187,7 @@ def _fit(choices: Iterable[Choice]) -> Set[str]:
     return {queue for choice in choices for queue in choice.candidates.queues}
 
 
-def _told(world: World, changes: Changes) -> Iterable[FieldChange]:
+def _field_changes(world: World, changes: Changes) -> Iterable[FieldChange]:
     (task,) = world.tasks
     expected = task.expected("normal")
     for name, value in changes.task.items():

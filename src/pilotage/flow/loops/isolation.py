@@ -58,7 +58,7 @@ class Isolated:
     decision: Decision | None
 
 
-def words(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return an error as one line. Errors made for people have no type in front."""
     told = " ".join(str(error).replace("\0", " ").encode(errors="replace").decode().split())
     if isinstance(error, OutOfTime | OverBudget):
@@ -73,7 +73,7 @@ def faults_of(kind: Subject, keys: Sequence[Key], error: Exception) -> Iterator[
         yield Failing(
             subject=kind.name,
             key=key,
-            error=words(error),
+            error=error_line(error),
             among=len(keys),
             costly=costly,
             slow=isinstance(error, OutOfTime),
@@ -155,7 +155,7 @@ def isolate(policy: Policy, actor: str, error: Exception, world: World, kinds: S
 def _whole(actor: str, error: Exception) -> Failing:
     """Return the failure of the whole policy, without a particular record."""
     costly = isinstance(error, OutOfTime)
-    return Failing(subject=POLICY, key=actor, error=words(error), costly=costly)
+    return Failing(subject=POLICY, key=actor, error=error_line(error), costly=costly)
 
 
 def _without(

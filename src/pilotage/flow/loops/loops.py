@@ -8,7 +8,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.store import NoFederation, outage
 
-from .isolation import words
+from .isolation import error_line
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Loops:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
             told = outage(error)
-            self._runtime.set_aside.failing_loops[step.name] = told or words(error)
+            self._runtime.set_aside.failing_loops[step.name] = told or error_line(error)
             if told:
                 log.error("loop %s: %s", step.name, told)
             else:

@@ -24,10 +24,10 @@ from .isolation import (
     Isolated,
     TimedPolicy,
     Trials,
+    error_line,
     faults_of,
     isolate,
     within_budgets,
-    words,
 )
 from .time_limit import OutOfTime
 
@@ -152,7 +152,7 @@ class SetAside:
         self, step: str, kinds: Sequence[Subject], world: World, error: Exception, trials: Trials
     ) -> Sequence[World]:
         """Return two halves of a world whose decision the store refused; none if a record was set aside."""
-        log.error("step %s: the store refused a decision: %s", step, words(error))
+        log.error("step %s: the store refused a decision: %s", step, error_line(error))
         kind = next((kind for kind in kinds if kind.keys(world)), None)
         if kind is None:
             raise error

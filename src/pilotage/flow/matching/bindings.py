@@ -15,7 +15,9 @@ def plugin_of(spec: TaskSpec, owner: Identity, federation: Federation) -> str:
     return spec.brokerage or federation.plugins.get(owner.vo, DEFAULT_PLUGIN)
 
 
-def said(spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages) -> Binding | None:
+def requested_binding(
+    spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages
+) -> Binding | None:
     """Return the requested binding of a task's jobs; None if the federation's default applies.
 
     A brokerage that matches in cycles binds early in any case: it draws a site and counts its matches, so

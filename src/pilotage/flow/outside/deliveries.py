@@ -139,7 +139,7 @@ class Deliveries:
             if key not in kept and moving.reference:
                 with self._lock:
                     self._moving.pop(key, None)
-                self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
+                self._workers.call(_mover_label(moving.mover), _cancel(moving.mover, [moving.reference]))
 
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """Return all matching files of a storage. Raises StorageError, LookupError or OSError.
@@ -215,7 +215,7 @@ class Deliveries:
             # A delivery that ended before its reference was known is reported now.
             self._poll(mover)
 
-        self._workers.call(_place(mover), lambda: mover.start(orders)).add_done_callback(done)
+        self._workers.call(_mover_label(mover), lambda: mover.start(orders)).add_done_callback(done)
 
     def _poll(self, mover: Mover) -> None:
         """Ask a mover about all its deliveries, unless the last question is not answered yet."""
@@ -233,14 +233,14 @@ class Deliveries:
             with self._lock:
                 self._polling.discard(id(mover))
             if (error := future.exception()) is not None:
-                log.warning("%s: its deliveries cannot be seen: %r", _place(mover), error)
+                log.warning("%s: its deliveries cannot be seen: %r", _mover_label(mover), error)
                 return
             found = [(keys[name], status) for name, status in future.result().items() if name in keys]
-            self._tell([news for key, status in found for news in self._told(key, status)])
+            self._tell([news for key, status in found for news in self._changes_in(key, status)])
 
-        self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
+        self._workers.call(_mover_label(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
-    def _told(self, key: TransferAttempt, status: DeliveryStatus) -> list[DeliverySighting]:
+    def _changes_in(self, key: TransferAttempt, status: DeliveryStatus) -> list[DeliverySighting]:
         """Return the news in a status: an end, newly moved bytes, or another sign of life."""
         with self._lock:
             moving = self._moving.get(key)
@@ -257,7 +257,7 @@ class Deliveries:
                 state=status.state,
                 error=status.error,
                 fault=status.fault,
-                way=f"{status.way} ({_place(moving.mover)})" if status.way else "",
+                way=f"{status.way} ({_mover_label(moving.mover)})" if status.way else "",
             )
         ]
 
@@ -266,7 +266,7 @@ def _failed(order: Delivery, error: str) -> DeliverySighting:
     return DeliverySighting(transfer=order.transfer, attempt=order.attempt, state="failed", error=error)
 
 
-def _place(mover: Mover) -> str:
+def _mover_label(mover: Mover) -> str:
     return f"mover {mover.abilities.name}"
 
 

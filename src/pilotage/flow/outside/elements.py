@@ -74,7 +74,9 @@ class Elements:
                 named.warning("%s: submission of %d pilots failed: %r", place, len(orders), error)
                 told = [_failed(order, error) for order in orders]
             else:
-                told = [_told(order, answer) for order, answer in zip(orders, future.result(), strict=True)]
+                told = [
+                    _submission(order, answer) for order, answer in zip(orders, future.result(), strict=True)
+                ]
                 named.info("%s: %d of %d pilots submitted", place, sum(not t.error for t in told), len(told))
             with self._lock:
                 self._submissions.update((one.pilot, one) for one in told)
@@ -283,7 +285,7 @@ def _by_server(pilots: Iterable[Pilot]) -> Mapping[str, list[Pilot]]:
     return found
 
 
-def _told(order: PilotOrder, answer: Submitted) -> PilotSubmission:
+def _submission(order: PilotOrder, answer: Submitted) -> PilotSubmission:
     return PilotSubmission(pilot=order.pilot, reference=answer.reference, error=answer.error)
 
 

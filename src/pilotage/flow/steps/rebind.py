@@ -7,7 +7,7 @@ from functools import partial
 
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.matching.bindings import said
+from pilotage.flow.matching.bindings import requested_binding
 from pilotage.flow.reads import startable
 from pilotage.flow.step import Phase, Step
 from pilotage.model.documents.decision import Decision, Move
@@ -44,7 +44,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     bound = {
         task.id
         for task in world.tasks
-        if idle and said(task.spec, task.owner, world.federation, brokerages) == "early"
+        if idle and requested_binding(task.spec, task.owner, world.federation, brokerages) == "early"
     }
     waiting = [
         job

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pilotage.flow.idle_reasons import moment
-from pilotage.flow.loops.isolation import words
+from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.outside import breaker_notices
 from pilotage.flow.outside.scratch import clear
 from pilotage.flow.reads import ProcessFields
@@ -80,7 +80,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
                     runtime.deliveries.refuse(transfer, str(error))
                 except Exception as error:
                     log.exception("transfer %d cannot be ordered", transfer.id)
-                    runtime.deliveries.refuse(transfer, words(error))
+                    runtime.deliveries.refuse(transfer, error_line(error))
     runtime.deliveries.start(orders)
     _turned(runtime, world, decision, committed)
     if orders and any(one.state is TransferState.QUEUED for one in world.transfers):

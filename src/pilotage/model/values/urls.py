@@ -36,7 +36,7 @@ def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
         yield "holds a blank, which is written %20"
     if "\\" in rest:
         yield "holds a backslash; folders are set apart by /"
-    user, at, host = _place(rest).rpartition("@")
+    user, at, host = _authority(rest).rpartition("@")
     if at and (":" in user or scheme in _WEB):
         yield "holds a user or password, which everybody could read: credentials belong into options"
     if host:
@@ -45,7 +45,7 @@ def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
         yield "names no host"
 
 
-def _place(rest: str) -> str:
+def _authority(rest: str) -> str:
     """Return the part between ``://`` and a path: user, host and port."""
     return re.split("[/?#]", rest, maxsplit=1)[0]
 
@@ -100,7 +100,7 @@ def hidden(text: str) -> str:
 def without_password(url: str) -> str:
     """Return the URL without user and password if it has a password, or a user that may be one."""
     scheme, mark, rest = url.partition("://")
-    user, at, _ = _place(rest).rpartition("@")
+    user, at, _ = _authority(rest).rpartition("@")
     if scheme in FOLDERS or not at or not (":" in user or scheme in _WEB):
         return url
     return scheme + mark + rest[len(user) + 1 :]

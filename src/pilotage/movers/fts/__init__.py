@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pilotage.movers.carriers import Sign
 from pilotage.movers.third_party import CannotFetch
+from pilotage.movers.transfer_services import Sign
 from pilotage.ports.moving import Delivery, Place, Progress
 
 from .client import FtsClient
@@ -33,7 +33,7 @@ class Fts:
         self._jobs: FtsJobs | None = None
 
     def carry(self, delivery: Delivery, progress: Progress, sign: Sign) -> str:
-        """See :class:`~pilotage.movers.carriers.Carrier`."""
+        """See :class:`~pilotage.movers.transfer_services.ServiceAdapter`."""
         source, target = delivery.source, delivery.destination
         if not all(place.url.partition("://")[0] in SCHEMES for place in (source, target)):
             raise CannotFetch

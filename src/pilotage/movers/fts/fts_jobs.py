@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pilotage.model.records.observations import Fault
-from pilotage.movers.carriers import CarrierError, Sign
+from pilotage.movers.transfer_services import Sign, TransferServiceError
 from pilotage.ports.moving import Progress, StorageError
 
 from .client import FtsClient, JobRefusedError, NoAnswerError
@@ -102,7 +102,7 @@ class FtsJobs:
         self._carried: list[_Waiting] = []
 
     def carry(self, request: FtsFile, progress: Progress, sign: Sign) -> str:
-        """Let FTS copy a file to a temporary name. Return its path. Blocks. Raises CarrierError."""
+        """Let FTS copy a file to a temporary name. Return its path. Blocks. Raises TransferServiceError."""
         waiting, answers = _Waiting(request, request.attempt), 0
         with self._lock:
             self._new.append(waiting)
@@ -121,7 +121,7 @@ class FtsJobs:
             self._wake.set()
             raise
         if waiting.error:
-            raise CarrierError(waiting.error, waiting.fault)
+            raise TransferServiceError(waiting.error, waiting.fault)
         return waiting.path
 
     def _follow(self) -> None:

@@ -15,7 +15,7 @@ Sign = Callable[[], None]
 """Called whenever the service answered about a file, even if no bytes moved."""
 
 
-class CarrierError(StorageError):
+class TransferServiceError(StorageError):
     """A service failed to deliver a file; the message is its own.
 
     ``fault`` is who is to blame according to the service; empty: itself, or nobody.
@@ -26,22 +26,22 @@ class CarrierError(StorageError):
         self.fault = fault
 
 
-class Carrier(Protocol):
+class ServiceAdapter(Protocol):
     """An adapter, made with a transfer service's URL and options. It raises ValueError for wrong ones."""
 
     def carry(self, delivery: Delivery, progress: Progress, sign: Sign) -> str:
         """Let the service copy a file to a temporary name in its destination folder. Return its path there.
 
         Blocks. Raises CannotFetch, without having done anything, if the service cannot reach these storages.
-        Raises CarrierError if it knows who is to blame, and any other exception for other failures. After
-        these, nothing of this attempt goes on.
+        Raises TransferServiceError if it knows who is to blame, and any other exception for other failures.
+        After these, nothing of this attempt goes on.
         """
 
 
-def load(service: TransferService) -> Carrier:
+def load(service: TransferService) -> ServiceAdapter:
     """Make the adapter of a service. Raises AdapterError if there is none, and the adapter's ValueError."""
-    carrier: Carrier = adapters.factory(TRANSFER_SERVICES, service.kind)(service.url, service.options)
-    return carrier
+    adapter: ServiceAdapter = adapters.factory(TRANSFER_SERVICES, service.kind)(service.url, service.options)
+    return adapter
 
 
 def check(service: TransferService) -> None:
