@@ -84,6 +84,8 @@ OWNERS = {
     ("POST", "/tasks/{task}/publish"),
     ("POST", "/tasks/{task}/renew"),
     ("GET", "/tasks/{task}/jobs"),
+    ("GET", "/tasks/{task}/failures"),
+    ("GET", "/tasks/{task}/logs"),
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/explain"),
     ("GET", "/tasks/{task}/queues/{queue}/explain"),

@@ -31,6 +31,7 @@ from . import (
     queues,
     sites,
     storages,
+    task_jobs,
     tasks,
     tokens,
     transfers,
@@ -44,7 +45,7 @@ from .guard import Guard
 from .openapi import OpenApi
 
 ROUTERS = (
-    *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
+    *(tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
     *(files, datasets, federation, tokens, pilot_agent, pilot_files),
 )
 

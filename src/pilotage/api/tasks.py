@@ -34,7 +34,7 @@ from .explanations import (
 )
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .queues import QueueName, explained
-from .views import Jobs, Outputs, Tasks
+from .views import Outputs, Tasks
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 
@@ -261,21 +261,6 @@ def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Re
     found = seen(runtime.store, caller, task)
     lease.renew(runtime, task, found.spec, body.lease, actor(caller))
     return answer(seen(runtime.store, caller, task))
-
-
-@router.get("/{task}/jobs", responses=documented(Jobs, 404))
-def get_jobs(
-    *,
-    task: Id,
-    caller: Person,
-    store: TheStore,
-    state: JobState | None = None,
-    limit: Limit = 100,
-    after: Annotated[AnyId, Query(description="only jobs of a larger id")] = 0,
-) -> Response:
-    """A task's jobs by id."""
-    seen(store, caller, task)
-    return answer({"jobs": store.queries.jobs(task, state, limit, after)})
 
 
 @router.get("/{task}/outputs", responses=documented(Outputs, 404))

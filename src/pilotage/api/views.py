@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from pilotage.model.records.work import Pilot, Transfer
-from pilotage.store import JobView, OutputView, QueueView, ShareView, TaskView
+from pilotage.store import FailedGroup, ListedJob, OutputView, QueueView, ShareView, TaskView
 
 from .breakers import ShownBreaker
 
@@ -19,7 +19,14 @@ class Tasks(BaseModel):
 class Jobs(BaseModel):
     """Jobs by id."""
 
-    jobs: list[JobView]
+    jobs: list[ListedJob]
+
+
+class FailedJobs(BaseModel):
+    """Failed jobs by error and queue, most jobs first; ``left_out`` are those of further groups."""
+
+    groups: list[FailedGroup]
+    left_out: int
 
 
 class Outputs(BaseModel):

@@ -9,21 +9,35 @@ import typer
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, show_json
+from .subjects import task_number
 
 app = typer.Typer()
 FOLLOW_EVERY = 2.0
 """Seconds between two requests for a followed log."""
 
 
-@app.command(epilog="Example: pilotage logs job:345 --follow, or of a pilot's agent: pilotage logs pilot:12")
+Failed = Annotated[bool, typer.Option("--failed", help="Of a task: head and tail of each failed job's log.")]
+Match = Annotated[str, typer.Option(help="Of a task: only the lines that contain this text.")]
+Lines = Annotated[int, typer.Option(min=1, max=200, help="Of a task: lines of head and of tail.")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Of a task: how many jobs at most.")]
+
+
+@app.command(
+    epilog="Example: pilotage logs job:345 --follow, or of all failed jobs of a task: "
+    "pilotage logs 12 --failed, or what they say: pilotage logs 12 --match Traceback"
+)
 def logs(
-    subject: Annotated[str, typer.Argument(metavar="job:ID|pilot:ID", help="A job or a pilot.")],
+    subject: Annotated[str, typer.Argument(metavar="job:ID|pilot:ID|TASK", help="A job, a pilot or a task.")],
     attempt: Annotated[
         int | None, typer.Option(min=1, help="An attempt of the job; without it, the latest.")
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the attempt, or the pilot, has ended.")
     ] = False,
+    failed: Failed = False,
+    match: Match = "",
+    lines: Lines = 10,
+    limit: Limit = 20,
     json_output: Json = False,
 ) -> None:
     """Show the output of a payload, or of a pilot's agent: beginning and end of long logs.
@@ -31,6 +45,17 @@ def logs(
     A running payload's output arrives with its pilot's next report, then every few seconds while somebody
     reads. Characters that would control the terminal appear as escapes.
     """
+    if failed or match:
+        from . import task_logs
+
+        if attempt or follow:
+            raise BadInput("--attempt and --follow are for one job; for example: pilotage logs job:345")
+        task_logs.show_logs(task_number(subject), failed, match, lines, limit, json_output)
+    else:
+        _show_one(subject, attempt, follow, json_output)
+
+
+def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool) -> None:
     from .client import Client
 
     path = _path(subject, attempt)
@@ -55,7 +80,10 @@ def logs(
 def _path(subject: str, attempt: int | None) -> str:
     kind, _, number = subject.partition(":")
     if kind.lower() not in ("job", "pilot") or not (number.isascii() and number.isdigit()):
-        raise BadInput(f"{subject!r} is neither job: nor pilot: and a number; give for example job:345")
+        raise BadInput(
+            f"{subject!r} is neither job: nor pilot: and a number; give for example job:345, "
+            "or of a task --failed or --match TEXT"
+        )
     if attempt and kind.lower() == "pilot":
         raise BadInput("--attempt is for jobs: a pilot has one log")
     return f"/{kind.lower()}s/{number}/logs"

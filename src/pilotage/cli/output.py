@@ -92,13 +92,17 @@ def counts(by_state: Mapping[str, int]) -> str:
 
 def ago(point: float | None) -> str:
     """Return the time since a moment, in the largest fitting unit."""
-    if point is None:
+    return span(None if point is None else max(0.0, time.time() - point))
+
+
+def span(seconds: float | None) -> str:
+    """Return a time in the largest fitting unit; empty for none."""
+    if seconds is None:
         return ""
-    passed = max(0.0, time.time() - point)
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if passed >= length:
-            return f"{passed / length:.0f} {unit}"
-    return f"{passed:.0f} s"
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def limit_of(value: float, unit: str) -> str:

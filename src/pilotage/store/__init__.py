@@ -26,6 +26,7 @@ from .tables.logs import StoredLog
 from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
+from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
 from .views.queues import QueueView, ShareView
 from .worlds.parts import Pass
 from .worlds.waiting import Waiting
@@ -35,13 +36,17 @@ __all__ = [
     "ArchivedElsewhere",
     "DatasetTaken",
     "EventView",
+    "FailedGroup",
     "FederationFile",
     "FederationRenamed",
     "FileConflict",
     "IllegalColumn",
     "IllegalTransition",
     "JobDetails",
+    "JobPage",
+    "JobSort",
     "JobView",
+    "ListedJob",
     "NewerStore",
     "NoFederation",
     "NoticesLost",

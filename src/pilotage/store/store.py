@@ -28,6 +28,7 @@ from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
 from .views.catalogue import Catalogue
+from .views.job_lists import JobLists
 from .views.publications import PublicationQueries
 from .views.queries import Queries
 from .views.transfers import TransferQueries
@@ -65,6 +66,7 @@ class Store:
         live = LivePilots()
         self.snapshots = Snapshots(database, self._federations, specs, live)
         self.queries = Queries(database, self._federations, specs, live)
+        self.job_lists = JobLists(database, self._federations)
         self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell)
         self.heartbeats = Heartbeats(database)

@@ -141,6 +141,13 @@ class Federations:
         """Return the federation at this connection's moment. Raises :class:`NoFederation`."""
         return self.in_force(connection).federation
 
+    def sites(self, connection: Connection) -> dict[str, str]:
+        """Return the sites of queues by name; none without a federation."""
+        try:
+            return {queue.name: queue.site for queue in self.current(connection).queues}
+        except NoFederation:
+            return {}
+
     def in_force(self, connection: Connection) -> InForce:
         """Return the version in force at this connection's moment. Raises :class:`NoFederation`."""
         ((version,),) = raw_rows(connection, _VERSION)

@@ -29,7 +29,7 @@ from pilotage.model.records.logs import KeptLog, LogKey, Point
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import Id, metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.sets import among, raw_rows
 
 logs = Table(
     "logs",
@@ -58,6 +58,7 @@ log_readers = Table(
 )
 
 _l, _r = logs.c, log_readers.c
+_later = logs.alias()
 
 MEGABYTE = 1_000_000
 ROW = 200
@@ -76,6 +77,18 @@ _READ = text(
 )
 _OLD = delete(logs).where(_l.time < bindparam("before"))
 _SILENT = delete(log_readers).where(_r.until < bindparam("time"))
+_LATEST = (
+    select(func.max(_later.c.attempt))
+    .where(_later.c.kind == "job", _later.c.record == _l.record, _later.c.stream.in_(("stderr", "stdout")))
+    .correlate(logs)
+    .scalar_subquery()
+)
+_OF_JOBS = (
+    select(logs)
+    .where(_l.kind == "job", among(_l.record, "jobs"), _l.stream.in_(("stderr", "stdout")))
+    .where(_l.attempt == _LATEST)
+    .order_by(_l.record, _l.stream)
+)
 _USED = select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
 
 
@@ -110,17 +123,17 @@ class Logs:
     def of(self, key: LogKey) -> list[StoredLog]:
         """Return the streams of a job's attempt, or of a pilot, by name."""
         query = select(logs).where(_of(key)).order_by(_l.stream)
-        rows = self._database.read(lambda connection: connection.execute(query).all())
         return [
-            StoredLog(
-                stream=row.stream,
-                time=row.time,
-                size=row.size,
-                head=row.head,
-                data=zlib.decompress(row.data),
-            )
-            for row in rows
+            _stored(row) for row in self._database.read(lambda connection: connection.execute(query).all())
         ]
+
+    def latest(self, jobs: Sequence[int]) -> dict[int, tuple[int, list[StoredLog]]]:
+        """Return the latest attempt of jobs that wrote something, with its output, by job."""
+        rows = self._database.read(lambda connection: connection.execute(_OF_JOBS, {"jobs": jobs}).all())
+        found: dict[int, tuple[int, list[StoredLog]]] = {}
+        for row in rows:
+            found.setdefault(row.record, (row.attempt, []))[1].append(_stored(row))
+        return found
 
     def attempts(self, kind: str, record: int) -> list[int]:
         """Return the attempts with any kept log, oldest first."""
@@ -187,6 +200,12 @@ def usage_log(key: LogKey, points: Sequence[Point]) -> KeptLog:
     """Return a time line as a log."""
     data = json.dumps(points, separators=(",", ":")).encode()
     return KeptLog(key=key, stream="usage", size=len(data), head=len(data), data=zlib.compress(data))
+
+
+def _stored(row: Any) -> StoredLog:
+    return StoredLog(
+        stream=row.stream, time=row.time, size=row.size, head=row.head, data=zlib.decompress(row.data)
+    )
 
 
 def _row(log: KeptLog, owner: Identity, time: float) -> dict[str, object]:

@@ -151,7 +151,7 @@ class Queries:
         query = query if state is None else query.where(is_state(jobs, state))
 
         def read(connection: Connection) -> list[JobView]:
-            sites = self._sites(connection)
+            sites = self._federations.sites(connection)
             return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
 
         return self._database.read(read)
@@ -162,7 +162,7 @@ class Queries:
         query = query.order_by(_j.id).limit(limit)
 
         def read(connection: Connection) -> list[JobView]:
-            sites = self._sites(connection)
+            sites = self._federations.sites(connection)
             return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
 
         return self._database.read(read)
@@ -192,7 +192,7 @@ class Queries:
             if row is None:
                 return None
             (happened,) = events(connection, [row.history])
-            shown = job_rows.shown(row, self._sites(connection))
+            shown = job_rows.shown(row, self._federations.sites(connection))
             return JobDetails(**shown, events=happened, failed_attempts=failures.of_job(connection, job))
 
         return self._database.read(read)
@@ -366,12 +366,6 @@ class Queries:
 
     def _choices(self, query: Any) -> list[DatedChoice]:
         return self._database.read(lambda connection: dated(connection, connection.execute(query).all()))
-
-    def _sites(self, connection: Connection) -> dict[str, str]:
-        try:
-            return {queue.name: queue.site for queue in self._federations.current(connection).queues}
-        except NoFederation:
-            return {}
 
     def _urls(self, connection: Connection) -> dict[str, str]:
         try:

@@ -1,0 +1,82 @@
+"""The jobs of a task: listed, grouped by failure, and what they wrote."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from pilotage.model.records.states import JobState
+from pilotage.store import JobPage, JobSort
+
+from .access import Person
+from .answers import answer, documented
+from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime
+from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
+from .tasks import seen
+from .views import FailedJobs, Jobs
+
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
+
+LOGS_AT_ONCE = 100
+"""Most jobs whose logs one request reads: 12 MB of text at most."""
+
+After = Annotated[AnyId, Query(description="only jobs of a larger id")]
+Failed = Annotated[
+    bool, Query(description="only jobs that failed, or are tried again after a failed attempt")
+]
+
+
+@router.get("/{task}/jobs", responses=documented(Jobs, 404))
+def get_jobs(
+    *,
+    task: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    state: JobState | None = None,
+    failed: Failed = False,
+    sort: Annotated[JobSort, Query(description="the column to sort by")] = "id",
+    limit: Limit = 100,
+    after: After = 0,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="how many to skip, where sorted")] = 0,
+) -> Response:
+    """A task's jobs, by id unless sorted otherwise: numbers from the largest down."""
+    seen(runtime.store, caller, task)
+    page = JobPage(state=state, failed=failed, sort=sort, limit=limit, after=after, offset=offset)
+    return answer({"jobs": runtime.store.job_lists.page(task, page, runtime.clock())})
+
+
+@router.get("/{task}/failures", responses=documented(FailedJobs, 404))
+def get_failures(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Failed jobs of a task by error and queue, most jobs first."""
+    seen(runtime.store, caller, task)
+    groups, left_out = runtime.store.job_lists.failed(task)
+    return answer({"groups": groups, "left_out": left_out})
+
+
+@router.get("/{task}/logs", responses=documented(JobLogsPage, 404))
+def get_logs(
+    *,
+    task: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    failed: Failed = False,
+    match: Annotated[str, Query(max_length=200, description="only lines that contain this text")] = "",
+    lines: Annotated[int, Query(ge=1, le=MOST_LINES, description="lines of head and tail, or matches")] = 10,
+    limit: Annotated[int, Query(ge=1, le=LOGS_AT_ONCE, description="how many jobs are read")] = 20,
+    after: After = 0,
+) -> Response:
+    """What the latest attempts of jobs wrote: the first and last lines, or the lines with a text.
+
+    One answer covers ``limit`` jobs; ``next`` is the value of ``after`` for those that follow.
+    """
+    seen(runtime.store, caller, task)
+    page = JobPage(failed=failed, limit=limit, after=after)
+    jobs = runtime.store.job_lists.page(task, page, runtime.clock())
+    logs = runtime.store.logs.latest([job.id for job in jobs])
+    found = []
+    for job in jobs:
+        attempt, streams = logs.get(job.id, (job.attempt, []))
+        shown = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
+        if not match or any(one.head for one in shown):
+            found.append(JobLogs(job=job, attempt=attempt, logs=[one for one in shown if one.head]))
+    following = jobs[-1].id if len(jobs) == limit else None
+    return answer({"jobs": found, "next": following})

@@ -1,0 +1,131 @@
+"""The jobs of a task, one a line, after a table of their failures."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from pilotage.model.records.states import JobState
+
+from .output import Column, Json, echo, one_line, show, show_json, span
+from .subjects import task_number
+
+app = typer.Typer()
+
+GROUPS = (
+    Column("error"),
+    Column("queue"),
+    Column("exit", number=True),
+    Column("failed", number=True),
+    Column("retried", number=True),
+    Column("example"),
+)
+MOST_GROUPS = 10
+"""Most groups of failures that are shown."""
+
+
+class Sort(StrEnum):
+    """What jobs are sorted by."""
+
+    ID = "id"
+    WAIT = "wait"
+    RUN = "run"
+    MEMORY = "memory"
+    ATTEMPT = "attempt"
+    SINCE = "since"
+    EXIT = "exit"
+    QUEUE = "queue"
+    STATE = "state"
+
+
+Failed = Annotated[
+    bool, typer.Option("--failed", help="Only jobs that failed, or are tried again after that.")
+]
+State = Annotated[JobState | None, typer.Option(help="Only jobs in this state.", metavar="STATE")]
+SortBy = Annotated[Sort, typer.Option(help="By which column: numbers from the largest down, words upwards.")]
+
+
+@app.command(epilog="Example: pilotage jobs 12 --failed, or the longest: pilotage jobs 12 --sort run")
+def jobs(
+    task: Annotated[str, typer.Argument(help="A task.")],
+    failed: Failed = False,
+    state: State = None,
+    sort: SortBy = Sort.ID,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many jobs at most.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, max=10_000_000, help="How many jobs to skip.")] = 0,
+    json_output: Json = False,
+) -> None:
+    """List a task's jobs: where they are, how long they wait and run, and how they failed.
+
+    Failures come first, by error and queue: how many jobs failed for good, how many are retried, and an
+    example. The error of a job is what its payload said last, else the first line.
+    """
+    from .client import Client
+
+    with Client() as client:
+        number = task_number(task)
+        failures = client.get(f"/tasks/{number}/failures")
+        found = client.get(
+            f"/tasks/{number}/jobs",
+            failed="true" if failed else None,
+            state=state,
+            sort=sort.value,
+            limit=limit,
+            offset=offset,
+        )["jobs"]
+    if json_output:
+        show_json({"failures": failures, "jobs": found})
+        return
+    _show_failures(failures)
+    kind = "failed " if failed else ""
+    nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
+    show(*_table(found), nothing)
+    if len(found) == limit:
+        echo(f"{limit} jobs are shown; the next ones: --offset {offset + limit}, or more at once: --limit")
+    if failures["groups"]:
+        echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
+
+
+def _show_failures(failures: Any) -> None:
+    groups = failures["groups"]
+    if not groups:
+        return
+    rows = [
+        (
+            one_line(group["error"], 100),
+            group["queue"],
+            group["exit_code"],
+            group["failed"] or "",
+            group["retried"] or "",
+            f"job:{group['example']}",
+        )
+        for group in groups[:MOST_GROUPS]
+    ]
+    show(GROUPS, rows, "")
+    others = failures["left_out"] + sum(one["failed"] + one["retried"] for one in groups[MOST_GROUPS:])
+    if others:
+        echo(f"and {others} jobs with other errors")
+    echo("")
+
+
+def _table(found: list[Any]) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+    """Return columns and rows. What no job has gets no column."""
+    columns: list[tuple[Column, Any]] = [
+        (Column("job", number=True), lambda job: job["id"]),
+        (Column("index", number=True), lambda job: job.get("index")),
+        (Column("parameters", essential=False), lambda job: _parameters(job.get("parameters"))),
+        (Column("queue"), lambda job: job["queue"]),
+        (Column("state"), lambda job: job["state"]),
+        (Column("try", number=True), lambda job: job["attempt"]),
+        (Column("wait", number=True), lambda job: span(job["wait"])),
+        (Column("run", number=True), lambda job: span(job["run"])),
+        (Column("exit", number=True), lambda job: job["exit_code"]),
+        (Column("error", essential=False), lambda job: one_line(job["reason"], 120)),
+    ]
+    cells = [(column, [value(job) for job in found]) for column, value in columns]
+    shown = [(column, values) for column, values in cells if any(value not in ("", None) for value in values)]
+    return tuple(column for column, _ in shown), list(zip(*(values for _, values in shown), strict=True))
+
+
+def _parameters(values: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in (values or {}).items())

@@ -1,0 +1,193 @@
+"""The jobs of one task for people: in pages, sorted, and grouped by error and queue.
+
+Times in s, memory in MB.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select
+
+from pilotage.model.records.failures import ending_of
+from pilotage.model.records.states import ENDED, LIVE_JOBS, JobState
+from pilotage.store.database.columns import is_state
+from pilotage.store.database.engine import Database
+from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables.federations import Federations
+from pilotage.store.tables.jobs import JOB_VIEW, JobView, jobs
+
+MOST_ERRORS = 5000
+"""Most different error texts of a task that are grouped, those of most jobs first."""
+
+MOST_GROUPS = 200
+"""Most groups of failed jobs that are shown."""
+
+JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
+"""What jobs are sorted by: numbers from the largest down, ids and words upwards."""
+
+_UNSTARTED = (
+    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
+    *(JobState.ASSIGNED, JobState.ACTIVATED, JobState.SENT, JobState.STARTING),
+)
+_ENDED = tuple(state for state in JobState if state in ENDED["job"])
+_PAYLOAD = "payload exited with code"
+_j = jobs.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedJob(JobView):
+    """A job of a list.
+
+    ``wait`` is the time in s from its creation to the start of its last attempt, or until now; ``run`` the
+    time in s that its last attempt ran, none before it starts. ``reason`` is the telling line of the error.
+    """
+
+    wait: float
+    run: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedGroup:
+    """Jobs whose last attempt failed in one way at one queue.
+
+    ``failed`` counts those that failed for good, ``retried`` those that are tried again. ``error`` is the
+    telling line of the job ``example``.
+    """
+
+    error: str
+    exit_code: int | None
+    queue: str
+    failed: int
+    retried: int
+    example: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """Which jobs of a task are listed: of a state, failed ones, above an id, sorted, from an offset on."""
+
+    state: JobState | None = None
+    failed: bool = False
+    sort: JobSort = "id"
+    limit: int = 100
+    after: int = 0
+    offset: int = 0
+
+
+class JobLists:
+    """Reads the jobs of tasks. Nothing here changes anything."""
+
+    def __init__(self, database: Database, federations: Federations) -> None:
+        self._database = database
+        self._federations = federations
+
+    def page(self, task: int, page: JobPage, time: float) -> list[ListedJob]:
+        """Return jobs of a task at a time. A task's jobs are bounded, so a sorted page is quick."""
+        query = JOB_VIEW.where(_j.task == task, _j.id > page.after, *_conditions(page))
+        query = query.add_columns(_wait(time).label("wait"), _run(time).label("run"))
+        query = query.order_by(*_order(page.sort, time)).limit(page.limit).offset(page.offset)
+
+        def read(connection: Connection) -> list[ListedJob]:
+            sites = self._federations.sites(connection)
+            return [_listed(row, sites) for row in connection.execute(query)]
+
+        return self._database.read(read)
+
+    def failed(self, task: int) -> tuple[list[FailedGroup], int]:
+        """Return the failed jobs of a task by error and queue, most jobs first, and how many are left out."""
+        many = func.count().label("many")
+        query = (
+            select(_j.queue, _j.exit_code, _j.error, _j.state, many, func.min(_j.id))
+            .where(_j.task == task, _has_failed())
+            .group_by(_j.queue, _j.exit_code, _j.error, _j.state)
+            .order_by(many.desc())
+            .limit(MOST_ERRORS)
+        )
+        counted = select(func.count()).where(_j.task == task, _has_failed())
+
+        def read(connection: Connection) -> tuple[Sequence[Any], int]:
+            return connection.execute(query).all(), connection.execute(counted).scalar_one()
+
+        rows, all_ = self._database.read(read)
+        groups = _grouped(rows)[:MOST_GROUPS]
+        return groups, max(0, all_ - sum(group.failed + group.retried for group in groups))
+
+
+def telling_line(error: str) -> str:
+    """Return the line of an error that says most: what a payload said last, else the first line."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return lines[-1] if lines[0].startswith(_PAYLOAD) else lines[0]
+
+
+def _grouped(rows: Iterable[Any]) -> list[FailedGroup]:
+    groups: dict[tuple[str, int | None, str], FailedGroup] = {}
+    for queue, exit_code, error, state, many, job in rows:
+        is_final = state == JobState.FAILED
+        new = FailedGroup(
+            error=telling_line(error),
+            exit_code=exit_code,
+            queue=queue,
+            failed=many if is_final else 0,
+            retried=0 if is_final else many,
+            example=job,
+        )
+        key = (queue, exit_code, ending_of(telling_line(error)))
+        groups[key] = _joined(groups[key], new) if key in groups else new
+    return sorted(groups.values(), key=lambda one: (-one.failed - one.retried, one.example))
+
+
+def _joined(one: FailedGroup, other: FailedGroup) -> FailedGroup:
+    first = min(one, other, key=lambda group: group.example)
+    return replace(first, failed=one.failed + other.failed, retried=one.retried + other.retried)
+
+
+def _listed(row: Any, sites: Mapping[str, str]) -> ListedJob:
+    run = None if row.run is None else max(0.0, row.run)
+    shown = job_rows.shown(row, sites)
+    return ListedJob(**shown, wait=max(0.0, row.wait), run=run, reason=telling_line(row.error))
+
+
+def _has_failed() -> ColumnElement[bool]:
+    """Return the condition that a job failed for good, or is tried again after a failed attempt."""
+    return or_(is_state(jobs, JobState.FAILED), and_(is_state(jobs, *LIVE_JOBS), _j.error != ""))
+
+
+def _conditions(page: JobPage) -> list[ColumnElement[bool]]:
+    conditions = [is_state(jobs, page.state)] if page.state else []
+    return [*conditions, _has_failed()] if page.failed else conditions
+
+
+def _start() -> ColumnElement[Any]:
+    # The start of an earlier attempt stays in the row until the next one starts.
+    return case((is_state(jobs, *_UNSTARTED), null()), else_=_j.started)
+
+
+def _end(time: float) -> ColumnElement[Any]:
+    return case((is_state(jobs, *_ENDED), func.coalesce(_j.ended, _j.since)), else_=time)
+
+
+def _wait(time: float) -> ColumnElement[Any]:
+    return func.coalesce(_start(), _end(time)) - _j.created
+
+
+def _run(time: float) -> ColumnElement[Any]:
+    goes_on = is_state(jobs, *_UNSTARTED, JobState.RUNNING)
+    return case((goes_on, time - _start()), else_=func.coalesce(_j.wall_seconds, _end(time) - _start()))
+
+
+def _order(sort: JobSort, time: float) -> list[ColumnElement[Any]]:
+    numbers: dict[str, Any] = {
+        "wait": _wait(time),
+        "run": _run(time),
+        "memory": _j.max_rss,
+        "attempt": _j.attempt,
+        "since": _j.since,
+    }
+    words: dict[str, Any] = {"exit": _j.exit_code, "queue": _j.queue, "state": _j.state}
+    if sort in numbers:
+        return [func.coalesce(numbers[sort], -1).desc(), _j.id]
+    return [func.coalesce(words[sort], "" if sort != "exit" else -1), _j.id] if sort in words else [_j.id]
