@@ -601,14 +601,16 @@ RULES: tuple[Rule, ...] = (
             f"{MATCHMAKING}.site_ads",
             "model.records.advertisements",
             "model.rules.entry_points",
+            "model.rules.stations",
+            "flow.matching.site_variables",
             "pilots.advertising",
         ),
         ("brokerage.advertise_period", "model.records.advertisements:PERIODS"),
         "An ad is as old as the last answer of the site's batch system; the first waits for none. One older "
         "than so many periods matches nothing, and the refusal says since when and why. The entry point is "
         "the address of the computing element. Names have no case, known ones have types: a wrong ad is "
-        "refused, and a stored one stops its own site alone. Station names that a site tells stand. "
-        "Operators add attributes to it.",
+        "refused, and a stored one stops its own site alone. Station names that a site tells stand, and "
+        "reach payloads, as does its monitoring URL. Operators add attributes to it.",
     ),
     Rule(
         "M3",

@@ -9,7 +9,6 @@ import pytest
 from pilotage.explain import queues
 from pilotage.explain.analysis import explain
 from pilotage.flow.calls import sites, what_if
-from pilotage.flow.calls.match import site_variables
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
 from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
@@ -225,11 +224,7 @@ def test_m2_a_native_site_whose_batch_system_is_dead_falls_silent(house: House) 
 
 def test_m2_a_bad_ad_of_an_older_version_stops_neither_the_pass_nor_the_view(house: House) -> None:
     federate(house, max_jobs=50)
-    bad = NewAdvertisement(
-        site="north", source="pushed", attributes={"pendingJobs": "x", "MaxPendingJobs": 5}
-    )
-    change = Create(records=(bad,), cause="sent")
-    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
+    push(house, pendingJobs="x", MaxPendingJobs=5)
     task = house.task()
     house.take("broker")
     assert states(house, task) == [JobState.PENDING]
@@ -271,22 +266,61 @@ def test_m8_the_director_keeps_to_what_a_site_advertised(house: House) -> None:
     house.take("advertise")
     house.task(jobs=20)
     house.take("broker")
-    pushed = NewAdvertisement(site="north", source="pushed", attributes={"CurrentJobs": 9, "MaxJobs": 10})
-    change = Create(records=(pushed,), cause="sent")
-    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
+    push(house, CurrentJobs=9, MaxJobs=10)
     house.take("provision")
     assert len(element.orders) == 1
+
+
+def payload_variables(house: House) -> dict[str, str]:
+    """Return what Pilotage tells a payload of its site, at the match of a new job."""
+    house.task()
+    house.take("broker")
+    (work,) = house.match(house.pilot(site="north"), 1).works
+    return {name.removeprefix("PILOTAGE_"): value for name, value in work.environment.items()}
+
+
+def push(house: House, **attributes: Any) -> None:
+    """Let the site send its own ad."""
+    record = NewAdvertisement(site="north", source="pushed", attributes=attributes)
+    change = Create(records=(record,), cause="sent")
+    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
 
 
 @pytest.mark.parametrize("declared", ["", "fnal"])
 def test_m2_station_and_monitoring_url_reach_the_payload(house: House, declared: str) -> None:
     of = federate(house, monitoring_url="https://monitor")
-    storage = replace(of.storages[0], station=declared)
-    assert site_variables(of, of.queues[0], storage) == {
-        "PILOTAGE_SITE": "north",
-        "PILOTAGE_STATION": declared or "north",
-        "PILOTAGE_MONITORING_URL": "https://monitor",
-    }
+    storages = tuple(replace(one, station=declared) for one in of.storages)
+    house.store.save_federation(replace(of, storages=storages), "t")
+    house.take("advertise")
+    monitor = {"MONITORING_URL": "https://monitor"}
+    assert payload_variables(house) == {"SITE": "north", "STATION": declared or "north", **monitor}
+
+
+@pytest.mark.parametrize(
+    ("told", "station"),
+    [
+        ({"StationName": "chicago"}, "chicago"),
+        ({"stationnames": ["chicago", "boston"]}, "chicago"),
+        ({"StationNames": ["chicago", "north"]}, "north"),
+        ({"StationNames": []}, "north"),
+    ],
+)
+@pytest.mark.parametrize("by", ["site", "operator"])
+def test_m2_the_station_and_monitoring_url_that_a_site_tells_reach_the_payload(
+    house: House, told: dict[str, Any], station: str, by: str
+) -> None:
+    """A job that was matched by a station looks for its data there."""
+    attributes = {**told, "MonitoringUrl": "https://its.own"}
+    federate(house, monitoring_url="https://declared", attributes=attributes if by == "operator" else {})
+    house.take("advertise")
+    if by == "site":
+        push(house, **attributes)
+    found = {"SITE": "north", "STATION": station, "MONITORING_URL": "https://its.own"}
+    assert payload_variables(house) == found
+    if by == "site":
+        house.now += 60
+        push(house)
+        assert payload_variables(house)["MONITORING_URL"] == "https://declared"
 
 
 def test_m4_explain_names_the_sole_obstacle_and_what_if_lifts_it(house: House) -> None:
@@ -349,9 +383,7 @@ def test_m4_m6_a_queue_tells_all_that_stands_in_the_way_of_a_match(house: House)
     """``explain --queue`` and the sole obstacle name the part, whose it is, and its values."""
     federate(house, max_jobs=3, requirements='TARGET.Owner != "alice"')
     house.take("advertise")
-    pushed = NewAdvertisement(site="north", source="pushed", attributes={"CurrentJobs": 7})
-    change = Create(records=(pushed,), cause="sent")
-    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
+    push(house, CurrentJobs=7)
     task = house.task(site_requirements='TARGET.Arch == "arm"')
     house.take("broker")
     choices = house.store.queries.task_choices(task)

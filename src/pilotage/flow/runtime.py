@@ -25,6 +25,7 @@ from .loops.set_aside import SetAside
 from .loops.time_limit import TimeLimit
 from .loops.wakeups import Wakeable, Wakeups
 from .matching.idle_timeouts import IdleTimeouts
+from .matching.site_variables import SiteVariables
 from .outside.catalogues import Catalogues
 from .outside.catalogues import Load as LoadCatalogue
 from .outside.deliveries import Deliveries
@@ -87,12 +88,12 @@ class Runtime:
         self.server_url, self.priorities = server_url, priorities
         self.presence = presence or Unnamed()
         self.workers = workers or Workers()
-        self.wakeups = Wakeups(steps)
-        self.brokerages = Brokerages()
+        self.wakeups, self.brokerages = Wakeups(steps), Brokerages()
         self.time_limit = time_limit or TimeLimit()
         self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
         self.broker_read_plan = BrokerReadPlan(self.clock)
-        self.log_readers, self.idle_timeouts = LogReaders(store), IdleTimeouts(store)
+        self.log_readers = LogReaders(store)
+        self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
         submits = any("submissions" in step.hears for step in steps)
         tell = partial(partial, self.wakeups.tell)
         self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits)

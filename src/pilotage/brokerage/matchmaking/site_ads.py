@@ -12,15 +12,14 @@ from pilotage.model.records.advertisements import (
     PERIODS,
     Advertisement,
     Constant,
-    canonical,
     current,
-    problem,
+    usable,
 )
 from pilotage.model.records.federation import Federation, Queue, Site
 from pilotage.model.records.observations import ServerReport
 from pilotage.model.rules.entry_points import entry_points
 from pilotage.model.rules.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
-from pilotage.model.rules.stations import stations_of
+from pilotage.model.rules.stations import stations_of, told_stations
 from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
@@ -122,9 +121,7 @@ def site_ads(world: World) -> list[SiteAd]:
 
 def _given(site: Site, told: Advertisement | None) -> tuple[dict[str, Constant], str]:
     """Return what operators and the site say, by Pilotage's names, and the fault in it if any."""
-    said = canonical(site.attributes) | (canonical(told.attributes) if told else {})
-    faults = {name: fault for name, value in said.items() if (fault := problem(name, value))}
-    given = {name: value for name, value in said.items() if name not in faults}
+    given, faults = usable(site.attributes, told.attributes if told else {})
     words = "; ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
     return given, f"its advertisement cannot be used: {words}"[:400] if faults else ""
 
@@ -194,10 +191,10 @@ def _declared(
 
     Stations named by operators or the site replace those of its storages.
     """
-    named = given.get("StationNames") or ([given["StationName"]] if "StationName" in given else stations)
+    named = told_stations(given) or stations
     addresses = tuple(dict.fromkeys(entry_points(queues)))
     return {
-        "StationNames": tuple(named),
+        "StationNames": named,
         "StationName": named[0] if named else "",
         "EntryPoints": addresses,
         "EntryPoint": addresses[0] if addresses else "",

@@ -1,7 +1,7 @@
 """Give a pilot that asks for work the jobs with the highest claim (P13)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +9,11 @@ from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.documents.world import Heartbeat
-from pilotage.model.records.federation import ComputingElement, Federation, Queue, Storage
+from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.rules.sources import Sources
-from pilotage.model.rules.stations import station_of
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.pilots import lacking
@@ -94,7 +93,7 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
 
 def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> MatchAnswer:
     federation = matched.federation
-    works = _works(matched, cache(lambda: Sources(federation, of_storages(runtime))))
+    works = _works(runtime, matched, time)
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
@@ -111,19 +110,21 @@ def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> Ma
     )
 
 
-def _works(matched: "Matched", known: Callable[[], Sources]) -> tuple[Work, ...]:
+def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...]:
     if not matched.jobs or matched.queue is None:
         return ()
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
-    readings = Readings(matched, known)
+    readings = Readings(matched, cache(lambda: Sources(federation, of_storages(runtime))))
+    variables = runtime.site_variables.of(federation, queue, time)
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:
         inputs = tuple(readings.of(job, name) for name in job.inputs)
         scratch = scratch_path(federation.name, job.id, job.attempt)
         groups[job.task, job.kind].append(JobOrder(job.id, job.attempt, scratch, inputs))
     return tuple(
-        _work(federation, tasks[task], kind, queue, orders) for (task, kind), orders in sorted(groups.items())
+        _work(federation, tasks[task], kind, queue, orders, variables)
+        for (task, kind), orders in sorted(groups.items())
     )
 
 
@@ -136,14 +137,14 @@ def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, 
     return tuple(dict.fromkeys((*tagged, *federation.container_sources.get(name, ()), name)))
 
 
-def site_variables(federation: Federation, queue: Queue, storage: Storage) -> dict[str, str]:
-    """Return variables that give a payload its station, and the target of its monitoring events (M2)."""
-    site = next(site for site in federation.sites if site.name == queue.site)
-    told = {"PILOTAGE_SITE": site.name, "PILOTAGE_STATION": station_of(storage)}
-    return told | ({"PILOTAGE_MONITORING_URL": site.monitoring_url} if site.monitoring_url else {})
-
-
-def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
+def _work(
+    federation: Federation,
+    task: Task,
+    kind: JobKind,
+    queue: Queue,
+    jobs: Sequence[JobOrder],
+    variables: Mapping[str, str],
+) -> Work:
     spec, asked = task.expected(kind), task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
@@ -152,7 +153,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         task=task.id,
         kind=kind,
         command=spec.command,
-        environment=site_variables(federation, queue, storage) | dict(spec.environment),
+        environment={**variables, **spec.environment},
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),
         memory=spec.memory,

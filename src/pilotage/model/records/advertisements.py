@@ -185,6 +185,18 @@ def canonical(attributes: Mapping[str, Constant]) -> dict[str, Constant]:
     return {_KNOWN.get(name.lower(), name): value for name, value in attributes.items()}
 
 
+def usable(*parts: Mapping[str, Constant]) -> tuple[dict[str, Constant], dict[str, str]]:
+    """Return the attributes that can be used, by Pilotage's names, and the faults of the others by name.
+
+    If several parts give an attribute, the last one counts.
+    """
+    said: dict[str, Constant] = {}
+    for part in parts:
+        said |= canonical(part)
+    faults = {name: fault for name, value in said.items() if (fault := problem(name, value))}
+    return {name: value for name, value in said.items() if name not in faults}, faults
+
+
 def problem(name: str, value: object) -> str:
     """Return the fault of an attribute in a site's advertisement; empty if it has none."""
     if not (name.isascii() and name.isidentifier()) or name.lower() in _RESERVED:

@@ -2,12 +2,33 @@
 
 from collections.abc import Mapping
 
-from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.advertisements import Constant
+from pilotage.model.records.federation import Federation, Site, Storage
 
 
 def station_of(storage: Storage) -> str:
     """Return the station of a storage: its site's name if none is declared."""
     return storage.station or storage.site
+
+
+def told_stations(told: Mapping[str, Constant]) -> tuple[str, ...]:
+    """Return the stations among the attributes that a site or its operators tell; empty if they tell none."""
+    return tuple(told.get("StationNames") or filter(None, [told.get("StationName")]))
+
+
+def payload_variables(site: Site, storage: Storage, told: Mapping[str, Constant]) -> dict[str, str]:
+    """Return variables that give a payload its site, its station, and the target of its events (M2).
+
+    What the site or its operators tell counts before what is declared. If they tell several stations, the one
+    of the queue's storage counts, or else the first.
+    """
+    stations, own = told_stations(told), station_of(storage)
+    variables = {
+        "PILOTAGE_SITE": site.name,
+        "PILOTAGE_STATION": stations[0] if stations and own not in stations else own,
+    }
+    monitoring = told.get("MonitoringUrl", site.monitoring_url)
+    return variables | ({"PILOTAGE_MONITORING_URL": monitoring} if monitoring else {})
 
 
 def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:

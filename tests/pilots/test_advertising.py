@@ -1,0 +1,47 @@
+"""Advertisements that native sites make of their batch systems' answers (M2, M5)."""
+
+import pytest
+
+from pilotage.model.documents.decision import Create
+from pilotage.model.records.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.records.observations import ServerReport
+from pilotage.pilots.advertising import advertise
+from pilotage.testing import NOW, federation, queue, world
+
+
+def advertised(*answered: float | None, told: float | None = NOW - 400) -> NewAdvertisement | None:
+    """Return the new advertisement of a site whose servers answered so many s ago, the last one ``told``."""
+    ads: tuple[Advertisement, ...] = ()
+    if told is not None:
+        ads = (Advertisement(site="HOME", source="native", number=3, time=told, pilots=0, submitting=0),)
+    reports = (
+        ServerReport(
+            queue="Q", server=f"s{number}", running=2, waiting=1, answered=None if age is None else NOW - age
+        )
+        for number, age in enumerate(answered)
+    )
+    of = federation([queue("Q")])
+    changes = advertise(world(of, advertisements=ads, server_reports=reports)).changes
+    if not changes:
+        return None
+    (change,) = changes
+    assert isinstance(change, Create)
+    (record,) = change.records
+    assert isinstance(record, NewAdvertisement)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("answered", "age"), [((100.0,), 100), ((250.0, 30.0), 30), ((None, 399.0), 399), ((0.0, None), 0)]
+)
+def test_m2_an_ad_is_as_old_as_the_last_answer(answered: tuple[float | None, ...], age: float) -> None:
+    """A pass that comes late makes no answer younger."""
+    record = advertised(*answered)
+    assert record is not None
+    assert (record.answered, record.replaces) == (NOW - age, 3)
+
+
+@pytest.mark.parametrize("answered", [(), (None,), (400.0,), (5000.0, None)])
+def test_m2_without_a_new_answer_there_is_no_new_ad(answered: tuple[float | None, ...]) -> None:
+    assert advertised(*answered) is None
+    assert advertised(*answered, told=None) is not None, "the first one waits for no answer"
