@@ -48,6 +48,7 @@ def test_the_commands_are_those_that_people_know() -> None:
         *(
             "logs",
             "pilots",
+            "init",
             "jobs",
             "transfers",
             "token",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pilotage.federation.importers.slurm import SECTION, describe
+from pilotage.federation.importers.inspection import SECTION
+from pilotage.federation.importers.slurm import describe
 
 ANSWER = f"""\
 {SECTION}partitions

@@ -1,5 +1,9 @@
 """The computing element of kind ``ssh`` against a real SSH server, on a machine without a batch system."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -47,3 +51,19 @@ def test_a_pilot_outlives_the_connection_and_is_found_again(machine: LoginNode, 
 def test_it_needs_a_machine() -> None:
     with pytest.raises(ValueError, match="name the machine"):
         Ssh({})
+
+
+def test_it_is_added_to_a_federation(machine: LoginNode, tmp_path: Path) -> None:
+    file = tmp_path / "federation.yaml"
+    command = [sys.executable, "-m", "pilotage.cli", "federation"]
+    added = subprocess.run(
+        [*command, "add", "ssh", machine.options["ssh"], "--site", "box", "--file", str(file), "--json",
+         "--ssh-config", machine.options["ssh_config"]],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert added.returncode == 0, added.stderr
+    (queue,) = json.loads(added.stdout)["queues"]
+    assert queue["computing_element"]["kind"] == "ssh"
+    assert queue["computing_element"]["max_pilots"] == len(os.sched_getaffinity(0))
+    checked = subprocess.run([*command, "check", str(file)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr

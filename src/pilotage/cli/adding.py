@@ -8,32 +8,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configuration import settings
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, echo, plural, show, show_json
 
 if TYPE_CHECKING:
-    from pilotage.federation.importers.slurm import Cluster
+    from pilotage.federation.importers.inspection import Inspected
+
+FILE = "federation.yaml"
+"""The name of the federation's file in the home."""
 
 EMPTY = "name: federation\n"
 """The first line of a new file."""
 
 
-class ClusterKind(StrEnum):
-    """The batch systems that can be inspected."""
+class Kind(StrEnum):
+    """What can be inspected."""
 
+    LOCAL = "local"
+    SSH = "ssh"
     SLURM = "slurm"
 
 
 def add(
-    kind: Annotated[ClusterKind, typer.Argument(help="The batch system.")],  # noqa: ARG001 -- the only one
-    ssh: Annotated[
+    kind: Annotated[
+        Kind, typer.Argument(help="This machine, another one behind SSH, or a cluster with Slurm.")
+    ],
+    host: Annotated[
         str,
-        typer.Option(help="The login node, as user@host:port or a name of ~/.ssh/config; else this machine."),
+        typer.Argument(help="The machine or login node, as user@host:port or a name of ~/.ssh/config."),
     ] = "",
-    file: Annotated[Path, typer.Option(help="The federation's file; made where there is none.")] = Path(
-        "federation.yaml"
-    ),
-    site: Annotated[str, typer.Option(help="The site's name; else the cluster's.")] = "",
+    ssh: Annotated[str, typer.Option(help="The same as an option.")] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="The federation's file, made if needed; else that of the home.")
+    ] = None,
+    site: Annotated[str, typer.Option(help="The site's name; else the machine's or the cluster's.")] = "",
     ssh_config: Annotated[str, typer.Option(help="The SSH client's configuration.")] = "",
     commands: Annotated[
         str, typer.Option(help="The directory of Slurm's commands, if not in the PATH.")
@@ -43,34 +52,54 @@ def add(
     ] = False,
     json_output: Json = False,
 ) -> None:
-    """Inspect a cluster, and write its site, storage and queues into a federation's file.
+    """Inspect a machine or a cluster, and write its site, storage and queues into the federation's file.
 
     The rest of the file stays as it is, with its comments. The command reports every guess, field by field.
     """
-    given = {"ssh": ssh, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
-    cluster = _look(site, {name: value for name, value in given.items() if value})
-    _write(file, cluster.records)
+    given = {"ssh": host or ssh, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
+    found = _inspected(kind, site, {name: value for name, value in given.items() if value})
+    file = file or settings().home / FILE
+    write(file, found.records)
     if json_output:
-        notes = [asdict(note) for note in cluster.notes]
-        show_json({"file": str(file), **cluster.records, "notes": notes})
+        notes = [asdict(note) for note in found.notes]
+        show_json({"file": str(file), **found.records, "notes": notes})
         return
     columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
-    show(columns, cluster.report().summary(), "", stderr=True)
-    sites, queues = cluster.records["sites"], cluster.records["queues"]
+    show(columns, found.report().summary(), "", stderr=True)
+    sites, queues = found.records["sites"], found.records["queues"]
     echo(f"{file} has site {sites[0]['name']} with {plural(len(queues), 'queue')}")
 
 
-def _look(site: str, options: dict[str, Any]) -> "Cluster":
-    """Return the records of the cluster behind these options."""
-    from pilotage.federation.importers import slurm
+def _inspected(kind: Kind, site: str, options: dict[str, Any]) -> "Inspected":
+    """Return the records of the machine or cluster behind these options."""
+    from pilotage.federation.importers import machine, slurm
 
+    if kind is Kind.LOCAL:
+        if options:
+            raise BadInput("local is this machine, and takes no host and no options but --site and --file")
+        return local(site)
+    if kind is Kind.SSH and "ssh" not in options:
+        raise BadInput("name the machine: pilotage federation add ssh user@host")
     try:
+        if kind is Kind.SSH:
+            if unknown := options.keys() & {"commands"}:
+                raise BadInput(f"--{unknown.pop()} is for slurm")
+            return machine.describe(_answer(options, machine.QUESTIONS), kind.value, options, "", site)
         return slurm.describe(_answer(options, slurm.QUESTIONS), options, site)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
 
-def _write(file: Path, records: Mapping[str, Any]) -> None:
+def local(site: str = "") -> "Inspected":
+    """Return the records of this machine. Its storage is a folder below the working directory."""
+    from pilotage.federation.importers import machine
+
+    storage = f"file://{Path.cwd()}/pilotage-data"
+    answer = _answer({}, machine.QUESTIONS)
+    return machine.describe(answer, "process", {}, storage, site or Kind.LOCAL.value)
+
+
+def write(file: Path, records: Mapping[str, Any]) -> None:
     """Add records to the file, unless they would make the federation invalid."""
     from pilotage.federation import additions, documents
     from pilotage.federation.faults import BadDocument
@@ -84,6 +113,7 @@ def _write(file: Path, records: Mapping[str, Any]) -> None:
     except BadDocument as bad:
         raise BadInput(f"{file}: {bad.faults[0].message}; {bad.faults[0].remedy}") from bad
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandFailure(f"{file} cannot be written: {error.strerror}") from error

@@ -19,6 +19,7 @@ from . import (
     fetching,
     files,
     history,
+    initializing,
     jobs,
     logs,
     pilots,
@@ -95,6 +96,7 @@ app = typer.Typer(
 )
 
 for room in (
+    initializing,
     server,
     tasks,
     steering,

@@ -17,9 +17,7 @@ app.command(
     name="import", epilog="Example: pilotage federation import gfactory entries.xml --output federation.yaml"
 )(importing.import_federation)
 
-app.command(name="add", epilog="Example: pilotage federation add slurm --ssh me@login.example.org")(
-    adding.add
-)
+app.command(name="add", epilog="Example: pilotage federation add slurm me@login.example.org")(adding.add)
 
 File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import serving
+from .adding import FILE
 from .configuration import settings, store_name, using_store
 from .errors import BadInput, CommandFailure
 from .output import Json, echo
@@ -22,7 +23,11 @@ app = typer.Typer()
 @app.command(epilog="Example: pilotage up federation.yaml")
 def up(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FEDERATION]", help="A federation to put in force first.")
+        Path | None,
+        typer.Argument(
+            metavar="[FEDERATION]",
+            help="A federation to put in force first, else federation.yaml of the home.",
+        ),
     ] = None,
     federation: Annotated[Path | None, typer.Option(help="The same as an option.")] = None,
     only: Annotated[str | None, typer.Option(metavar="LOOP,...", help="Run these loops only.")] = None,
@@ -52,7 +57,13 @@ def up(
     loops, known = _loops(only), settings().at(host, port)
     if not no_api:
         known = serving.reachable(known)
-    _run(known, file or federation, loops, with_api=not no_api, force=force)
+    file = file or federation or _of_home(known)
+    _run(known, file, loops, with_api=not no_api, force=force)
+
+
+def _of_home(known: "Settings") -> Path | None:
+    file = known.home / FILE
+    return file if file.is_file() else None
 
 
 def _run(

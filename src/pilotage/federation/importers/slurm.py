@@ -1,7 +1,6 @@
 """A Slurm cluster's own description: its partitions become queues of one site."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 from pilotage.model.records.storage_spaces import LEAST_FREE
 from pilotage.model.values.time_limits import seconds
 
-from .import_result import Entry, Imported, Note
+from .import_result import Entry
+from .inspection import Inspected, note_old_python, questions, sections
 from .values import Names
 
-SECTION = "== pilotage "
 DEFAULT_WALLTIME = 172_800
 MOST_PILOTS = 500
 """Most pilots of a queue, or fewer if its partition has fewer slots. The guess leaves room for other
@@ -27,20 +26,8 @@ _ASKED = {
     "python": "python3 --version",
     "host": "uname -n",
 }
-QUESTIONS = "; ".join(f"echo {shlex.quote(SECTION + name)}; {command}" for name, command in _ASKED.items())
+QUESTIONS = questions(_ASKED)
 """Commands for a shell of the cluster; :func:`describe` reads their output."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Records for a federation's file, by section, and notes on every guess."""
-
-    records: Mapping[str, list[dict[str, Any]]]
-    notes: tuple[Note, ...]
-
-    def report(self) -> Imported:
-        """Return the notes as an importer's report."""
-        return Imported(federation=None, entries=len(self.records["queues"]), notes=self.notes)
 
 
 @dataclass
@@ -55,13 +42,13 @@ class _Partition:
     gres: set[str] = field(default_factory=set)
 
 
-def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Cluster:
+def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Inspected:
     """Return the site of a cluster from its output for :data:`QUESTIONS`.
 
     ``options`` apply to all its computing elements. ``site`` is its name; by default the cluster's own.
     Raises ValueError if the output has no partition.
     """
-    told = _sections(answer)
+    told = sections(answer)
     partitions = list(_partitions(told.get("partitions", [])))
     if not partitions:
         raise ValueError(
@@ -78,18 +65,7 @@ def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Cluster
         "storages": [storage],
         "queues": queues,
     }
-    return Cluster(records, tuple(entry.notes))
-
-
-def _sections(answer: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in answer.splitlines():
-        if line.startswith(SECTION):
-            lines = found.setdefault(line.removeprefix(SECTION).strip(), [])
-        elif line.strip():
-            lines.append(line.strip())
-    return found
+    return Inspected(records, tuple(entry.notes))
 
 
 def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -134,11 +110,7 @@ def _asked_of_all(
         if int(largest) < 3:
             text = "pilots are single jobs: Slurm's MaxArraySize leaves no index above 1"
         entry.note("clipped", "array", largest, text)
-    version = re.search(r"Python (\d+)\.(\d+)", " ".join(told.get("python", [])))
-    if version is None or (int(version[1]), int(version[2])) < (3, 9):
-        seen = version[0] if version else "none"
-        text = "the login node's python3 is too old for pilots: name one of the nodes with option python"
-        entry.note("guessed", "python", seen, text)
+    note_old_python(told.get("python", []), "the login node", entry)
     return options
 
 

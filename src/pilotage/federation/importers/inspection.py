@@ -1,0 +1,50 @@
+"""Machines that are asked about themselves: the questions, and the answers by section."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .import_result import Entry, Imported, Note
+
+SECTION = "== pilotage "
+LEAST_PYTHON = (3, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """Records for a federation's file, by section, and notes on every guess."""
+
+    records: Mapping[str, list[dict[str, Any]]]
+    notes: tuple[Note, ...]
+
+    def report(self) -> Imported:
+        """Return the notes as an importer's report."""
+        return Imported(federation=None, entries=len(self.records["queues"]), notes=self.notes)
+
+
+def questions(commands: Mapping[str, str]) -> str:
+    """Return one command for a shell, which prints a section for each of these commands."""
+    return "; ".join(f"echo {shlex.quote(SECTION + name)}; {command}" for name, command in commands.items())
+
+
+def sections(answer: str) -> dict[str, list[str]]:
+    """Return the lines of each section. Lines in front of the first, such as greetings, are left out."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in answer.splitlines():
+        if line.startswith(SECTION):
+            lines = found.setdefault(line.removeprefix(SECTION).strip(), [])
+        elif line.strip():
+            lines.append(line.strip())
+    return found
+
+
+def note_old_python(lines: list[str], where: str, entry: Entry) -> None:
+    """Note a Python that is too old for pilots."""
+    version = re.search(r"Python (\d+)\.(\d+)", " ".join(lines))
+    if version is None or (int(version[1]), int(version[2])) < LEAST_PYTHON:
+        seen = version[0] if version else "none"
+        text = f"{where}'s python3 is too old for pilots: name one of the nodes with option python"
+        entry.note("guessed", "python", seen, text)
