@@ -10,7 +10,7 @@ from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.records.states import JobState
 
-from .conftest import ALICE, NOW, House, Submit
+from .conftest import ALICE, BOB, NOW, House, Submit, submit_to
 
 
 def test_one_bad_task_does_not_keep_the_others_out(house: House, alice: TestClient) -> None:
@@ -73,6 +73,30 @@ def test_tasks_are_listed_newest_first_in_pages(alice: TestClient, submit: Submi
     rest = alice.get("/tasks", params={"before": ids[1]}).json()["tasks"]
     assert [task["id"] for task in rest] == [ids[0]]
     assert alice.get("/tasks", params={"state": "finished"}).json()["tasks"] == []
+
+
+def test_tasks_are_found_by_name_owner_and_site(house: House, alice: TestClient, submit: Submit) -> None:
+    fits = [submit(name="fit-1"), submit(name="fit_2")]
+    sim = submit(name="FIT-3")
+    bobs = submit_to(house.as_("user", BOB), name="fit-1")
+    house.activate(fits[0])
+
+    def ids(client: TestClient = alice, **params: Any) -> list[int]:
+        return [task["id"] for task in client.get("/tasks", params=params).json()["tasks"]]
+
+    assert ids(name="fit*") == fits[::-1]
+    assert ids(name="fit_?") == fits[1:]
+    assert ids(name="*T-3") == [sim]
+    assert ids(name="fit-1", limit=1) == fits[:1]
+    assert ids(site="north") == fits[:1]
+    assert ids(site="south") == []
+    operator = house.as_("operator", ALICE)
+    assert ids(operator, name="fit-1") == [bobs, fits[0]]
+    assert ids(operator, name="fit-1", mine=True) == fits[:1]
+    assert ids(operator, owner="bob") == [bobs]
+    assert ids(owner="bob") == []
+    assert alice.get("/tasks", params={"site": "nowhere"}).status_code == 404
+    assert alice.get("/tasks", params={"name": "a\0"}).status_code == 422
 
 
 def test_jobs_are_listed_by_id_in_pages(house: House, alice: TestClient, submit: Submit) -> None:

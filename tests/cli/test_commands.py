@@ -315,7 +315,7 @@ def test_verbs_tell_what_they_did_to_tasks_and_jobs(pilotage: Pilotage, server: 
     assert pilotage("hold", 12).stdout == "task 12 is running, 0 jobs held\n"
     refused = pilotage("release", 12)
     assert (refused.exit_code, refused.stderr) == (1, "task 12 is not held\n")
-    for strange in ("pilot:3", "job:", "1e3", "-1"):
+    for strange in ("pilot:3", "job:", "a b", "-1"):
         assert pilotage("retry", "--", strange).exit_code == 2
 
 
@@ -639,7 +639,7 @@ def test_a_job_is_explained_by_its_number(
     assert pilotage("explain", *words).stdout.splitlines() == EXPLAINED["lines"]
 
 
-@pytest.mark.parametrize("words", [(), ("12", "--job", "3"), ("a",), ("queue:3",), ("job:",), ("-3",)])
+@pytest.mark.parametrize("words", [(), ("12", "--job", "3"), ("a b",), ("job:x",), ("job:",), ("-3",)])
 def test_what_cannot_be_explained_is_bad_input(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
 ) -> None:

@@ -60,7 +60,7 @@ def test_jobs_as_json_are_one_document(pilotage: Pilotage, server: FakeServer) -
     assert (document["jobs"][0]["id"], document["failures"]["groups"][0]["error"]) == (7, "boom")
 
 
-@pytest.mark.parametrize("word", ["job:3", "x:3", "-1"])
+@pytest.mark.parametrize("word", ["job:3", "pilot:3", "", "a*"])
 def test_what_is_no_task_is_refused(pilotage: Pilotage, word: str) -> None:
     assert pilotage("jobs", "--", word).exit_code == 2
 
@@ -106,4 +106,4 @@ def test_a_text_that_nobody_wrote_is_a_failure(pilotage: Pilotage, server: FakeS
 
 def test_options_of_one_job_are_refused_for_a_task(pilotage: Pilotage) -> None:
     assert pilotage("logs", "3", "--failed", "--follow").exit_code == 2
-    assert pilotage("logs", "3").exit_code == 2
+    assert pilotage("logs", "job:3", "--failed").exit_code == 2

@@ -76,7 +76,7 @@ def test_a_log_as_json_is_one_document_of_its_end_and_ends_alike(
     assert (result.exit_code, json.loads(result.stdout)) == (1, document())
 
 
-@pytest.mark.parametrize("subject", ["3", "task:3", "job:", "job:x", "pilot:-1"])
+@pytest.mark.parametrize("subject", ["job:", "job:x", "pilot:-1"])
 def test_only_jobs_and_pilots_have_logs(pilotage: Pilotage, subject: str) -> None:
     result = pilotage("logs", subject)
     assert result.exit_code == 2

@@ -39,7 +39,7 @@ def _fault(line: str) -> str:
         return f"there is no command {words[0]}"
     known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)} | {"--help"}
     for word in words[at:]:
-        if word in {"|", ">", "&&", ";"}:
+        if word in {"|", ">", "&&", ";", "--"}:
             break
         if word.startswith("-") and word.partition("=")[0] not in known:
             return f"{command.name} has no option {word}"

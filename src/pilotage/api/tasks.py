@@ -34,6 +34,7 @@ from .explanations import (
 )
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .queues import QueueName, explained
+from .task_filters import Filter
 from .views import Outputs, Tasks
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
@@ -136,10 +137,13 @@ def refusals(
     return [RefusedTask(index=index, errors=found[index][:most]) for index in sorted(found)]
 
 
-@router.get("", responses=documented(Tasks))
+@router.get("", responses=documented(Tasks, 404))
 def get_tasks(
+    *,
     caller: Person,
     store: TheStore,
+    wanted: Filter,
+    mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
     state: TaskState | None = None,
     limit: Limit = 100,
     before: Annotated[AnyId | None, Query(description="only tasks of a smaller id")] = None,
@@ -149,7 +153,8 @@ def get_tasks(
     if key:
         made = store.queries.submitted(submit.name_of(caller.identity, key), limit)
         return answer({"tasks": [store.queries.task(id_) for _, id_, _ in made]})
-    found = store.queries.tasks(owner_seen(caller), state, limit, before)
+    owner = caller.identity if mine else owner_seen(caller)
+    found = store.queries.tasks(owner, state, limit, before, wanted)
     return answer({"tasks": _with_set_aside(store, found)})
 
 

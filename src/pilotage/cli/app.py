@@ -25,14 +25,17 @@ from . import (
     pilots,
     queues,
     recording,
+    running,
     server,
     simulating,
     sites,
     steering,
     storages,
+    submitting,
     tasks,
     tokens,
     transfers,
+    waiting,
     worlds,
 )
 from .errors import CommandFailure
@@ -40,7 +43,8 @@ from .output import echo
 
 EPILOG = (
     "Exit codes: 0 done; 1 what was asked for is not there or failed; 2 bad input or usage; "
-    "3 the server cannot be reached. Settings: PILOTAGE_URL (http://127.0.0.1:8470), PILOTAGE_TOKEN "
+    "3 the server cannot be reached; 4 wait --timeout ended before the tasks; run ends with its payload's. "
+    "Settings: PILOTAGE_URL (http://127.0.0.1:8470), PILOTAGE_TOKEN "
     "(else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else the file "
     "pilotage.sqlite in the home)."
 )
@@ -98,7 +102,10 @@ app = typer.Typer(
 for room in (
     initializing,
     server,
+    submitting,
+    running,
     tasks,
+    waiting,
     steering,
     fetching,
     explaining,

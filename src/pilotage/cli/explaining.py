@@ -1,16 +1,18 @@
 """Print the server's reasons why jobs wait or where they went."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .errors import BadInput
 from .output import Json, show_json, show_lines, width
+from .subjects import KINDS, number_of, task_number
 from .what_if_options import WhatIfs, parsed
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from .client import Client
 
-KINDS = ("task", "job", "pilot", "transfer")
+app = typer.Typer()
 
 
 @app.command(
@@ -36,10 +38,11 @@ def explain(
     """Say why jobs wait or where they went, newest decision first; or where they would go."""
     from .client import Client
 
-    path, parameters = _path(task, job, queue), {"width": width()}
+    parameters = {"width": width()}
     if queue is not None and what_if:
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with Client() as client:
+        path = _path(client, task, job, queue)
         if path.startswith(("/pilots", "/transfers")):
             if what_if:
                 raise BadInput("--what-if asks about a task or a job")
@@ -55,31 +58,31 @@ def explain(
         show_lines(answer["lines"])
 
 
-def _path(task: str | None, job: int | None, queue: str | None) -> str:
+def _path(client: "Client", task: str | None, job: int | None, queue: str | None) -> str:
     if queue is not None:
         from urllib.parse import quote
 
         named = f"/queues/{quote(queue, safe='')}"
         if task is None and job is None:
             return named
-        kind, number = _subject(task, job)
+        kind, number = _subject(client, task, job)
         if kind != "tasks":
             raise BadInput(
                 "--queue goes with a task, or alone; for example: pilotage explain 12 --queue NAME"
             )
         return f"/tasks/{number}{named}"
-    kind, number = _subject(task, job)
+    kind, number = _subject(client, task, job)
     return f"/{kind}/{number}"
 
 
-def _subject(task: str | None, job: int | None) -> tuple[str, int]:
+def _subject(client: "Client", task: str | None, job: int | None) -> tuple[str, int]:
     if (task is None) == (job is None):
         raise BadInput("name a task, or a job with --job; for example: pilotage explain 12")
     if job is not None:
         return "jobs", job
     kind, colon, number = str(task).rpartition(":")
-    if not number.isascii() or not number.isdigit() or (colon and kind.lower() not in KINDS):
-        raise BadInput(
-            f"{task!r} is no task's number, nor job:, pilot: or transfer: with one; give 12 or job:345"
-        )
-    return f"{kind.lower() or 'task'}s", int(number)
+    if colon and kind.lower() in KINDS:
+        if number_of(number) is None:
+            raise BadInput(f"{task!r} is no number of a {kind.lower()}; give for example {kind.lower()}:345")
+        return f"{kind.lower()}s", int(number)
+    return "tasks", task_number(client, str(task))

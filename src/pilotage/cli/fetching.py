@@ -10,6 +10,7 @@ import typer
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, console, echo, plural, show_json
+from .subjects import Task, task_number
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,7 +26,7 @@ MOST_TOLD = 10
 
 @app.command(epilog="Example: pilotage fetch 12 --merged --to results")
 def fetch(
-    task: Annotated[int, typer.Argument(help="A task.")],
+    task: Task,
     to: Annotated[Path, typer.Option("--to", help="The folder to put them into; it is made.")] = Path(),
     merged: Annotated[bool, typer.Option("--merged", help="Only what its merge jobs made.")] = False,
     match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
@@ -38,14 +39,15 @@ def fetch(
     from .client import Client
 
     with Client() as client:
-        wanted = _wanted(client, task, to, merged, match)
+        number = task_number(client, task)
+        wanted = _wanted(client, number, to, merged, match)
         failed = _fetch(client, wanted, json_output)
     if json_output:
         show_json(
             {"files": [{"file": one.file, "path": str(one.place.path)} for one in wanted], "failed": failed}
         )
     elif not failed:
-        echo(f"{plural(len(wanted), 'file')} of task {task} in {to}")
+        echo(f"{plural(len(wanted), 'file')} of task {number} in {to}")
     if failed:
         more = [f"and {len(failed) - MOST_TOLD} more files"] if len(failed) > MOST_TOLD else []
         raise CommandFailure("; ".join([*failed[:MOST_TOLD], *more]))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
 
-from .errors import CommandFailure, Unreachable
+from .errors import CommandFailure, Detached, StillUnderWay, Unreachable
 from .layout import visible
 from .output import Column, console, counts, echo, plural, table
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
     from .client import Client
@@ -19,16 +20,52 @@ if TYPE_CHECKING:
 PERIOD = 1.0
 """Seconds between two requests to the server."""
 
+MOST_NAMED = 20
+"""Most tasks that a hint names."""
+
 PATIENCE = 600.0
 """Seconds for which a server that answered once may be away, for example during a restart."""
 
 
-def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, Any]]:
-    """Wait until all tasks have ended. Return their views in the given order."""
+def follow(
+    client: "Client",
+    tasks: list[int],
+    shown: bool,
+    *,
+    is_any: bool = False,
+    timeout: float | None = None,
+    stderr: bool = False,
+) -> list[dict[str, Any]]:
+    """Wait until all tasks have ended, or one with ``is_any``. Return their views in the given order.
+
+    Raises :class:`StillUnderWay` after ``timeout`` s, and :class:`Detached` where the user interrupts.
+    """
+    out = console(stderr)
+    progress = _bars(out, shown)
+    seen = _Seen(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
+    look = partial(_patiently, client.get)
+    until = None if timeout is None else time.monotonic() + timeout
+    enough = any if is_any else all
+    try:
+        with progress:
+            while True:
+                for task in tasks:
+                    if not seen.ended(task):
+                        # Be patient only after a first answer: a wrong address must fail at once.
+                        seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
+                if enough(map(seen.ended, tasks)):
+                    return [seen.views[task] for task in tasks]
+                if until is not None and time.monotonic() >= until:
+                    raise StillUnderWay(_left(seen, tasks, f"after {timeout:g} s"))
+                time.sleep(PERIOD if until is None else max(0.0, min(PERIOD, until - time.monotonic())))
+    except KeyboardInterrupt:
+        raise Detached(_left(seen, tasks, "and goes on without this command")) from None
+
+
+def _bars(out: "Console", shown: bool) -> "Progress":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    out = console()
-    progress = Progress(
+    return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[jobs]}", markup=False),
@@ -36,17 +73,18 @@ def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, An
         console=out,
         disable=not (shown and out.is_terminal),
     )
-    seen = _Seen(progress, in_lines=shown and not out.is_terminal)
-    look = partial(_patiently, client.get)
-    with progress:
-        while True:
-            for task in tasks:
-                if not seen.ended(task):
-                    # Be patient only after a first answer: a wrong address must fail at once.
-                    seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
-            if all(map(seen.ended, tasks)):
-                return [seen.views[task] for task in tasks]
-            time.sleep(PERIOD)
+
+
+def _left(seen: "_Seen", tasks: list[int], how: str) -> str:
+    """Say how the tasks that have not ended stand, and how to come back."""
+    left = [task for task in tasks if not seen.ended(task)]
+    named = " ".join(map(str, left[:MOST_NAMED]))
+    states = ", ".join(
+        f"task {task} is {seen.views[task]['state'] if task in seen.views else 'unknown'}"
+        for task in left[:3]
+    )
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
 
 
 def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
@@ -65,7 +103,8 @@ def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
 class _Seen:
     """The last state of each task, and its display."""
 
-    def __init__(self, progress: "Progress", in_lines: bool) -> None:
+    def __init__(self, progress: "Progress", in_lines: bool, stderr: bool = False) -> None:
+        self._stderr = stderr
         self.views: dict[int, dict[str, Any]] = {}
         self._progress = progress
         self._in_lines = in_lines
@@ -83,7 +122,9 @@ class _Seen:
         if self._in_lines and (
             before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
         ):
-            echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}")
+            echo(
+                f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}", self._stderr
+            )
         # A bar without a total pulses, because the number of jobs is not known yet.
         if task not in self._bars:
             self._bars[task] = self._progress.add_task("", total=None, jobs="")

@@ -8,7 +8,7 @@ import typer
 from pilotage.model.records.states import JobState
 
 from .output import Column, Json, echo, one_line, show, show_json, span
-from .subjects import task_number
+from .subjects import Task, task_number
 
 app = typer.Typer()
 
@@ -47,7 +47,7 @@ SortBy = Annotated[Sort, typer.Option(help="By which column: numbers from the la
 
 @app.command(epilog="Example: pilotage jobs 12 --failed, or the longest: pilotage jobs 12 --sort run")
 def jobs(
-    task: Annotated[str, typer.Argument(help="A task.")],
+    task: Task,
     failed: Failed = False,
     state: State = None,
     sort: SortBy = Sort.ID,
@@ -63,7 +63,7 @@ def jobs(
     from .client import Client
 
     with Client() as client:
-        number = task_number(task)
+        number = task_number(client, task)
         failures = client.get(f"/tasks/{number}/failures")
         found = client.get(
             f"/tasks/{number}/jobs",

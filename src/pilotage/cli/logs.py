@@ -9,7 +9,6 @@ import typer
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, show_json
-from .subjects import task_number
 
 app = typer.Typer()
 FOLLOW_EVERY = 2.0
@@ -40,19 +39,21 @@ def logs(
     limit: Limit = 20,
     json_output: Json = False,
 ) -> None:
-    """Show the output of a payload, or of a pilot's agent: beginning and end of long logs.
+    """Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.
 
     A running payload's output arrives with its pilot's next report, then every few seconds while somebody
     reads. Characters that would control the terminal appear as escapes.
     """
-    if failed or match:
+    if not subject.lower().startswith(("job:", "pilot:")):
         from . import task_logs
 
         if attempt or follow:
             raise BadInput("--attempt and --follow are for one job; for example: pilotage logs job:345")
-        task_logs.show_logs(task_number(subject), failed, match, lines, limit, json_output)
-    else:
-        _show_one(subject, attempt, follow, json_output)
+        task_logs.show_logs(subject, failed, match, lines, limit, json_output)
+        return
+    if failed or match:
+        raise BadInput("--failed and --match are for a task; for example: pilotage logs 12 --failed")
+    _show_one(subject, attempt, follow, json_output)
 
 
 def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool) -> None:
@@ -80,10 +81,7 @@ def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool
 def _path(subject: str, attempt: int | None) -> str:
     kind, _, number = subject.partition(":")
     if kind.lower() not in ("job", "pilot") or not (number.isascii() and number.isdigit()):
-        raise BadInput(
-            f"{subject!r} is neither job: nor pilot: and a number; give for example job:345, "
-            "or of a task --failed or --match TEXT"
-        )
+        raise BadInput(f"{subject!r} is neither job: nor pilot: and a number; give for example job:345")
     if attempt and kind.lower() == "pilot":
         raise BadInput("--attempt is for jobs: a pilot has one log")
     return f"/{kind.lower()}s/{number}/logs"

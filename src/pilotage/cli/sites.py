@@ -7,6 +7,7 @@ import typer
 
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
+from .subjects import Task, task_number
 
 app = typer.Typer(
     help="Show sites, their advertisements, and what matches them.", invoke_without_command=True
@@ -98,14 +99,15 @@ def _read(path: Path) -> str:
 
 @app.command(epilog="Example: pilotage sites match 12")
 def match(
-    task: Annotated[int, typer.Argument(min=1, help="The task.")],
+    task: Task,
     json_output: Json = False,
 ) -> None:
     """Show which sites match a task's jobs by the ads of both, and what fails at the others."""
     from .client import Client
 
     with Client() as client:
-        document = client.get(f"/tasks/{task}/sites")
+        number = task_number(client, task)
+        document = client.get(f"/tasks/{number}/sites")
     if json_output:
         show_json(document)
         return
@@ -118,4 +120,4 @@ def match(
         )
         for one in document["matches"]
     ]
-    show(MATCHES, rows, f"Task {task} has no jobs yet.")
+    show(MATCHES, rows, f"Task {number} has no jobs yet.")

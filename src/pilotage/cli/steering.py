@@ -1,18 +1,23 @@
 """Verbs on tasks under way and on single jobs: retry, hold, release, finish, cancel."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .errors import BadInput, CommandFailure
 from .output import Json, counts, echo, show_json
+from .subjects import number_of, task_number
+
+if TYPE_CHECKING:
+    from .client import Client
 
 app = typer.Typer()
 
-Tasks = Annotated[list[int], typer.Argument(help="Tasks by id.", metavar="TASK...")]
+Tasks = Annotated[list[str], typer.Argument(help="Tasks by number or name.", metavar="TASK...")]
 Subjects = Annotated[
-    list[str], typer.Argument(help="Tasks by id, and jobs, for example job:345.", metavar="TASK|job:ID...")
+    list[str],
+    typer.Argument(help="Tasks by number or name, and jobs, for example job:345.", metavar="TASK|job:ID..."),
 ]
 
 
@@ -25,47 +30,45 @@ def retry(
     json_output: Json = False,
 ) -> None:
     """Run jobs again that failed, were cancelled or closed. What is finished stays."""
-    paths = _paths(subjects)
-    if dry_run and any(path.startswith("/jobs") for path, _ in paths):
+    if dry_run and any(subject.startswith("job:") for subject in subjects):
         raise BadInput("--dry-run is for whole tasks: pilotage explain job:ID says how a job stands")
     word = "would be retried" if dry_run else "retried"
-    _each(paths, "retry", {"dry_run": True} if dry_run else None, _told(word), json_output)
+    _each(subjects, "retry", {"dry_run": True} if dry_run else None, _told(word), json_output)
 
 
 @app.command(epilog="Example: pilotage hold 12")
 def hold(tasks: Tasks, json_output: Json = False) -> None:
     """Start no more jobs of tasks until they are released. Jobs that run go on."""
-    _each(_paths(tasks), "hold", None, _told("held"), json_output)
+    _each(tasks, "hold", None, _told("held"), json_output)
 
 
 @app.command(epilog="Example: pilotage release 12")
 def release(tasks: Tasks, json_output: Json = False) -> None:
     """Let jobs of held tasks start again."""
-    _each(_paths(tasks), "release", None, _told("released"), json_output)
+    _each(tasks, "release", None, _told("released"), json_output)
 
 
 @app.command(epilog="Example: pilotage finish 12")
 def finish(tasks: Tasks, json_output: Json = False) -> None:
     """End tasks with what they have: a merge takes what is there, other jobs are closed."""
-    _each(_paths(tasks), "finish", None, _told("closed"), json_output)
+    _each(tasks, "finish", None, _told("closed"), json_output)
 
 
 @app.command(epilog="Example: pilotage cancel 12 13, or one job: pilotage cancel job:345")
 def cancel(subjects: Subjects, json_output: Json = False) -> None:
     """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
-    _each(_paths(subjects), "cancel", None, lambda _: "", json_output)
+    _each(subjects, "cancel", None, lambda _: "", json_output)
 
 
-def _paths(subjects: list[str] | list[int]) -> list[tuple[str, str]]:
-    """The path of each subject, and what it is called."""
-    found = []
-    for subject in map(str, subjects):
-        kind, colon, number = subject.rpartition(":")
-        if not (number.isascii() and number.isdigit()) or (colon and kind not in ("task", "job")):
-            raise BadInput(f"{subject!r} is no task's number, nor job: with one; give 12 or job:345")
-        kind = kind or "task"
-        found.append((f"/{kind}s/{number}", f"{kind} {number}"))
-    return found
+def _path(client: "Client", subject: str) -> tuple[str, str]:
+    """The path of a subject, and what it is called."""
+    kind, colon, word = subject.rpartition(":")
+    if colon and kind == "job":
+        if number_of(word) is None:
+            raise BadInput(f"{subject!r} is no job's number; give for example job:345")
+        return f"/jobs/{word}", f"job {word}"
+    number = task_number(client, subject)
+    return f"/tasks/{number}", f"task {number}"
 
 
 def _told(word: str) -> Callable[[Any], str]:
@@ -80,28 +83,34 @@ def _told(word: str) -> Callable[[Any], str]:
     return told
 
 
-def _each(
-    paths: list[tuple[str, str]], verb: str, body: Any, told: Callable[[Any], str], json_output: bool
-) -> None:
+def _each(subjects: list[str], verb: str, body: Any, told: Callable[[Any], str], json_output: bool) -> None:
     """Do it to each; one that is refused leaves the others to do, a server that is away fails them all."""
     from .client import Client
 
-    answers, failures = [], []
+    answers: list[Any] = []
+    failures: list[str] = []
     with Client() as client:
+        # Find all of them first: a word that is none stops the command before it has done anything.
+        paths = [path for subject in subjects for path in _tried(failures, _path, client, subject)]
         for path, name in paths:
-            try:
-                answer = client.send("POST", f"{path}/{verb}", body)
-            except CommandFailure as failure:
-                if failure.code != CommandFailure.code:
-                    raise
-                failures.append(str(failure))
-                continue
-            answers.append(answer)
-            if not json_output:
-                # A verb on a job answers with the job, which names its task by number.
-                view = answer["task"] if path.startswith("/tasks") and verb != "cancel" else answer
-                echo(f"{name} is {view['state']}{told(answer)}")
+            for answer in _tried(failures, client.send, "POST", f"{path}/{verb}", body):
+                answers.append(answer)
+                if not json_output:
+                    # A verb on a job answers with the job, which names its task by number.
+                    view = answer["task"] if path.startswith("/tasks") and verb != "cancel" else answer
+                    echo(f"{name} is {view['state']}{told(answer)}")
     if json_output:
         show_json({"done": answers, "refused": failures})
     if failures:
         raise CommandFailure("; ".join(failures))
+
+
+def _tried(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Return the answer of a call, or nothing if it is refused: then keep the reason."""
+    try:
+        return [call(*arguments)]
+    except CommandFailure as failure:
+        if failure.code != CommandFailure.code:
+            raise
+        failures.append(str(failure))
+        return []

@@ -6,16 +6,18 @@ from .client import Client
 from .errors import CommandFailure
 from .layout import visible
 from .output import console, echo, plural, show_json
+from .subjects import task_number
 
 AT_ONCE = 100
 """Jobs whose logs one request reads."""
 
 
-def show_logs(task: int, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
+def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
     """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
     shown: list[Any] = []
     after: int | None = 0
     with Client() as client:
+        task = task_number(client, subject)
         while after is not None and len(shown) < most:
             answer = client.get(
                 f"/tasks/{task}/logs",

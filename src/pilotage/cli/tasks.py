@@ -1,17 +1,15 @@
-"""Tasks: submit them, look at them, wait for them."""
+"""Look at tasks."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import typer
 
 from pilotage.model.records.states import ENDED
 
-from .deciding import faults_of, references
-from .errors import BadInput, CommandFailure
+from .errors import CommandFailure
 from .layout import visible
 from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
+from .subjects import Task, task_number
 
 if TYPE_CHECKING:
     from .client import Client
@@ -32,65 +30,9 @@ TASKS = (
 OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
 
 
-@app.command(epilog="Example: pilotage submit task.yaml --wait")
-def submit(
-    file: Annotated[Path, typer.Argument(help="A YAML or JSON file of one task or several.")],
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Return when the tasks have ended; 1 if one failed.")
-    ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show how they go on until they have ended.")
-    ] = False,
-    json_output: Json = False,
-) -> None:
-    """Submit tasks and print their ids.
-
-    A file with faults is refused as a whole: no task of it is submitted. Every fault has its line, including
-    faults that the server finds. A file holds at most 1000 tasks.
-    """
-    from pilotage.federation import documents
-
-    from . import following
-    from .client import Client
-
-    source = documents.SourceFile.of(file)
-    specs = documents.read_tasks(source, references)
-    with Client() as client:
-        answer = _submit(client, specs)
-        ids = [task["id"] for task in answer["tasks"]]
-        if answer["refused"]:
-            if json_output:
-                show_json(answer)
-            raise source.refused(faults_of(answer))
-        if not json_output:
-            for task in answer["tasks"]:
-                echo(f"{task['id']} {task['name']}")
-            for warning in answer.get("warnings", []):
-                echo(f"warning: {warning}", err=True)
-        views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
-    if json_output:
-        show_json({**answer, "tasks": views or answer["tasks"]})
-    following.fail_unless_finished(views or [])
-
-
-def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
-    """Return the server's answer to all tasks in one request. It accepts all of them or none."""
-    from pilotage.federation.documents import MOST_TASKS
-    from pilotage.model.documents.serialization import to_document
-
-    if len(specs) > MOST_TASKS:
-        raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")
-    body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
-    # Each submission has its own key: after a lost answer the request is repeated, and nothing runs twice.
-    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=uuid4().hex)
-    if "tasks" not in answer:
-        raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
-    return answer
-
-
 @app.command(epilog="Example: pilotage status 12 --watch")
 def status(
-    task: Annotated[int | None, typer.Argument(help="A task; without it, the newest tasks.")] = None,
+    task: Annotated[str | None, typer.Argument(help="A task by number or name; else all.")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
     ] = False,
@@ -104,9 +46,10 @@ def status(
 
     with Client() as client:
         if task is not None:
+            number = task_number(client, task)
             if watch:
-                following.follow(client, [task], shown=not json_output)
-            _show_task(client, task, json_output)
+                following.follow(client, [number], shown=not json_output)
+            _show_task(client, number, json_output)
         elif watch and not json_output:
             following.keep_showing(lambda: _tasks(client, state, limit), rows, TASKS)
         elif json_output:
@@ -139,14 +82,15 @@ def rows(document: Any) -> list[tuple[object, ...]]:
 
 @app.command(epilog="Example: pilotage outputs 12")
 def outputs(
-    task: Annotated[int, typer.Argument(help="A task.")],
+    task: Task,
     json_output: Json = False,
 ) -> None:
     """List the files that a task's jobs made, and their storages."""
     from .client import Client
 
     with Client() as client:
-        document = client.get(f"/tasks/{task}/outputs")
+        number = task_number(client, task)
+        document = client.get(f"/tasks/{number}/outputs")
     if json_output:
         show_json(document)
         return
@@ -155,7 +99,7 @@ def outputs(
         for file in document["files"]
         for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
     ]
-    show(OUTPUTS, found, f"Task {task} has no outputs yet.")
+    show(OUTPUTS, found, f"Task {number} has no outputs yet.")
 
 
 def _show_task(client: "Client", task: int, json_output: bool) -> None:
@@ -216,17 +160,18 @@ def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | N
 
 @app.command(epilog="Example: pilotage publish 12")
 def publish(
-    task: Annotated[int, typer.Argument(help="A task.")],
+    task: Task,
     json_output: Json = False,
 ) -> None:
     """Register outputs that could not enter the task's dataset, after you removed the obstacle."""
     from .client import Client
 
     with Client() as client:
-        view = client.send("POST", f"/tasks/{task}/publish")
+        number = task_number(client, task)
+        view = client.send("POST", f"/tasks/{number}/publish")
     if json_output:
         show_json({"published": view["published"]})
     for line in () if json_output else view["published"]:
         echo(line)
     if not view["published"]:
-        raise CommandFailure(f"task {task} has no output_dataset")
+        raise CommandFailure(f"task {number} has no output_dataset")

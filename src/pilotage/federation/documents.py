@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path as FilePath
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
@@ -69,6 +69,11 @@ class SourceFile:
     def of(cls, path: "str | FilePath | SourceFile") -> "SourceFile":
         """Read the file at a path. Raises :class:`BadFile` if there is none."""
         return path if isinstance(path, SourceFile) else cls(path, read_text(path))
+
+    @classmethod
+    def of_stream(cls, name: str, stream: BinaryIO) -> "SourceFile":
+        """Read a stream to its end. Raises :class:`BadFile` if it is no text, or too large."""
+        return cls(name, _decoded(name, _bounded(name, stream, MAX_BYTES)))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
         """Return the error for faults that somebody else found, given as (index of the task, field,
@@ -208,7 +213,10 @@ def _read_plain(path: FilePath) -> str:
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
     """Return the text of a file with at most ``most`` bytes. Raises :class:`BadFile` if there is none."""
-    data = read_bytes(path, most)
+    return _decoded(path, read_bytes(path, most))
+
+
+def _decoded(path: str | FilePath, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -222,24 +230,29 @@ def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
 def read_bytes(path: str | FilePath, most: int = MAX_BYTES) -> bytes:
     """Return the bytes of a file, at most ``most`` of them. Raises :class:`BadFile` if there is none."""
 
-    def bad(message: str, remedy: str) -> BadFile:
-        return BadFile([FileFault(str(path), None, "", message, remedy)])
-
     try:
         with FilePath(path).open("rb") as file:
-            # One more byte reveals a file that is too large, even if stat knows no size.
-            data = file.read(most + 1)
+            return _bounded(path, file, most)
     except FileNotFoundError:
-        raise bad("there is no such file", "check the path") from None
+        raise _bad(path, "there is no such file", "check the path") from None
     except IsADirectoryError:
-        raise bad("is a directory", "give a file") from None
+        raise _bad(path, "is a directory", "give a file") from None
     except OSError as error:
-        raise bad(f"cannot be read: {error.strerror}", "check the path and its permissions") from error
+        raise _bad(path, f"cannot be read: {error.strerror}", "check the path and its permissions") from error
     except ValueError as error:  # such as a NUL, which no file's name may hold
-        raise bad(f"is not a path: {error}", "give one without that character") from error
+        raise _bad(path, f"is not a path: {error}", "give one without that character") from error
+
+
+def _bounded(path: str | FilePath, stream: BinaryIO, most: int) -> bytes:
+    # One more byte reveals a file that is too large, even if stat knows no size.
+    data = stream.read(most + 1)
     if len(data) > most:
-        raise bad(f"is larger than {most} bytes", "give a smaller file")
+        raise _bad(path, f"is larger than {most} bytes", "give a smaller file")
     return data
+
+
+def _bad(path: str | FilePath, message: str, remedy: str) -> BadFile:
+    return BadFile([FileFault(str(path), None, "", message, remedy)])
 
 
 def _located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadFile:

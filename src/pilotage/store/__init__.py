@@ -28,6 +28,7 @@ from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
 from .views.queues import QueueView, ShareView
+from .views.task_filters import TaskFilter
 from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
@@ -63,6 +64,7 @@ __all__ = [
     "StoreHeld",
     "StoredLog",
     "TaskDetails",
+    "TaskFilter",
     "TaskView",
     "TooBroad",
     "UnreleasedStore",

@@ -53,8 +53,9 @@ from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
-from . import conditions
+from . import conditions, task_filters
 from .queues import QueueView, ShareView
+from .task_filters import EVERY_TASK, TaskFilter
 
 _t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
@@ -94,13 +95,19 @@ class Queries:
         self._live = live
 
     def tasks(
-        self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
+        self,
+        owner: Identity | None,
+        state: TaskState | None,
+        limit: int,
+        before: int | None = None,
+        wanted: TaskFilter = EVERY_TASK,
     ) -> list[TaskView]:
         """Return tasks of an owner, by name and VO, or of everybody, with ids below ``before``."""
         query = TASK_VIEW.order_by(_t.id.desc()).limit(limit)
         query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
         query = query if state is None else query.where(is_state(tasks, state))
         query = query if before is None else query.where(_t.id < before)
+        query = query.where(*task_filters.conditions(wanted, self._database.is_postgresql))
 
         def read(connection: Connection) -> list[TaskView]:
             found = connection.execute(query).all()
@@ -148,24 +155,12 @@ class Queries:
     def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
         """Return a task's jobs by id, above ``after``."""
         query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
-        query = query if state is None else query.where(is_state(jobs, state))
-
-        def read(connection: Connection) -> list[JobView]:
-            sites = self._federations.sites(connection)
-            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
-
-        return self._database.read(read)
+        return self._jobs(query if state is None else query.where(is_state(jobs, state)))
 
     def failed_jobs(self, task: int, limit: int) -> list[JobView]:
         """Return a task's jobs that failed, or had a failed attempt, by id."""
         query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
-        query = query.order_by(_j.id).limit(limit)
-
-        def read(connection: Connection) -> list[JobView]:
-            sites = self._federations.sites(connection)
-            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
-
-        return self._database.read(read)
+        return self._jobs(query.order_by(_j.id).limit(limit))
 
     def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
         """Return the condition of queues, all or by name. Raises :class:`NoFederation`."""
@@ -358,6 +353,13 @@ class Queries:
                 )
                 for name in sorted({*declared, *working, *moving})
             ]
+
+        return self._database.read(read)
+
+    def _jobs(self, query: Any) -> list[JobView]:
+        def read(connection: Connection) -> list[JobView]:
+            sites = self._federations.sites(connection)
+            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
 
         return self._database.read(read)
 

@@ -1,0 +1,40 @@
+"""Filters of lists of tasks, as requests give them."""
+
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Query
+
+from pilotage.store import NoFederation, Store, TaskFilter
+
+from .dependencies import TheStore
+
+TEXT = r"^[^\x00]*$"
+"""What stores can compare with: no null characters."""
+
+_NAME = Query(max_length=200, pattern=TEXT, description="their name; `*`: any characters, `?`: any one")
+_OWNER = Query(max_length=200, pattern=TEXT, description="the name of their owner")
+_SITE = Query(max_length=200, pattern=TEXT, description="with jobs at this site that have not ended well")
+
+
+def _filter(
+    store: TheStore,
+    name: Annotated[str, _NAME] = "",
+    owner: Annotated[str, _OWNER] = "",
+    site: Annotated[str, _SITE] = "",
+) -> TaskFilter:
+    return TaskFilter(name=name, owner=owner, queues=_queues(store, site) if site else None)
+
+
+def _queues(store: Store, site: str) -> tuple[str, ...]:
+    """Return the queues of a site; 404 if there is no such site."""
+    try:
+        federation = store.federation()
+    except NoFederation:
+        raise HTTPException(404, f"there is no site {site!r}: no federation is in force") from None
+    if site not in {one.name for one in federation.sites}:
+        raise HTTPException(404, f"there is no site {site!r}; pilotage sites lists them")
+    return tuple(queue.name for queue in federation.queues if queue.site == site)
+
+
+Filter = Annotated[TaskFilter, Depends(_filter)]
+"""Which tasks a request lists."""

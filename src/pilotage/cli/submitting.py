@@ -1,0 +1,122 @@
+"""Submit tasks from a file or from standard input."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
+
+import typer
+
+from . import submissions
+from .deciding import faults_of, references
+from .errors import BadInput, CommandFailure
+from .output import Json, echo, show_json
+
+if TYPE_CHECKING:
+    from pilotage.federation.documents import SourceFile
+
+    from .client import Client
+
+app = typer.Typer()
+
+Wait = Annotated[bool, typer.Option("--wait", help="Return when the tasks have ended; 1 if one failed.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Show how they go on until they have ended.")]
+Key = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY",
+        help="A name for this submission: the same key again names the same tasks, never new ones.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to submit the same file again.")]
+
+
+@app.command(
+    epilog="Example: pilotage submit task.yaml --wait, or from standard input: pilotage submit - < task.yaml"
+)
+def submit(
+    file: Annotated[
+        Path, typer.Argument(help="A YAML or JSON file of one task or several; -: standard input.")
+    ],
+    wait: Wait = False,
+    watch: Watch = False,
+    key: Key = "",
+    yes: Yes = False,
+    json_output: Json = False,
+) -> None:
+    """Submit tasks and print their ids.
+
+    A file with faults is refused as a whole: no task of it is submitted. Every fault has its line, including
+    faults that the server finds. A file holds at most 1000 tasks. On a terminal, the same file a second time
+    is submitted only after a question.
+    """
+    from pilotage.federation import documents
+
+    from . import following
+    from .client import Client
+
+    source = _source(file)
+    specs = documents.read_tasks(source, references)
+    with Client() as client:
+        if not (key or yes):
+            submissions.ask_if_known(client, source.content)
+        answer = send(client, specs, key)
+        ids = [task["id"] for task in answer["tasks"]]
+        if answer["refused"]:
+            if json_output:
+                show_json(answer)
+            raise source.refused(faults_of(answer))
+        submissions.remember(source.content, ids)
+        if not json_output:
+            _tell(answer)
+        views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
+    if json_output:
+        show_json({**answer, "tasks": views or answer["tasks"]})
+    following.fail_unless_finished(views or [])
+
+
+def _source(file: Path) -> "SourceFile":
+    from pilotage.federation.documents import SourceFile
+
+    if str(file) != "-":
+        return SourceFile.of(file)
+    if sys.stdin.isatty():
+        echo("the task comes from the terminal: end it with Ctrl-D", err=True)
+    return SourceFile.of_stream("standard input", sys.stdin.buffer)
+
+
+def _tell(answer: Any) -> None:
+    for task in answer["tasks"]:
+        echo(f"{task['id']} {task['name']}")
+    for warning in answer.get("warnings", []):
+        echo(f"warning: {warning}", err=True)
+
+
+def send(client: "Client", specs: Any, key: str = "") -> dict[str, list[Any]]:
+    """Return the server's answer to all tasks in one request. It accepts all of them or none.
+
+    Under a ``key`` that was used before, the answer names the tasks of then.
+    """
+    from pilotage.model.documents.serialization import to_document
+
+    return send_documents(client, [to_document(spec) for spec in specs], key)
+
+
+def send_documents(client: "Client", tasks: list[Any], key: str = "") -> dict[str, list[Any]]:
+    """Do the same with documents of tasks."""
+    from pilotage.federation.documents import MOST_TASKS
+
+    if len(tasks) > MOST_TASKS:
+        raise BadInput(f"{len(tasks)} tasks are more than the {MOST_TASKS} of one submission; split the file")
+    if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        raise BadInput(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
+    body = {"tasks": tasks, "whole": True}
+    # Each submission has its own key: after a lost answer the request is repeated, and nothing runs twice.
+    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=key or uuid4().hex)
+    if "tasks" not in answer:
+        raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
+    return answer
+
+
+LONGEST_KEY = 200
+"""Most characters of a key, as the server has it."""

@@ -1,0 +1,48 @@
+"""Which tasks are listed: by name, owner, label, and site of their jobs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, select
+
+from pilotage.model.records.states import LIVE_JOBS, JobState
+from pilotage.store.database.columns import is_state
+from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.tasks import tasks
+
+_t, _j = tasks.c, jobs.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Conditions that a listed task meets, all of them. Empty ones hold for every task."""
+
+    name: str = ""
+    """Its name, with ``*`` for any characters and ``?`` for one."""
+    owner: str = ""
+    """The name of its owner, in any VO."""
+    queues: tuple[str, ...] | None = None
+    """One of its jobs that has not ended well is at one of these queues; none: no condition."""
+
+
+EVERY_TASK = TaskFilter()
+
+
+def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElement[bool]]:
+    """Yield the filter as conditions on rows of tasks."""
+    if wanted.name:
+        yield _name_matches(wanted.name, is_postgresql)
+    if wanted.owner:
+        yield _t.owner == wanted.owner
+    if wanted.queues is not None:
+        open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
+        yield _t.id.in_(select(_j.task).where(_j.queue.in_(wanted.queues), open_))
+
+
+def _name_matches(pattern: str, is_postgresql: bool) -> ColumnElement[bool]:
+    """Return the condition that the name matches, by its very characters: LIKE of SQLite has no case."""
+    if not is_postgresql:
+        return _t.name.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]"))
+    for character in "\\%_":
+        pattern = pattern.replace(character, f"\\{character}")
+    return _t.name.like(pattern.replace("*", "%").replace("?", "_"), escape="\\")

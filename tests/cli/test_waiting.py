@@ -1,0 +1,108 @@
+"""Wait for tasks, watch them, and find them by their names."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from .conftest import FakeServer, Pilotage
+
+
+def view(task: int, state: str, **values: Any) -> dict[str, Any]:
+    usual = {"name": f"t{task}", "error": "", "jobs": {state: 1}, "created": time.time()}
+    return {"id": task, "state": state, **usual, **values}
+
+
+def test_wait_ends_when_all_have_finished(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/3"] = [view(3, "running"), view(3, "finished")]
+    server.answers["GET /tasks/4"] = view(4, "finished")
+    result = pilotage("wait", "3", "task:4")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+        "task 3 t3 finished",
+        "task 4 t4 finished",
+    ]
+
+
+def test_wait_fails_if_one_failed_and_returns_its_views_as_json(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["GET /tasks/3"] = view(3, "failed", error="boom")
+    server.answers["GET /tasks/4"] = view(4, "finished")
+    result = pilotage("wait", "3", "4", "--json")
+    assert (result.exit_code, result.stderr.strip()) == (1, "task 3 failed: boom")
+    assert [task["id"] for task in json.loads(result.stdout)["tasks"]] == [3, 4]
+
+
+def test_wait_any_returns_with_the_first(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/3"] = view(3, "running")
+    server.answers["GET /tasks/4"] = [view(4, "running"), view(4, "finished")]
+    result = pilotage("wait", "3", "4", "--any")
+    assert (result.exit_code, result.stdout) == (0, "task 4 t4 finished: 1 finished\n")
+
+
+def test_wait_ends_with_4_after_its_time(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/3"] = view(3, "running")
+    result = pilotage("wait", "3", "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "task 3 is running after 0 s; to come back: pilotage wait 3" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["wait", "3"], ["watch", "3"], ["status", "3", "--watch"]], ids=" ".join)
+def test_an_interrupt_detaches_and_says_how_to_come_back(
+    pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pilotage.cli.following.time.sleep", interrupted)
+    server.answers["GET /tasks/3"] = view(3, "running")
+    result = pilotage(*words)
+    assert result.exit_code == 130
+    assert "pilotage wait 3" in result.stderr
+    assert {call.split()[0] for call, _ in server.requests} == {"GET"}
+
+
+def test_watch_without_tasks_follows_those_under_way(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks"] = {"tasks": []}
+    server.answers["GET /tasks?state=running&limit=20"] = {"tasks": [view(3, "running")]}
+    server.answers["GET /tasks/3"] = [view(3, "running"), view(3, "failed")]
+    result = pilotage("watch")
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        0,
+        ["task 3 t3 is running: 1 running", "task 3 t3 is failed: 1 failed"],
+    )
+    server.answers["GET /tasks?state=running&limit=20"] = {"tasks": []}
+    assert pilotage("watch").exit_code == 1
+
+
+NAMED = (
+    *(["status", "fit"], ["jobs", "fit"], ["logs", "fit", "--failed"], ["wait", "fit"], ["watch", "fit"]),
+    *(
+        ["outputs", "fit"],
+        ["fetch", "fit"],
+        ["explain", "fit"],
+        ["publish", "fit"],
+        ["sites", "match", "fit"],
+    ),
+    *([verb, "fit"] for verb in ("cancel", "hold", "release", "finish", "retry")),
+)
+
+
+@pytest.mark.parametrize("words", NAMED, ids=" ".join)
+def test_a_name_is_the_newest_task_of_that_name(
+    pilotage: Pilotage, server: FakeServer, words: list[str]
+) -> None:
+    server.answers["GET /tasks"] = {"tasks": [view(7, "finished")]}
+    pilotage(*words)
+    assert server.requests[0][0] == "GET /tasks?name=fit&mine=true&limit=1"
+    assert server.requests[1][0].partition(" ")[2].startswith("/tasks/7"), server.requests
+
+
+@pytest.mark.parametrize("words", NAMED, ids=" ".join)
+def test_a_name_that_no_task_has_is_told(pilotage: Pilotage, server: FakeServer, words: list[str]) -> None:
+    server.answers["GET /tasks"] = {"tasks": []}
+    result = pilotage(*words)
+    assert (result.exit_code, "no task of the name 'fit'" in result.stderr) == (1, True)
+    assert len(server.requests) == 1
