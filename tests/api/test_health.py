@@ -117,7 +117,9 @@ def test_one_person_s_requests_leave_room_to_others_and_to_health(
     assert answers.count(429) == 60 - 30 - guard.EACH_AT_ONCE, "what would wait beyond the bound is refused"
 
 
-def test_the_world_is_sent_by_another_process_and_is_the_same(server: Server) -> None:
+def test_the_world_is_sent_by_another_process_and_is_the_same(
+    server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
     operator = _of(server, BOB, "operator")
     status, text = server.ask("GET", "/world", None, operator)
     assert status == 200
@@ -125,6 +127,7 @@ def test_the_world_is_sent_by_another_process_and_is_the_same(server: Server) ->
     told, expected = json.loads(text), json.loads(to_json(whole))
     assert {**told, "time": 0} == {**expected, "time": 0}
     assert server.ask("GET", "/world", None, operator)[0] == 200, "one after the other"
+    assert "Warning" not in capfd.readouterr().err
 
 
 def test_a_world_that_cannot_be_read_is_told_and_the_next_can_be(

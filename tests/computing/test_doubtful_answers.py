@@ -131,6 +131,25 @@ def test_where_nothing_is_listed_a_failure_is_in_doubt(system: str, tmp_path: Pa
         made.submit([ORDER])
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("says", ["echo {said}", "echo Welcome; echo {said}; echo 'Remaining hours: 40'"])
+@pytest.mark.parametrize("looks", [1, 9])
+def test_a_number_that_was_told_is_no_refusal_where_the_listing_is_behind(
+    system: str, tmp_path: Path, says: str, looks: int
+) -> None:
+    """The command fails after it told the number, and the listing shows the job late, or not yet."""
+    made = element(system, tmp_path, says.replace("{said}", f'"{SAID[system]}"'), 1)
+    listing = tmp_path / "bin" / SYSTEMS[system][2]
+    behind = f"echo x >>$S/looks; [ $(wc -l <$S/looks) -gt {looks} ] && "
+    listing.write_text(listing.read_text().replace(NAMED, behind + NAMED))
+    if looks == 1:
+        assert made.submit([ORDER])[0].reference == f"{NUMBERS[system]}/demo-pilot-1"
+    else:
+        with pytest.raises(TimeoutError, match="nobody knows"):
+            made.submit([ORDER])
+    assert lines(tmp_path / "bin", "submissions") == ["took"]
+
+
 def test_an_array_that_was_taken_is_found(tmp_path: Path) -> None:
     made = element("slurm", tmp_path, "echo 12; echo 'Remaining hours: 40'", 1)
     second = PilotOrder(pilot=2, name="demo-pilot-2", token="t" * 20, server_url=ORDER.server_url)

@@ -45,7 +45,20 @@ def element(service: Service, tmp_path: Path) -> Iterator[SlurmRest]:
 
 
 TIMED_OUT = b'{"errors": [{"description": "Socket timed out on send/recv operation"}]}'
-LOST = [None, (502, b""), (503, b"busy"), (504, b"<html>"), (200, b"{}"), (200, b"<html>"), (500, TIMED_OUT)]
+BUT_TAKEN = b'{"job_id": 12, "errors": [{"description": "a hook failed"}]}'
+LOST = [
+    None,
+    (500, b"<html>"),
+    (500, b"{}"),
+    (500, BUT_TAKEN),
+    (200, BUT_TAKEN),
+    (502, b""),
+    (503, b"busy"),
+    (504, b"<html>"),
+    (200, b"{}"),
+    (200, b"<html>"),
+    (500, TIMED_OUT),
+]
 
 
 @pytest.mark.parametrize("answer", LOST)

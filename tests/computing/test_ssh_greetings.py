@@ -20,10 +20,10 @@ echo "Welcome to the cluster"
 echo "7 jobs of yours wait" >&2
 printf 'no end of line: '
 export SQUEUE_FORMAT=%i SQUEUE_PARTITION=other SACCT_FORMAT=JobID SBATCH_PARTITION=other SLURM_CLUSTERS=b
-export LSB_DEFAULTQUEUE=other SLURM_CONF=/etc/slurm.conf SLURM_JWT=secret SBATCH_COMMENT='two
+export LSB_DEFAULTQUEUE=other BSUB_QUIET=1 SLURM_CONF=/etc/slurm.conf SLURM_JWT=secret SBATCH_COMMENT='two
 SLURM_CONF=lines'
 """
-SEEN = 'env | grep -E "^(SQUEUE|SACCT|SBATCH|SLURM|LSB)_" | sort >>$S/environment; '
+SEEN = 'env | grep -E "^(SQUEUE|SACCT|SBATCH|SLURM|LSB|BSUB)_" | sort >>$S/environment; '
 
 
 class Open(asyncssh.SSHServer):

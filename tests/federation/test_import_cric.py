@@ -475,11 +475,20 @@ def test_one_queue_that_names_itself_is_taken() -> None:
     assert (bad.field, bad.line) == ("corecount", 1)
 
 
+@pytest.mark.parametrize("record", [QUEUE, {"is_tape": False, "token": "X", "se": "davs://lab:443/"}])
+def test_one_record_without_a_name_is_refused_once(record: dict[str, Any]) -> None:
+    bare = {key: value for key, value in record.items() if key not in ("name", "nickname", "panda_queue")}
+    (refusal,) = IMPORTERS["cric"]([ImportSource("bare.json", json.dumps(bare))], "x").refusals
+    assert 'under its name, as {"NAME": {...}}' in refusal.text
+
+
 SHUT = [
     {"ce_state": "DISABLED"},
     {"ce_status": "closed"},
     {"ce_queue_status": "Closed"},
     {"ce_status": "Draining"},
+    {"ce_status": " CLOSED "},
+    {"ce_state": "inactive"},
 ]
 
 
@@ -524,3 +533,17 @@ def test_nothing_of_an_entrance_is_left_out_silently() -> None:
     told = {(note.field, note.value or note.text) for note in found.notes if note.action == "dropped"}
     assert ("queues[]", "ce_jobmanager") in told
     assert any("1 entrances without" in note.text for note in found.notes)
+
+
+def test_the_batch_queues_behind_arc_services_are_options() -> None:
+    entrances = [
+        {"ce_endpoint": f"arc{n}.lab:443", "ce_flavour": "ARC-CE", "ce_queue_name": name}
+        for n, name in ((1, "grid"), (2, "long"), (2, "short"), (3, ""), (4, None))
+    ]
+    found = one(queues=entrances)
+    assert found.federation is not None
+    element = found.federation.queues[0].computing_element
+    assert element is not None
+    assert element.options == {"endpoint": "arc1.lab:443", "queue": "grid"}
+    assert [server.options.get("queue") for server in element.servers] == ["grid", "long", None, None]
+    assert not [note for note in found.notes if note.field == "queues[]"]

@@ -451,6 +451,7 @@ def test_memory_of_a_part_is_not_that_of_a_whole_node(submit: dict[str, str], me
         ({"GLIDEIN_ARCH": "aarch64"}, ["aarch64"]),
         ({"CONDOR_ARCH": "aarch64"}, ["aarch64"]),
         ({"GLIDEIN_ARCH": "aarch64", "CONDOR_ARCH": "x86_64"}, ["aarch64"]),
+        ({"GLIDEIN_ARCH": "ppc64le, X86_64"}, ["ppc64le", "x86_64"]),
     ],
 )
 def test_architectures_are_taken_by_either_name(attrs: dict[str, str], arch: list[str]) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from pilotage.agent.web import Web
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.ports.moving import StorageError
 
@@ -32,6 +34,7 @@ class Door:
 
     def __init__(self, pool: Pool, to: str, early: bool) -> None:
         self.pool, self.to, self.early = pool, to, early
+        self.keeps_empty = False
         self.own: dict[str, bytes] = {}
         self.puts: list[tuple[str, int]] = []
 
@@ -45,7 +48,7 @@ class Door:
                     answer(request, 307, Location=f"{self.to}{request.path}", Connection="close")
                 else:
                     content = request.rfile.read(size)
-                    if self.to:
+                    if self.to and (size or not self.keeps_empty):
                         answer(request, 307, Location=f"{self.to}{request.path}")
                     else:
                         self.own[request.path] = content
@@ -113,7 +116,7 @@ def test_a_server_that_keeps_uploads_is_asked_once() -> None:
         for name in ("a", "b", "c"):
             backend.store(name, ".part", iter([b"xyz"]), 3)
         assert door.own == {f"/data/{name}": b"xyz" for name in ("a", "b", "c")}
-        assert [size for _, size in door.puts] == [0, 3, 3, 3]
+        assert [size for _, size in door.puts] == [1, 3, 3, 3]
 
 
 def test_a_server_that_begins_to_send_on_is_asked_from_then_on() -> None:
@@ -125,3 +128,55 @@ def test_a_server_that_begins_to_send_on_is_asked_from_then_on() -> None:
             backend.store("b", ".part", iter([b"xyz"]), 3)
         backend.store("b", ".part", iter([b"xyz"]), 3)
         assert pool.files == {"/data/b": b"xyz"}
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("size", [0, 1, 5, 3_000_000])
+def test_files_are_stored_behind_two_doors(early: bool, size: int) -> None:
+    """As in a federation of XRootD: the first door knows sites, the second their disk servers."""
+    with storage(early) as (_, pool, inner), server(inner) as to, server(Door(pool, to, early)) as url:
+        backend = HttpBackend(f"{url}/data", {})
+        for name in ("a", "b"):
+            backend.store(f"f/{name}", ".part", iter([b"x" * size] if size else []), size)
+        assert {path: len(content) for path, content in pool.files.items()} == {
+            "/data/f/a": size,
+            "/data/f/b": size,
+        }
+
+
+def test_a_door_that_keeps_empty_files_itself_sends_others_on() -> None:
+    with storage(False) as (backend, pool, door):
+        door.keeps_empty = True
+        backend.store("a", ".part", iter([b"xyz"]), 3)
+        assert pool.files == {"/data/a": b"xyz"}
+        assert door.own == {}
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("size", [0, 5, 30_000_000])
+def test_pilots_store_where_the_doors_send_them(early: bool, size: int, tmp_path: Path) -> None:
+    """A door that hangs up at the headers breaks the connection before the answer is read."""
+    (tmp_path / "file").write_bytes(b"x" * size)
+    with storage(early) as (_, pool, inner), server(inner) as to, server(Door(pool, to, early)) as url:
+        with (tmp_path / "file").open("rb") as source:
+            Web({}, redirects_to=["127.0.0.1"]).ask("PUT", f"{url}/data/a", source).close()
+        assert {path: len(content) for path, content in pool.files.items()} == {"/data/a": size}
+
+
+def test_a_server_that_hangs_up_on_pilots_for_ever_is_given_up(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 30_000_000)
+    asked = []
+
+    def hang_up(request: BaseHTTPRequestHandler) -> None:
+        asked.append(int(request.headers["Content-Length"]))
+        request.close_connection = True
+        if asked[-1] == 1:
+            answer(request, 201)
+
+    with (
+        server(hang_up) as url,
+        (tmp_path / "file").open("rb") as source,
+        pytest.raises(OSError, match="Errno"),
+    ):
+        Web({}).ask("PUT", f"{url}/a", source)
+    assert asked == [30_000_000, 1, 30_000_000]

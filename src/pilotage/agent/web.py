@@ -98,33 +98,50 @@ class Web:
         self._director = director or opener()
 
     def ask(self, method: str, url: str, source: IO[bytes] | None = None) -> HTTPResponse:
-        """Make a request with all of ``source`` as its body, and follow its redirections."""
-        start, server = url, _server(url)
-        for _ in range(MOST_REDIRECTS):
-            # Headers hold tokens: another server must not see them.
-            headers = dict(self._headers) if _server(url) == server else {}
-            if source is not None:
-                headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
-                headers["Content-Type"] = "application/octet-stream"
-                source.seek(0)
-            # As an iterator: http.client would read a file in blocks of 8 kB.
-            data = None if source is None else iter(partial(source.read, BLOCK), b"")
-            request = urllib.request.Request(url, data, headers, method=method)
+        """Make a request with all of ``source`` as its body, and follow its redirections.
+
+        A server that hangs up while the content comes may have answered. So ask it again with one byte.
+        """
+        start, server, content, hung_up = url, _server(url), source, False
+        for _ in range(2 * MOST_REDIRECTS):
             try:
-                answer: HTTPResponse = self._director.open(request, timeout=TIMEOUT)
-                return answer
+                answer = self._asked(method, url, content, _server(url) == server)
+                if content is source:
+                    return answer
+                answer.close()
             except urllib.error.HTTPError as error:
                 to = error.headers.get("Location")
                 if error.code not in (301, 302, 303, 307, 308) or not to:
                     raise
-                url = urllib.parse.urljoin(url, to)
+                url, hung_up = urllib.parse.urljoin(url, to), False
                 known = redirections.are_followed(start, url, self._redirects_to)
                 if not known or urllib.parse.urlsplit(url).scheme not in ("http", "https"):
                     sent_on = f"{method} {_shown(start)}: sent on to {_shown(url)}, which is not followed"
                     raise OSError(
                         sent_on if known else f"{sent_on}: redirects_to does not name it"
                     ) from error
+            except (urllib.error.URLError, ConnectionError) as error:
+                reason = getattr(error, "reason", error)
+                if source is None or hung_up or not isinstance(reason, ConnectionError):
+                    raise
+                content, hung_up = io.BytesIO(b"?"), True
+                continue
+            content = source
         raise OSError(f"{method} {_shown(start)}: sent on more than {MOST_REDIRECTS} times")
+
+    def _asked(self, method: str, url: str, content: IO[bytes] | None, with_headers: bool) -> HTTPResponse:
+        """Make one request."""
+        # Headers hold tokens: another server must not see them.
+        headers = dict(self._headers) if with_headers else {}
+        if content is not None:
+            headers["Content-Length"] = str(content.seek(0, os.SEEK_END))
+            headers["Content-Type"] = "application/octet-stream"
+            content.seek(0)
+        # As an iterator: http.client would read a file in blocks of 8 kB.
+        data = None if content is None else iter(partial(content.read, BLOCK), b"")
+        request = urllib.request.Request(url, data, headers, method=method)
+        answer: HTTPResponse = self._director.open(request, timeout=TIMEOUT)
+        return answer
 
 
 def _server(url: str) -> tuple[str, str]:

@@ -51,7 +51,8 @@ def _at_once(text: bytes) -> Generator[bytes]:
 def _written(runtime: Runtime) -> Generator[bytes]:
     """Run the process, which ends with this generator, even if the client disconnects."""
     try:
-        command = [sys.executable, "-m", __name__, repr(runtime.clock()), str(runtime.seeds())]
+        command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+        command += [repr(runtime.clock()), str(runtime.seeds())]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             if process.stdin is None or process.stdout is None:
                 raise OSError("the process has no standard input and output")
@@ -83,7 +84,3 @@ def main() -> None:
     finally:
         store.close()
     sys.stdout.buffer.write(to_json(world))
-
-
-if __name__ == "__main__":
-    main()

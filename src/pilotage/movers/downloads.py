@@ -7,6 +7,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from pilotage.ports.moving import WrongFileError
 
@@ -153,3 +154,10 @@ def _strong(answer: "requests.Response") -> str:
     except ValueError:
         return ""
     return version if now - changed >= SETTLED else ""
+
+
+def plain_file(download: Download, path: str) -> Download:
+    """Return a download if it is a plain file. Raises WrongFileError for a listing of a folder."""
+    if urlsplit(download.url).path.endswith("/"):
+        raise WrongFileError(f"{path} is not a plain file but a folder")
+    return download

@@ -12,11 +12,11 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from cachetools import FIFOCache
 
-from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError, WrongFileError
+from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
-from .downloads import Download
+from .downloads import Download, plain_file
 from .folder_calls import beside, empty
 from .http_bodies import Body, as_body, check_answer, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
@@ -26,7 +26,7 @@ from .ranged import MOST, RangedStream, sample_end
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
-from .upload_doors import UploadDoor
+from .upload_doors import QUESTION, UploadDoor
 
 if TYPE_CHECKING:
     import requests
@@ -89,7 +89,7 @@ class HttpBackend:
         self._settings: FIFOCache[tuple[str, ...], Any] = FIFOCache(KNOWN_SERVERS)
         self._folders: FIFOCache[str, None] = FIFOCache(KNOWN_FOLDERS)
         self._plain = False
-        self._door = UploadDoor(self._put_nothing, self.delete)
+        self._door = UploadDoor(self.request, self.delete)
         self._copies = HttpCopies(self)
 
     @property
@@ -129,7 +129,7 @@ class HttpBackend:
     def read_from(self, path: str, start: int) -> Iterator[Download]:
         """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
         with Download(partial(self._ask_for, path), start) as download:
-            yield _plain(download, path)
+            yield plain_file(download, path)
 
     @contextmanager
     def read_ranges(self, path: str, start: int, size: int) -> Iterator[Readable]:
@@ -138,7 +138,7 @@ class HttpBackend:
         with Download(ask, start, sample_end(start, size)) as first:
             answered = time.monotonic() - begun
             if not first.partial:
-                yield _plain(first, path)
+                yield plain_file(first, path)
                 return
             if found := first.ranged:
                 total, version = found
@@ -241,31 +241,42 @@ class HttpBackend:
         once. Raises FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
         """
         url = origin = self.url(path)
-        asks = isinstance(body, Body) and self._door.sends_on
-        for _ in range(MOST_REDIRECTS):
+        questions = self._door.redirects if isinstance(body, Body) else 0
+        passed: list[requests.Response] = []
+        while len(passed) <= MOST_REDIRECTS:
             # Scheme and host must match: other servers do not get our tokens.
             home = url is origin or urlsplit(url)[:2] == urlsplit(origin)[:2]
             given = {**(self.own_headers() if home else {}), **(headers or {})}
             if not home:
                 given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
             # A body compressed on the way would have another size than the file.
-            sent, asks = (b"" if asks else body), False
+            asks = len(passed) < questions
+            sent = QUESTION if asks else body
             with self._sent(method, url, {"Accept-Encoding": "identity", **given}, sent) as answer:
-                if not answer.is_redirect and sent is not body:
-                    continue  # it sends this one on to nobody
-                if not answer.is_redirect:
+                if answer.is_redirect:
+                    passed.append(answer)
+                    url = urljoin(url, answer.headers["Location"])
+                elif asks:
+                    questions = 0  # it keeps this one
+                    continue
+                else:
+                    answer.history = passed
                     check_answer(answer, f"{method} {url}", allowed)
                     yield answer
                     return
-                url = urljoin(url, answer.headers["Location"])
-            # A started body cannot be sent again: its chunks come from the source.
-            if late := isinstance(body, Body) and body.started:
-                self._door.forget()
-            if urlsplit(url).scheme not in ("http", "https") or late:
-                raise StorageError(f"{method} {origin}: sent on to {shown(url)}, which is not followed")
-            with explained(StorageError, f"{method} {origin}"):
-                self._redirects.check(url)
+            self._check_redirect(f"{method} {origin}", url, body)
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
+
+    def _check_redirect(self, what: str, url: str, body: "Body | bytes | None") -> None:
+        """Raise StorageError for an address that a request must not go on to."""
+        if late := isinstance(body, Body) and body.started:
+            # It cannot be sent again: its chunks come from the source.
+            self._door.forget()
+        if late or urlsplit(url).scheme not in ("http", "https"):
+            why = ", since its content is on the way: the next attempt asks first" if late else ""
+            raise StorageError(f"{what}: sent on to {shown(url)}, which is not followed{why}")
+        with explained(StorageError, what):
+            self._redirects.check(url)
 
     def _sent(
         self, method: str, url: str, headers: Mapping[str, str], body: "Body | bytes | None"
@@ -300,9 +311,6 @@ class HttpBackend:
                 return list(from_multistatus(whole_text(answer), urlsplit(answer.url).path))
             self._plain = answer.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
             return None
-
-    def _put_nothing(self, path: str) -> "requests.Response":
-        return self._sent("PUT", self.url(path), {"Accept-Encoding": "identity", **self.own_headers()}, b"")
 
     def _discard(self, draft: str) -> None:
         """Delete the remains of a broken PUT. Until the server notices, the file is locked or missing."""
@@ -389,10 +397,3 @@ class HttpBackend:
                     self._session.mount(scheme, HTTPAdapter(**settings))
                 self._session.mount(ELSEWHERE, GuardedAdapter(self._redirects, **settings))
             return self._session
-
-
-def _plain(download: Download, path: str) -> Download:
-    """Return a download if it is a plain file. Raises WrongFileError for a listing of a folder."""
-    if urlsplit(download.url).path.endswith("/"):
-        raise WrongFileError(f"{path} is not a plain file but a folder")
-    return download

@@ -11,7 +11,8 @@ from .commands import LONGEST_OUTPUT, Command, Outcome, outcome
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
 
-CLEARED = ("SQUEUE_", "SACCT_", "SBATCH_", "SCANCEL_", "SINFO_", "SCONTROL_", "SALLOC_", "SLURM_", "LSB_")
+_SLURM = ("SQUEUE_", "SACCT_", "SACCTMGR_", "SBATCH_", "SCANCEL_", "SINFO_", "SCONTROL_", "SALLOC_", "SLURM_")
+CLEARED = (*_SLURM, "LSB_", "BSUB_")
 """Prefixes of variables that change the commands' behaviour or output; the account's owner may have set
 them."""
 

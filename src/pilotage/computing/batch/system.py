@@ -88,7 +88,11 @@ class BatchSystem:
         if outcome.code == NOT_FOUND:
             raise CommandFault(fault)
         complaint = f"{outcome.stdout} {outcome.stderr}".lower()
-        in_doubt = outcome.code in (0, None) or any(words in complaint for words in self._profile.doubtful)
+        in_doubt = (
+            outcome.code in (0, None)
+            or any(words in complaint for words in self._profile.doubtful)
+            or self._names_a_job(outcome.stdout)
+        )
         for look in range(LOOKS if in_doubt else 1):
             if look:
                 time.sleep(LOOK_AGAIN)
@@ -104,6 +108,13 @@ class BatchSystem:
         if in_doubt:
             raise TimeoutError(f"{fault}: nobody knows whether {request.name} was submitted")
         raise CommandFault(fault)
+
+    def _names_a_job(self, stdout: str) -> bool:
+        """Return whether a line could be the answer to a successful submission."""
+        for line in stdout.split("\n"):
+            with suppress(CommandFault):
+                return bool(self._profile.submitted(line))
+        return False
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Return the listed jobs, including those of ``jobs``. The listing is at most a second old."""

@@ -9,7 +9,7 @@ from typing import Any
 from pilotage.computing.batch import BatchJob
 from pilotage.computing.batch.profile import DOUBTFUL
 from pilotage.computing.slurm import REMEDIES, exit_code, job_of
-from pilotage.computing.web_service import GATEWAYS, AnswerLost, Credentials, WebAnswer, WebService
+from pilotage.computing.web_service import AnswerLost, Credentials, WebAnswer, WebService
 
 API = "slurm/v0.0.38"
 FRESH = 1.0
@@ -108,8 +108,9 @@ class SlurmService:
         document = _document(answer)
         if answer.status != 200 or document.get("errors"):
             complaint = _complaint(answer, document)
-            # A gateway may give up while Slurm still acts. A refusal by Slurm itself says so in its document.
-            lost = answer.status in GATEWAYS and not document.get("errors")
+            # A gateway or the service itself may fail while Slurm acts. Slurm's own refusal says so in its
+            # document, and names no job.
+            lost = bool(document.get("job_id")) or (answer.status >= 500 and not document.get("errors"))
             if lost or any(words in complaint.lower() for words in DOUBTFUL):
                 raise AnswerLost(f"{self._url}: {complaint}")
             raise OSError(f"{self._url}: {complaint}")

@@ -91,16 +91,30 @@ def documents(source: ImportSource) -> Iterator[Document]:
         # A single record that contains its name instead of standing under it.
         alone = Mapped({name: content})
         yield Document(_kind(alone), source, alone, lambda *path: lines.of(*path[1:]))
+    elif _is_record(content):
+        text = "is one record, and does not say its name"
+        raise Unreadable(1, "name", text, 'write it under its name, as {"NAME": {...}}')
     else:
         yield Document(_kind(content), source, content, lines.of)
 
 
 def _own_name(content: Any) -> str:
     """Return the name inside a single record; empty if the content is no record."""
-    if not isinstance(content, Mapped) or not any(marks & set(content) for marks in _MARKS.values()):
+    if not isinstance(content, Mapped) or not _marks(content):
         return ""
     names = (content.get(key) for key in ("name", "nickname", "panda_queue"))
     return next((name for name in names if isinstance(name, str) and name.strip()), "")
+
+
+def _is_record(content: Any) -> bool:
+    """Return whether the content has the fields of one record, and not a record under each name."""
+    plain = isinstance(content, Mapped) and not all(isinstance(one, dict | list) for one in content.values())
+    return plain and _marks(content) > 1
+
+
+def _marks(content: Mapped) -> int:
+    """Return how many fields identify the content as a record of its kind."""
+    return max(len(marks & set(content)) for marks in _MARKS.values())
 
 
 def _below(lines: "KeyLines", section: str) -> Callable[..., int | None]:

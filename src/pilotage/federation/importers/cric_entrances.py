@@ -12,6 +12,7 @@ from .values import MINUTES, number
 KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
 
 _ENTRANCE = ("ce_endpoint", "ce_flavour", "ce_state", "ce_status", "ce_queue_status", "ce_queue_maxwctime")
+_ARC_ENTRANCE = (*_ENTRANCE, "ce_queue_name")
 """Fields of an entrance that the importer reads."""
 
 
@@ -40,15 +41,26 @@ def element_of(queue: Record, walltime: float) -> dict[str, Any] | None:
         "options": {"endpoints": endpoints} if options is None else options,
         "servers": [] if options is None else element_options.servers_of(kind, endpoints),
     }
+    if kind == "arc" and options is not None:
+        _name_queues(same, [options, *(server["options"] for server in element["servers"])])
     if walltime:
         element["pilot_walltime"] = walltime
     return element
 
 
+def _name_queues(entrances: Sequence[Mapping[str, Any]], options: Sequence[dict[str, Any]]) -> None:
+    """Add the batch system's queue behind each ARC service to its options: the first that is named."""
+    for one in reversed(entrances):
+        queue = one.get("ce_queue_name")
+        for some in options:
+            if isinstance(queue, str) and queue.strip() and some["endpoint"] == one["ce_endpoint"].strip():
+                some["queue"] = queue.strip()
+
+
 def _is_shut(entrance: Mapping[str, Any]) -> bool:
     """Return whether an entrance accepts no new jobs."""
-    statuses = {str(entrance.get(key) or "").lower() for key in ("ce_status", "ce_queue_status")}
-    state = str(entrance.get("ce_state") or "ACTIVE").upper()
+    statuses = {str(entrance.get(key) or "").strip().lower() for key in ("ce_status", "ce_queue_status")}
+    state = str(entrance.get("ce_state") or "ACTIVE").strip().upper()
     return state != "ACTIVE" or not statuses.isdisjoint(("closed", "draining"))
 
 
@@ -64,7 +76,13 @@ def _slot_walltime(queue: Record, entrances: Sequence[Mapping[str, Any]], wallti
 
 def _note_unused(queue: Record, entrances: Sequence[Mapping[str, Any]]) -> None:
     """Note non-empty fields of entrances that the importer does not read."""
-    unread = {key for one in entrances for key, value in one.items() if value and key not in _ENTRANCE}
+    unread = {
+        key
+        for one in entrances
+        for key, value in one.items()
+        if value
+        and key not in (_ARC_ENTRANCE if KINDS.get(one["ce_flavour"].upper()) == "arc" else _ENTRANCE)
+    }
     if unread:
         queue.entry.note(
             "dropped", "queues[]", ", ".join(sorted(unread)), "has no place in the model", matters=False

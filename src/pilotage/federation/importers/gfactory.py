@@ -199,7 +199,8 @@ def _hardware(fields: Fields) -> list[dict[str, Any]]:
     if len(set(said)) > 1:
         fields.note("dropped", "CONDOR_ARCH", f"{said[1]}: GLIDEIN_ARCH says {arch}, which counts")
     if arch or vendor:
-        found.append({"type": "cpu", "arch": [arch or "any"], "vendor": [vendor or "any"], "instr": ["any"]})
+        kinds = list(dict.fromkeys(one.strip() for one in arch.split(",") if one.strip()))
+        found.append({"type": "cpu", "arch": kinds or ["any"], "vendor": [vendor or "any"], "instr": ["any"]})
     slots = fields.text("GLIDEIN_Resource_Slots")
     if any(part.strip().lower().startswith("gpus") for part in slots.split(";")):
         fields.note("converted", "GLIDEIN_Resource_Slots", "accelerators of any vendor and model")
