@@ -11,12 +11,14 @@ from pilotage.model.documents.decision import Create, Decision, Move
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.world import Report
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import NewJob
+from pilotage.model.records.work import File, MergeSpec, NewJob, Replica
+from pilotage.testing.stores import new_task
 from tests.reading import BROKERED, world_of
 
 from .house import House, attempts
 
 J = JobState
+MERGE = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
 
 
 @pytest.fixture
@@ -125,3 +127,46 @@ def test_b3_a_merge_job_whose_home_is_full_goes_elsewhere_after_a_day(small: Hou
     small.take("watch")
     (found,) = (one for one in world_of(small.store, BROKERED, small.now, 1, 100).jobs if one.id == job)
     assert found == replace(found, skipped_since=first)
+
+
+def test_b3_a_merge_job_leaves_its_full_home_for_another_queue_after_a_day(house: House) -> None:
+    """Hour after hour its home is full, and another queue is free: it waits for a day, and no longer."""
+    before = house.store.federation()
+    home = replace(before.queues[0], num_slots=0)
+    away = replace(home, name="south-queue", site="south", storage="south-disk", num_slots=100)
+    house.store.save_federation(replace(before, queues=(home, away)), "test")
+    house.task(jobs=20, queues=("north-queue",))
+    house.take("broker")
+    merging = new_task(house.store, merge=MERGE, outputs=("part",))
+    job = _merge_job(house, merging)
+    house.take("broker")
+    assert states_of(house, job) == [J.PENDING]
+    skipped = house.now
+    while states_of(house, job)[0] in (J.PENDING, J.DEFINED):
+        house.now += 3600
+        for name in ("watch", "lift", "broker"):
+            house.take(name)
+        assert house.now <= skipped + 86400
+    details = house.store.queries.job(job)
+    assert details is not None
+    assert (house.now, details.queue) == (skipped + 86400, "south-queue")
+
+
+def _merge_job(house: House, task: int) -> int:
+    """Make a merge job whose input lies at north."""
+    records = (
+        File(name="tasks:part.1", size=5, checksum="", task=task),
+        Replica(file="tasks:part.1", storage="north-disk"),
+        NewJob(
+            task=task,
+            kind="merge",
+            share="default",
+            priority=500,
+            requirements="[]",
+            inputs=("tasks:part.1",),
+        ),
+    )
+    create = Decision(step="t", time=house.now, seed=1, changes=(Create(records=records, cause="merging"),))
+    (*_, job) = house.store.commit(create, "test").created[0]
+    assert job is not None
+    return job
