@@ -191,13 +191,21 @@ def test_long_commands_outlive_their_token(
             threading.Timer(0.5, (pilotage.home / "token").write_text, ("new",)).start()
         revoked.set()
         if "outputs" in call:
-            return 200, {"files": [OUTPUT]}
+            return 200, {"files": [{**OUTPUT, "replicas": [{"storage": "s"}]}]}
         if "content" in call:
             return 200, b"x"
         runs = token == "Bearer old"
         log = {"stream": "stdout", "size": 1, "parts": [{"start": 0, "end": 1, "text": "x"}]}
         logs = {"runs": runs, "attempt": 1, "attempts": [1], "logs": [log]}
-        return 200, {"tasks": [], "transfers": [], "time": 0.0, "delivering": [], "counts": {}, **logs}
+        return 200, {
+            "jobs": [],
+            "tasks": [],
+            "transfers": [],
+            "time": 0.0,
+            "delivering": [],
+            "counts": {},
+            **logs,
+        }
 
     server.fallback = answer
     told = pilotage(*command.format(tmp_path / "to").split())

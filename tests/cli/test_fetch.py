@@ -1,6 +1,8 @@
 """Outputs come home whole: checked, gone on with, and put where they do not meet."""
 
+import csv
 import json
+import shlex
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +29,7 @@ def output(job: int, kind: str = "normal", **values: Any) -> dict[str, Any]:
         "checksum": f"adler32:{zlib.adler32(CONTENT):08x}",
         "job": job,
         "kind": kind,
-        "replicas": [],
+        "replicas": [{"storage": "north", "url": "file:///north"}],
         **values,
     }
 
@@ -36,7 +38,13 @@ def output(job: int, kind: str = "normal", **values: Any) -> dict[str, Any]:
 def served(server: FakeServer) -> FakeServer:
     server.answers["GET /tasks/12/outputs"] = {"files": [output(1), output(2), output(3, "merge")]}
     server.answers["GET /files/content"] = (200, CONTENT)
+    server.answers["GET /tasks/12/jobs"] = {"jobs": [made(1), made(2), made(3)]}
     return server
+
+
+def made(number: int, **values: Any) -> dict[str, Any]:
+    """A job as the list of jobs has it."""
+    return {"id": number, "inputs": [], **values}
 
 
 def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
@@ -48,7 +56,77 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
         assert (tmp_path / "home" / name).read_bytes() == CONTENT
     asked = len(served.requests)
     assert pilotage("fetch", 12, "--to", tmp_path / "home").exit_code == 0
-    assert [call for call, _ in served.requests[asked:]] == ["GET /tasks/12/outputs"]
+    assert [call for call, _ in served.requests[asked:]] == [
+        "GET /tasks/12/outputs",
+        "GET /tasks/12/jobs?inputs=true&limit=1000&after=0",
+    ]
+
+
+def test_the_manifest_has_a_line_for_each_file(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    jobs = [
+        made(1, index=0, parameters={"sample": "a,b", "job": 7}, inputs=["raw/a b.fa", "raw/c.fa"]),
+        made(2, index=1, parameters={"sample": "c", "job": 8}),
+    ]
+    served.answers["GET /tasks/12/jobs"] = {"jobs": jobs}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    with (tmp_path / "manifest.csv").open(newline="") as file:
+        first, second, merged = csv.DictReader(file)
+    checksum = f"adler32:{zlib.adler32(CONTENT):08x}"
+    assert first == {
+        "job": "1",
+        "index": "0",
+        "sample": "a,b",
+        "parameter_job": "7",
+        "inputs": "'raw/a b.fa' raw/c.fa",
+        "output": "user.a:tasks/f/12/1/out.txt",
+        "path": "1/out.txt",
+        "bytes": str(len(CONTENT)),
+        "checksum": checksum,
+    }
+    assert shlex.split(first["inputs"]) == ["raw/a b.fa", "raw/c.fa"]
+    assert (second["parameter_job"], merged["job"], merged["index"], merged["path"]) == (
+        "8",
+        "3",
+        "",
+        "merged.txt",
+    )
+    served.answers["GET /tasks/12/jobs"] = {"jobs": [made(1, index=5), made(2)]}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert (tmp_path / "manifest.csv").read_text().splitlines()[1].startswith("1,5,")
+
+
+def test_a_file_of_the_users_is_not_overwritten_by_the_manifest(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "manifest.csv").write_text("mine\n")
+    result = pilotage("fetch", 12, "--to", tmp_path)
+    assert (result.exit_code, "no manifest is written" in result.stderr) == (0, True)
+    assert (tmp_path / "manifest.csv").read_text() == "mine\n"
+    (tmp_path / "manifest.csv").unlink()
+    (tmp_path / "manifest.csv").symlink_to(tmp_path / "elsewhere")
+    assert "no manifest is written" in pilotage("fetch", 12, "--to", tmp_path).stderr
+    assert not (tmp_path / "elsewhere").exists()
+    own = output(3, "merge", name="tasks/f/12/3/manifest.csv", file="user.a:tasks/f/12/3/manifest.csv")
+    served.answers["GET /tasks/12/outputs"] = {"files": [own]}
+    result = pilotage("fetch", 12, "--to", tmp_path / "other")
+    assert (result.exit_code, "is an output of the task" in result.stderr) == (0, True)
+    assert (tmp_path / "other" / "manifest.csv").read_bytes() == CONTENT
+
+
+def test_what_never_arrived_is_left_out_with_one_line(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    lost = [output(4, replicas=[]), output(5, replicas=[])]
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(1), *lost]}
+    result = pilotage("fetch", 12, "--to", tmp_path)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (0, 1)
+    assert "2 outputs never arrived and are left out: tasks/f/12/4/out.txt and others" in result.stderr
+    assert not (tmp_path / "4").exists()
+    assert len((tmp_path / "manifest.csv").read_text().splitlines()) == 2
+    served.answers["GET /tasks/12/outputs"] = {"files": lost}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 1
 
 
 def test_only_merged_outputs_or_those_that_match(

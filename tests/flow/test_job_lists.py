@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pilotage.model.documents.world import Report
+from pilotage.model.records.spec import InputPattern
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 from pilotage.store.views import job_lists
@@ -53,6 +54,15 @@ def test_jobs_are_listed_in_pages_by_state_and_by_failure(house: House) -> None:
     assert ids(house, task, after=jobs[1], limit=2) == jobs[2:4]
     assert ids(house, task, offset=3) == jobs[3:]
     assert ids(house, other, failed=True) == []
+
+
+def test_jobs_tell_their_inputs_where_asked(house: House) -> None:
+    for name in ("a.fa", "b.fa"):
+        (house.place / "north" / name).write_text("x")
+    task = house.task(inputs=(InputPattern(storages=("north-disk",), glob="*.fa"),))
+    told = house.store.job_lists.page(task, JobPage(inputs=True), house.now)
+    assert [job.inputs for job in told] == [("a.fa",), ("b.fa",)]
+    assert {job.inputs for job in house.store.job_lists.page(task, JobPage(), house.now)} == {()}
 
 
 @pytest.mark.parametrize(

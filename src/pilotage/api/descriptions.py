@@ -174,6 +174,7 @@ FIELDS: Mapping[str, str] = {
     "JobLogs.logs": "excerpts of what it wrote",
     "JobLogsPage.jobs": "jobs with excerpts of their logs, by id",
     "JobLogsPage.next": "the value of `after` for the jobs that follow; null: there are none",
+    "ListedJob.inputs": "names of the files that it reads, if they are asked for; none of merge jobs",
     "ListedJob.reason": "the telling line of the error; empty: nothing failed",
     "ListedJob.run": "s that the last attempt ran, or runs; null: it has not started",
     "ListedJob.wait": "s from its creation until its last attempt started, or until now",

@@ -37,10 +37,13 @@ def get_jobs(
     limit: Limit = 100,
     after: After = 0,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="how many to skip, where sorted")] = 0,
+    inputs: Annotated[bool, Query(description="with the names of the files that they read")] = False,
 ) -> Response:
     """A task's jobs, by id unless sorted otherwise: numbers from the largest down."""
     seen(runtime.store, caller, task)
-    page = JobPage(state=state, failed=failed, sort=sort, limit=limit, after=after, offset=offset)
+    page = JobPage(
+        state=state, failed=failed, sort=sort, limit=limit, after=after, offset=offset, inputs=inputs
+    )
     return answer({"jobs": runtime.store.job_lists.page(task, page, runtime.clock())})
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import fetched_manifest
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, console, echo, plural, show_json
@@ -34,30 +35,31 @@ def fetch(
 ) -> None:
     """Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.
 
-    Size and checksum are checked. Existing files are not read again, and partial files continue.
+    Size and checksum are checked. Existing files are not read again, and partial files continue. The file
+    manifest.csv beside them lists each output with its job, inputs and checksum.
     """
     from .client import Client
 
     with Client() as client:
         number = task_number(client, task)
-        wanted = _wanted(client, number, to, merged, match)
-        failed = _fetch(client, wanted, json_output)
+        outputs = _outputs(client, number, merged, match)
+        wanted = _wanted(outputs, to)
+        failed = _fetch(client, [one for one, _ in wanted], json_output)
+        fetched = [(one, output) for one, output in wanted if one.file not in failed]
+        manifest = fetched_manifest.write(client, number, to, fetched)
     if json_output:
-        show_json(
-            {"files": [{"file": one.file, "path": str(one.place.path)} for one in wanted], "failed": failed}
-        )
+        files = [{"file": one.file, "path": str(one.place.path)} for one, _ in wanted]
+        show_json({"files": files, "failed": list(failed.values()), "manifest": manifest})
     elif not failed:
         echo(f"{plural(len(wanted), 'file')} of task {number} in {to}")
     if failed:
         more = [f"and {len(failed) - MOST_TOLD} more files"] if len(failed) > MOST_TOLD else []
-        raise CommandFailure("; ".join([*failed[:MOST_TOLD], *more]))
+        raise CommandFailure("; ".join([*list(failed.values())[:MOST_TOLD], *more]))
 
 
-def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[WantedFile]":
+def _outputs(client: "Client", task: int, merged: bool, match: str) -> list[Any]:
+    """Return the outputs that are asked for and have arrived somewhere. Say how many never did."""
     from fnmatch import fnmatchcase
-
-    from .destination import Destination
-    from .download import WantedFile
 
     outputs = client.get(f"/tasks/{task}/outputs")["files"]
     kinds = [file for file in outputs if not merged or file["kind"] == "merge"]
@@ -66,13 +68,28 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
         what = "merged outputs" if merged else "outputs"
         which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
         raise CommandFailure(f"task {task} has no {what}{which}")
+    arrived = [file for file in found if file["replicas"]]
+    if not arrived:
+        raise CommandFailure(f"none of the {plural(len(found), 'output')} of task {task} is at a storage")
+    if lost := [file["name"] for file in found if not file["replicas"]]:
+        named = f"{lost[0]}{' and others' if len(lost) > 1 else ''}"
+        verb = "is" if len(lost) == 1 else "are"
+        echo(f"{plural(len(lost), 'output')} never arrived and {verb} left out: {named}", err=True)
+    return arrived
+
+
+def _wanted(found: list[Any], to: Path) -> "list[tuple[WantedFile, Any]]":
+    """Return outputs with their places here. Raises CommandFailure where two have the same."""
+    from .destination import Destination
+    from .download import WantedFile
+
     places: dict[str, Any] = {}
     for file in found:
         first = places.setdefault(_place(file), file)
         if first is not file:
             both = f"{first['file']} and {file['file']}"
             raise CommandFailure(f"{both} would both be {_place(file)}; choose one with --merged or --match")
-    return [WantedFile.of(file, Destination(to, place)) for place, file in places.items()]
+    return [(WantedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
 
 
 def _place(file: Any) -> str:
@@ -96,13 +113,13 @@ def _path(file: Any) -> str:
     return path_in_job(file["name"])
 
 
-def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[str]:
-    """Download files in turn. Return the failures."""
+def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> dict[str, str]:
+    """Download files in turn. Return the failures by file."""
     from functools import partial
 
     from .download import download
 
-    failed = []
+    failed = {}
     with bar(sum(one.size for one in wanted), quiet) as progress:
         (shown,) = progress.task_ids
         for one in wanted:
@@ -110,9 +127,9 @@ def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[st
             try:
                 download(client, one, partial(progress.advance, shown))
             except CommandFailure as failure:
-                failed.append(f"{one.file}: {failure}")
+                failed[one.file] = f"{one.file}: {failure}"
             except OSError as error:
-                failed.append(f"{one.file}: {error.filename or one.place.path}: {error.strerror}")
+                failed[one.file] = f"{one.file}: {error.filename or one.place.path}: {error.strerror}"
     return failed
 
 

@@ -11,11 +11,13 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, s
 
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import ENDED, LIVE_JOBS, JobState
+from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables.federations import Federations
-from pilotage.store.tables.jobs import JOB_VIEW, JobView, jobs
+from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -41,11 +43,13 @@ class ListedJob(JobView):
 
     ``wait`` is the time in s from its creation to the start of its last attempt, or until now; ``run`` the
     time in s that its last attempt ran, none before it starts. ``reason`` is the telling line of the error.
+    ``inputs`` are the names of the files that it reads, if they are asked for; none of merge jobs.
     """
 
     wait: float
     run: float | None
     reason: str
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,14 @@ class JobPage:
     limit: int = 100
     after: int = 0
     offset: int = 0
+    inputs: bool = False
+
+
+_INPUTS = (
+    select(job_inputs.c.job, job_inputs.c.file)
+    .where(among(job_inputs.c.job, "ids"))
+    .order_by(job_inputs.c.job, job_inputs.c.position)
+)
 
 
 class JobLists:
@@ -91,7 +103,8 @@ class JobLists:
 
         def read(connection: Connection) -> list[ListedJob]:
             sites = self._federations.sites(connection)
-            return [_listed(row, sites) for row in connection.execute(query)]
+            found = [_listed(row, sites) for row in connection.execute(query)]
+            return _with_inputs(connection, found) if page.inputs else found
 
         return self._database.read(read)
 
@@ -143,6 +156,15 @@ def _grouped(rows: Iterable[Any]) -> list[FailedGroup]:
 def _joined(one: FailedGroup, other: FailedGroup) -> FailedGroup:
     first = min(one, other, key=lambda group: group.example)
     return replace(first, failed=one.failed + other.failed, retried=one.retried + other.retried)
+
+
+def _with_inputs(connection: Connection, found: Sequence[ListedJob]) -> list[ListedJob]:
+    inputs: dict[int, list[str]] = {job.id: [] for job in found}
+    # A merge job reads every output of its task: that is no news, and long.
+    ids = [job.id for job in found if job.kind != "merge"]
+    for job, file in connection.execute(_INPUTS, {"ids": ids}):
+        inputs[job].append(name_of(file))
+    return [replace(job, inputs=tuple(inputs[job.id])) for job in found]
 
 
 def _listed(row: Any, sites: Mapping[str, str]) -> ListedJob:

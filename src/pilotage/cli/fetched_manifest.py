@@ -1,0 +1,103 @@
+"""The manifest beside fetched outputs: a line a file, with its job, parameters, inputs and checksum."""
+
+import csv
+import io
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import CommandFailure
+from .output import echo
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .download import WantedFile
+
+NAME = "manifest.csv"
+FIRST = ("job", "index")
+LAST = ("inputs", "output", "path", "bytes", "checksum")
+PAGE = 1000
+"""Jobs of one request."""
+
+
+def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile, Any]]") -> str:
+    """Write the manifest of outputs. Return its path; empty if it cannot be written, which is said.
+
+    A file of this name that is no manifest stays as it is, as does an output of this name.
+    """
+    from .destination import Destination
+
+    place = Destination(to, NAME)
+    if not fetched:
+        return ""
+    if any(one.place.name == NAME for one, _ in fetched):
+        echo(f"no manifest is written: {place.path} is an output of the task", err=True)
+        return ""
+    text = _text(_rows(client, task, fetched))
+    try:
+        with place.folder() as folder:
+            known = folder.open(NAME, os.O_RDONLY)
+            if known is not None:
+                with known:
+                    if known.read(len(",".join(FIRST))).decode("ascii", "replace") != ",".join(FIRST):
+                        raise CommandFailure(f"{place.path} is a file of another kind; it stays as it is")
+            part = folder.open(f".{NAME}.part", os.O_RDWR | os.O_CREAT)
+            assert part is not None  # made where it was missing
+            with part:
+                part.truncate(0)
+                part.write(text.encode())
+            folder.rename(f".{NAME}.part", NAME)
+    except CommandFailure as failure:
+        echo(f"no manifest is written: {failure}", err=True)
+        return ""
+    except OSError as error:
+        echo(f"no manifest is written: {error.filename or place.path}: {error.strerror}", err=True)
+        return ""
+    return str(place.path)
+
+
+def _rows(
+    client: "Client", task: int, fetched: "Iterable[tuple[WantedFile, Any]]"
+) -> Iterator[dict[str, object]]:
+    jobs = {job["id"]: job for job in _jobs(client, task)}
+    for one, output in fetched:
+        job = jobs.get(output["job"], {})
+        parameters = job.get("parameters") or {}
+        yield {
+            "job": output["job"],
+            "index": job.get("index"),
+            **{_column(name): value for name, value in parameters.items()},
+            # Names may hold blanks: shlex.split takes them apart again.
+            "inputs": shlex.join(job.get("inputs", ())),
+            "output": one.file,
+            "path": one.place.name,
+            "bytes": one.size,
+            "checksum": one.checksum,
+        }
+
+
+def _column(parameter: str) -> str:
+    return f"parameter_{parameter}" if parameter in (*FIRST, *LAST) else parameter
+
+
+def _jobs(client: "Client", task: int) -> Iterator[Any]:
+    after = 0
+    while True:
+        page = client.get(f"/tasks/{task}/jobs", inputs="true", limit=PAGE, after=after)["jobs"]
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1]["id"]
+
+
+def _text(rows: Iterable[dict[str, object]]) -> str:
+    found = list(rows)
+    known = dict.fromkeys(name for row in found for name in row)
+    parameters = [name for name in known if name not in (*FIRST, *LAST)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*FIRST, *parameters, *LAST], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue()
