@@ -45,7 +45,8 @@ def test_a_job_is_explained_with_what_happened_to_it(house: House, submit: Submi
     (job,) = alice.get(f"/tasks/{task}/jobs").json()["jobs"]
     found = alice.get(f"/jobs/{job['id']}/explain").json()
     assert found["lines"][0] == f"job {job['id']} of task {task}: activated at north-queue, attempt 1"
-    assert " defined: " in found["lines"][1]
+    assert found["lines"][1] == "  index 0"
+    assert " defined: " in found["lines"][2]
     assert found["job"]["id"] == job["id"]
     assert len(found["explanations"]) == len(found["choices"]) == 1
 

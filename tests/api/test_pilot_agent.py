@@ -50,7 +50,19 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "lease": 4320,
         "first_lease": 1080,
         "jobs": [
-            {"job": job, "attempt": 1, "scratch": f".scratch/small/{job}.1", "inputs": []} for job in jobs
+            {
+                "job": job,
+                "attempt": 1,
+                "scratch": f".scratch/small/{job}.1",
+                "inputs": [],
+                "environment": {
+                    "PILOTAGE_INDEX": str(index),
+                    "PILOTAGE_SEED": str(1 + task * 100_000 + index),
+                    "PILOTAGE_FIRST_EVENT": str(index),
+                    "PILOTAGE_JOBS": "2",
+                },
+            }
+            for index, job in enumerate(jobs)
         ],
     }
     assert pilot.post("/pilot/match", json=OFFER).json()["works"] == []

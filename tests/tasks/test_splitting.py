@@ -42,20 +42,15 @@ def test_without_inputs_there_are_as_many_jobs_as_asked() -> None:
         state=T.REGISTERED, jobs=1000, events_per_job=50, priority=700, share="prompt", cores=4, ram=100
     )
     made = jobs(asked)
-    assert (
-        made
-        == [
-            NewJob(
-                task=1,
-                kind="normal",
-                share="prompt",
-                priority=700,
-                requirements=Requirements.of(asked.spec, ALICE).text,
-                events=50,
-            )
-        ]
-        * 1000
+    one = NewJob(
+        task=1,
+        kind="normal",
+        share="prompt",
+        priority=700,
+        requirements=Requirements.of(asked.spec, ALICE).text,
+        events=50,
     )
+    assert made == [replace(one, index=index) for index in range(1000)]
 
 
 def test_many_tasks_are_split_in_one_move() -> None:

@@ -111,12 +111,16 @@ class Source:
 
 @dataclass(frozen=True)
 class JobOrder:
-    """One attempt to run. ``scratch`` is the folder for its outputs, below the storage's URL."""
+    """One attempt to run. ``scratch`` is the folder for its outputs, below the storage's URL.
+
+    ``environment`` holds variables of this job alone, beside those of its work.
+    """
 
     job: int
     attempt: int
     scratch: str
     inputs: tuple[JobInput, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
         "HOME": str(directory),
         "TMPDIR": str(directory / "tmp"),
         "LANG": "C.UTF-8",
+        **attempt.order.environment,
         **attempt.work.environment,
         "PILOTAGE_JOB": str(attempt.order.job),
         "PILOTAGE_ATTEMPT": attempt.name,

@@ -1,6 +1,6 @@
 """The history of a job as lines of text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pilotage.model.records.failures import FailedAttempt
@@ -36,6 +36,10 @@ class _JobWithHistory(Protocol):
     @property
     def error(self) -> str: ...
     @property
+    def index(self) -> int | None: ...
+    @property
+    def parameters(self) -> Mapping[str, str]: ...
+    @property
     def events(self) -> Sequence[Event]: ...
     @property
     def failed_attempts(self) -> Sequence[FailedAttempt]: ...
@@ -46,6 +50,8 @@ def of_job(job: _JobWithHistory) -> Iterator[str]:
     last error."""
     where = f" at {job.queue}" if job.queue else ""
     yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
+    if job.index is not None:
+        yield f"  index {job.index}{''.join(f', {name}={value}' for name, value in job.parameters.items())}"
     for event in job.events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"

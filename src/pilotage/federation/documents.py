@@ -15,9 +15,11 @@ from pilotage.model.documents.serialization import from_json, to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.parameters import MOST_ROWS
 
 from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
+from .parameter_files import MOST_FILE, rows_of
 from .remainder import Remainder, remainder
 from .task_checks import MAX_PAYLOAD, task_faults
 
@@ -122,13 +124,18 @@ def read_tasks(
     try:
         for place, document in _tasks(text.parse(source.content)):
             faults += _with_payload(place, document, FilePath(source.path).parent)
+            if unread := [*_with_parameters(place, document, FilePath(source.path).parent)]:
+                faults += unread
+                continue
             try:
                 spec = checked(TaskSpec, document)
                 found = task_faults(spec)
                 specs.append(spec)
             except BadDocument as bad:
                 found = list(bad.faults)
-            if sound := remainder(TaskSpec, document, found):
+            # Without its parameters, a task's texts would seem to have faults.
+            swept = any(fault.path[:1] == ("parameters",) for fault in found)
+            if not swept and (sound := remainder(TaskSpec, document, found)):
                 rest.append((place, sound))
             faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in found]
     except BadDocument as bad:
@@ -200,15 +207,31 @@ def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Faul
                 yield Fault((*place, "payload_files", name), f"{messages.show(value)} is not a path", "")
 
 
-def _read_plain(path: FilePath) -> str:
-    """Return the text of a payload file. Refuse pipes and devices, which may never end."""
+def _with_parameters(place: Path, document: Any, folder: FilePath) -> Iterator[Fault]:
+    """Replace the path of a file of parameters by its rows."""
+    given = document.get("parameters") if isinstance(document, dict) else None
+    if not isinstance(given, str):
+        return
+    try:
+        document["parameters"] = rows_of(FilePath(given), _read_plain(folder / given, MOST_FILE))
+    except BadFile as bad:
+        fault = bad.faults[0]
+        line = f" line {fault.line}:" if fault.line else ""
+        whole = "" if fault.line else f": a CSV file of at most {MOST_ROWS} rows, relative to this file"
+        yield Fault((*place, "parameters"), f"{fault.file}:{line} {fault.message}", f"{fault.remedy}{whole}")
+    except ValueError:
+        yield Fault((*place, "parameters"), f"{messages.show(given)} is not a path", "")
+
+
+def _read_plain(path: FilePath, most: int = MAX_PAYLOAD) -> str:
+    """Return the text of a small file. Refuse pipes and devices, which may never end."""
     try:
         plain = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
     except OSError:
         plain = True  # reading it tells what is wrong
     if not plain:
         raise BadFile([FileFault(str(path), None, "", "is not a regular file", "")])
-    return read_text(path, MAX_PAYLOAD)
+    return read_text(path, most)
 
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:

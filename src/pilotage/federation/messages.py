@@ -45,6 +45,10 @@ _PATTERNS = {
         "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, and a / at "
         "the end of a folder"
     ),
+    r"^[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*(/[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*)*/?$": (
+        "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, {index} for "
+        "the job's place, and a / at the end of a folder"
+    ),
     "^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$": (
         "give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"
     ),

@@ -10,6 +10,7 @@ from pilotage.model.records.failures import Failure, allowed_attempts, ending_of
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.rules.job_payload import payload_of
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.outputs import missing, taken
 from pilotage.model.values.paths import output_name
@@ -203,7 +204,7 @@ class _Hearing:
     def _done(self, job: Job, report: Report) -> None:
         """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
         task = self._tasks[job.task]
-        asked = task.spec.for_job(job.kind)
+        asked = payload_of(task, job, task.spec.for_job(job.kind))
         expected = asked.outputs
         stored = {output.name: output for output in report.outputs}
         if lacks := missing(expected, asked.optional_outputs, stored):

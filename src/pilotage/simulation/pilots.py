@@ -12,6 +12,7 @@ from pilotage.model.documents.world import Heartbeat, Output, Report
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import Job, Pilot, Task
+from pilotage.model.rules.job_payload import payload_of
 from pilotage.model.rules.timeouts import lease_of
 from pilotage.model.values.outputs import example
 from pilotage.model.values.scopes import name_of
@@ -184,7 +185,7 @@ class VirtualPilot:
 
     def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]], lease: float) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
-        spec = task.expected(job.kind)
+        spec = payload_of(task, job, task.expected(job.kind))
         amount = scene.payloads.work(task.id, job.id, job.kind)
         is_lost = self.site.is_black_hole(self.node)
         cores = max(1, spec.cores)

@@ -66,7 +66,7 @@ class Store:
         live = LivePilots()
         self.snapshots = Snapshots(database, self._federations, specs, live)
         self.queries = Queries(database, self._federations, specs, live)
-        self.job_lists = JobLists(database, self._federations)
+        self.job_lists = JobLists(database, self._federations, specs)
         self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell)
         self.heartbeats = Heartbeats(database)

@@ -78,7 +78,7 @@ def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
     finished = [job for job in scouts if job.state in _WELL]
     failed = [job for job in scouts if job.state not in _WELL]
     measured = measure(task, finished, len(failed), evidence)
-    jobs = again(replace(task, measured=measured), [job.inputs for job in failed])
+    jobs = again(replace(task, measured=measured), failed)
     return Move(
         kind="task",
         ids=(task.id,),

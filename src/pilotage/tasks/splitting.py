@@ -11,6 +11,7 @@ from pilotage.model.records.work import (
     InputDataset,
     InputFile,
     InputPattern,
+    Job,
     JobKind,
     NewJob,
     Requirements,
@@ -19,6 +20,7 @@ from pilotage.model.records.work import (
 )
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.rules.work_budget import FILES, WorkBudget
+from pilotage.model.values.parameters import row_count
 from pilotage.model.values.step_names import SPLIT
 
 from .throttling import admitted, released
@@ -33,10 +35,10 @@ TURN = 100
 def split(world: World) -> Decision:
     """Make the next jobs of tasks, longest waiting first, at most ``SLICE`` of them.
 
-    Make a job for each ``files_per_job`` inputs in order of name, or ``jobs`` jobs without inputs. A task
-    with scouts first gets only these, from the first of its inputs. A task fails if nobody holds some of its
-    inputs, and the error names them. Jobs beyond a quota of live jobs are throttled. Earlier ones are
-    released first.
+    Make a job for each ``files_per_job`` inputs in order of name, or ``jobs`` jobs without inputs; with
+    parameters do so for each row in turn. A task with scouts first gets only these, from the first of its
+    inputs. A task fails if nobody holds some of its inputs, and the error names them. Jobs beyond a quota of
+    live jobs are throttled. Earlier ones are released first.
     """
     made: Counter[int] = Counter()
     for count in world.task_counts:
@@ -72,12 +74,13 @@ def every_job(task: Task) -> tuple[NewJob, ...]:
     if _fault(task):
         return ()
     chunks, scouts = _chunks(task.spec), _scouts(task.spec)
-    return (*_jobs(task, "scout", chunks[:scouts]), *_jobs(task, "normal", chunks[scouts:]))
+    first, others = enumerate(chunks[:scouts]), enumerate(chunks[scouts:], scouts)
+    return (*_jobs(task, "scout", first), *_jobs(task, "normal", others))
 
 
-def again(task: Task, inputs: Iterable[tuple[str, ...]]) -> tuple[NewJob, ...]:
-    """Return jobs for the inputs of failed scouts."""
-    return _jobs(task, "normal", tuple(inputs))
+def again(task: Task, failed: Iterable[Job]) -> tuple[NewJob, ...]:
+    """Return jobs that do the work of failed scouts: with their inputs, and under their indexes."""
+    return _jobs(task, "normal", ((job.index, job.inputs) for job in failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,9 @@ def _part(task: Task, made: int, most: int) -> _Part:
     chunks = _chunks(task.spec)
     scouts = _scouts(task.spec) if task.measured is None else 0
     if scouts:
-        return _Part(task, _jobs(task, "scout", chunks[:scouts]), TaskState.SCOUTING)
+        return _Part(task, _jobs(task, "scout", enumerate(chunks[:scouts])), TaskState.SCOUTING)
     done = made - (task.measured.failed if task.measured else 0)
-    jobs = _jobs(task, "normal", chunks[done : done + most])
+    jobs = _jobs(task, "normal", enumerate(chunks[done : done + most], done))
     whole = done + len(jobs) >= len(chunks)
     return _Part(task, jobs, TaskState.RUNNING if whole else TaskState.SPLITTING)
 
@@ -172,16 +175,20 @@ def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
     """Return the inputs of each job, in order of the jobs. The same task always gives the same."""
     names = sorted({file.identifier for file in spec.inputs if isinstance(file, InputFile)})
     if not names:
-        return ((),) * spec.jobs
+        return ((),) * spec.planned_jobs
     size = spec.files_per_job
-    return [tuple(names[start : start + size]) for start in range(0, len(names), size)]
+    groups = [tuple(names[start : start + size]) for start in range(0, len(names), size)]
+    return groups * max(1, row_count(spec.parameters))
 
 
-def _jobs(task: Task, kind: JobKind, chunks: Sequence[tuple[str, ...]]) -> tuple[NewJob, ...]:
+def _jobs(
+    task: Task, kind: JobKind, chunks: Iterable[tuple[int | None, tuple[str, ...]]]
+) -> tuple[NewJob, ...]:
+    """Return a job for each chunk of inputs. Its index is the chunk's place in the whole task."""
     spec = task.spec
     requirements = Requirements.of(task.expected(kind), task.owner).text
-    jobs = {
-        inputs: NewJob(
+    return tuple(
+        NewJob(
             task=task.id,
             kind=kind,
             share=spec.share,
@@ -189,8 +196,7 @@ def _jobs(task: Task, kind: JobKind, chunks: Sequence[tuple[str, ...]]) -> tuple
             requirements=requirements,
             inputs=inputs,
             events=spec.events_per_job,
+            index=index,
         )
-        # Jobs without inputs are all equal: one frozen record stands for thousands of them.
-        for inputs in set(chunks)
-    }
-    return tuple(jobs[inputs] for inputs in chunks)
+        for index, inputs in chunks
+    )

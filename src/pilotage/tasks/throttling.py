@@ -64,6 +64,4 @@ def admitted(jobs: tuple[NewJob, ...], owner: Identity, rooms: JobRooms) -> tupl
     rooms.take(owner, free)
     if free == len(jobs):
         return jobs
-    # Jobs without inputs are one frozen record, and so are the throttled ones.
-    beyond = {job: replace(job, throttled=True) for job in set(jobs[free:])}
-    return (*jobs[:free], *(beyond[job] for job in jobs[free:]))
+    return (*jobs[:free], *(replace(job, throttled=True) for job in jobs[free:]))

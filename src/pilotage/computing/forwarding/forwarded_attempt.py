@@ -32,7 +32,7 @@ OURS = frozenset(
     {
         *("inputs", "files_per_job", "jobs", "scouts", "merge", "max_attempts", "nucleus", "t1_weight"),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
-        *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
+        *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic", "seed"),
     }
 )
 """Fields of a task that concern this side's choices, not the job's needs."""
@@ -73,7 +73,8 @@ class Handover:
         document = {name: value for name, value in self.asked.spec.items() if name not in OURS}
         inputs = self.attempt.order.inputs
         document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
-        document["environment"] = {**document["environment"], "PILOTAGE_FORWARDED": self.key}
+        own = {**self.attempt.order.environment, **document["environment"]}
+        document["environment"] = {**own, "PILOTAGE_FORWARDED": self.key}
         if inputs:
             document |= {"inputs": [self._input(file) for file in inputs], "files_per_job": len(inputs)}
             document["command"] = ["sh", SCRIPT, self.folder, *document["command"]]

@@ -13,6 +13,7 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
+from pilotage.model.rules.job_payload import payload_of, variables
 from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
@@ -86,7 +87,7 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     timeouts, workflow = world.federation.timeouts, task.spec.workflow
     return Specification(
         instance=world.federation.name,
-        spec=to_document(task.expected(held.kind)),
+        spec=to_document(payload_of(task, held, task.expected(held.kind))),
         grace=heartbeat_of(timeouts, workflow) - lease_of(timeouts, workflow),
     )
 
@@ -116,15 +117,22 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
     readings = Readings(matched, cache(lambda: Sources(federation, of_storages(runtime))))
-    variables = runtime.site_variables.of(federation, queue, time)
-    groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
+    told = runtime.site_variables.of(federation, queue, time)
+    groups: dict[tuple[int, JobKind, str], list[JobOrder]] = defaultdict(list)
+    specs: dict[tuple[int, JobKind, str], TaskSpec] = {}
     for job in matched.jobs:
+        task = tasks[job.task]
+        spec = task.expected(job.kind)
+        own = payload_of(task, job, spec)
+        # Jobs whose texts name their index are a work each; all others of a task share one.
+        group = job.task, job.kind, "" if own is spec else str(job.id)
+        specs[group] = own
         inputs = tuple(readings.of(job, name) for name in job.inputs)
         scratch = scratch_path(federation.name, job.id, job.attempt)
-        groups[job.task, job.kind].append(JobOrder(job.id, job.attempt, scratch, inputs))
+        groups[group].append(JobOrder(job.id, job.attempt, scratch, inputs, variables(task, job)))
     return tuple(
-        _work(federation, tasks[task], kind, queue, orders, variables)
-        for (task, kind), orders in sorted(groups.items())
+        _work(federation, tasks[group[0]], group[1], specs[group], queue, orders, told)
+        for group, orders in sorted(groups.items())
     )
 
 
@@ -141,11 +149,12 @@ def _work(
     federation: Federation,
     task: Task,
     kind: JobKind,
+    spec: TaskSpec,
     queue: Queue,
     jobs: Sequence[JobOrder],
     variables: Mapping[str, str],
 ) -> Work:
-    spec, asked = task.expected(kind), task.spec.for_job(kind)
+    asked = task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
     opened = told(storage)

@@ -146,6 +146,7 @@ def _defined(number: int, job: NewJob, time: float) -> Job:
         created=time,
         inputs=job.inputs,
         events=job.events,
+        index=job.index,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.values.parameters import MOST_ROWS, Parameters, row_count
 from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
     CLOSED,
@@ -22,6 +23,7 @@ from pilotage.model.values.types import (
     OutputDataset,
     OutputName,
     OutputPattern,
+    OutputTemplate,
     Scope,
     Seconds,
     Whole,
@@ -35,7 +37,7 @@ Binding = Literal["early", "elastic", "late"]
 """How firmly a job is bound to its preferred queue: it stays there; a pilot that would end it sooner may
 borrow it; or any candidate's pilot takes it (E1)."""
 
-MOST_JOBS = 100_000
+MOST_JOBS = MOST_ROWS
 """Most jobs of one task."""
 
 SCOUTS = 10
@@ -159,12 +161,19 @@ class TaskSpec:
     """Variables for the payload."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
     """Text files to put into the payload's directory, by name."""
+    parameters: Parameters = ()
+    """One job a row: a list of rows, ``- {sample: a, k: 21}``, a grid, ``sample: [a, b]`` with
+    ``k: [21, 31]``, or for ``pilotage submit`` a CSV file. ``{sample}`` stands for the row's value in
+    ``command``, ``environment`` and ``outputs``, where other braces are doubled then. With inputs, every row
+    is run on each group of ``files_per_job`` of them."""
     inputs: tuple[Input, ...] = ()
     """Files to read, patterns of them, or datasets."""
-    outputs: tuple[OutputPattern, ...] = ()
+    outputs: tuple[OutputTemplate, ...] = ()
     """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and
-    folders, such as ``plots/``. A pattern or folder must give at least one file."""
-    optional_outputs: tuple[OutputPattern, ...] = ()
+    folders, such as ``plots/``. A pattern or folder must give at least one file. ``{index}`` stands for the
+    job's place in the task, here and in ``command`` and ``environment``; so do ``{seed}`` and
+    ``{first_event}`` for these."""
+    optional_outputs: tuple[OutputTemplate, ...] = ()
     """Those of ``outputs``, in the same spelling, that a job may leave out."""
     strict_processes: bool = False
     """Whether a job fails if its command ends while processes that it started still run. They are killed
@@ -181,6 +190,9 @@ class TaskSpec:
     """Number of jobs of a task without inputs."""
     events_per_job: Annotated[Whole, Field(ge=1, le=2**31 - 1)] = 1
     """Events that one job processes."""
+    seed: Annotated[Whole, Field(ge=0, le=2_000_000_000)] | None = None
+    """``PILOTAGE_SEED`` of the first job; each next one's is higher by 1. None: seeds that other tasks do not
+    have."""
     max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
     """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2)."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
@@ -279,7 +291,14 @@ class TaskSpec:
     @property
     def planned_jobs(self) -> int:
         """Return the number of jobs that it is split into, without merge jobs."""
-        return -(-len(self.inputs) // self.files_per_job) if self.inputs else self.jobs
+        if not self.parameters:
+            return self.groups_of_inputs if self.inputs else self.jobs
+        return row_count(self.parameters) * max(1, self.groups_of_inputs)
+
+    @property
+    def groups_of_inputs(self) -> int:
+        """Return the number of groups of ``files_per_job`` inputs; 0 without inputs."""
+        return -(-len(self.inputs) // self.files_per_job)
 
     @property
     def least_events(self) -> int:

@@ -201,6 +201,8 @@ class NewJob:
     """Number of its events."""
     throttled: bool = False
     """Whether it is beyond a quota of live jobs, and waits for room (T)."""
+    index: int | None = None
+    """Its place among its task's jobs, from 0; none: a merge job."""
 
 
 @quickly_made
@@ -246,6 +248,9 @@ class Job:
     """Why its last attempt failed."""
     skipped_since: float | None = None
     """When a merge job was first skipped where its input lies, in s since 1970; none: never (B3)."""
+    index: int | None = None
+    """Its place among its task's jobs, from 0, which never changes; none: a merge job, or one of an earlier
+    version."""
 
 
 @quickly_made

@@ -60,6 +60,16 @@ OutputPattern = Annotated[
 ]
 """A path, a path with wildcards, or a folder, which ends in ``/``."""
 
+OutputTemplate = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*(/[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*)*/?$",
+    ),
+]
+"""The same with placeholders, such as ``{index}``."""
+
 
 def plain_checksum(value: object) -> object:
     """Return a checksum in stored form: lower case, and adler32 with leading zeros."""

@@ -204,7 +204,9 @@ def _jobs(connection: Connection, rows: Sequence[Any]) -> Slice:
 
 
 def _job(row: Any) -> dict[str, Any]:
-    return {name: value for name, value in job_rows.shown(row, {}).items() if name != "site"}
+    # The task's line has the rows of its parameters; sites may change.
+    left_out = ("site", "parameters")
+    return {name: value for name, value in job_rows.shown(row, {}, {}).items() if name not in left_out}
 
 
 def _task(row: Any, specs: Mapping[int, Any], told: Sequence[Any]) -> dict[str, Any]:

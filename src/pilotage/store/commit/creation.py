@@ -325,6 +325,7 @@ def _job_row(job: NewJob) -> dict[str, Any]:
         "queue": "",
         "events": job.events,
         "input_count": len(job.inputs),
+        "job_index": job.index,
     }
 
 

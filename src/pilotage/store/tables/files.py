@@ -1,6 +1,6 @@
 """Files and their replicas: tables, and what people see of a job's outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import (
@@ -89,6 +89,8 @@ class OutputView:
     checksum: str
     job: int
     kind: JobKind
+    index: int | None
+    parameters: Mapping[str, str]
     replicas: tuple[ReplicaView, ...]
 
 

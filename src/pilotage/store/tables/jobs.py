@@ -20,7 +20,8 @@ from sqlalchemy import (
 
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
-from pilotage.model.records.work import Job, JobKind
+from pilotage.model.records.work import Job, JobKind, TaskSpec
+from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.priorities import HIGH_PRIORITY
 from pilotage.store.database.columns import (
     Id,
@@ -59,6 +60,7 @@ jobs = Table(
     Column("disk_io", Double),
     text_column("history"),
     Column("choice", Id),
+    Column("job_index", Integer),
 )
 
 job_inputs = Table(
@@ -112,7 +114,7 @@ partial_index(
 JOB_COLUMNS = (
     *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
     *(_j.since, _j.created, _j.queue, _j.pilot, _j.input_count, _j.events, _j.wake_at, _j.error),
-    _j.choice,
+    *(_j.choice, _j.job_index),
 )
 JOB_STATES = {str(state): state for state in JobState}
 
@@ -141,6 +143,8 @@ class JobView:
     max_rss: float | None
     max_workdir: float | None
     disk_io: float | None
+    index: int | None
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,7 @@ def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
         wake_at=row[14],
         error=row[15],
         choice=row[16],
+        index=row[17],
     )
 
 
@@ -178,10 +183,20 @@ _SHOWN = (
     *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
     *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"),
 )
-JOB_VIEW = select(_j.state, *(_j[name] for name in _SHOWN))
+JOB_VIEW = select(_j.state, _j.job_index, *(_j[name] for name in _SHOWN))
 
 
-def shown(row: Any, sites: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a :class:`JobView` from a row of :data:`JOB_VIEW` and the sites of queues."""
+def shown(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> dict[str, Any]:
+    """Return the fields of a :class:`JobView` from a row of :data:`JOB_VIEW`, the sites of queues, and the
+    specification of its task."""
     values = {name: getattr(row, name) for name in _SHOWN}
-    return {**values, "state": JobState(row.state), "site": sites.get(row.queue, "")}
+    site = sites.get(row.queue, "")
+    spec = specs.get(row.task)
+    own = parameters_of(spec, row.job_index) if spec else {}
+    return {
+        **values,
+        "state": JobState(row.state),
+        "site": site,
+        "index": row.job_index,
+        "parameters": own,
+    }

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, s
 
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import ENDED, LIVE_JOBS, JobState
+from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
@@ -18,6 +19,7 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import jobs as job_rows
 from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
+from pilotage.store.tables.tasks import SpecCache
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -91,9 +93,10 @@ _INPUTS = (
 class JobLists:
     """Reads the jobs of tasks. Nothing here changes anything."""
 
-    def __init__(self, database: Database, federations: Federations) -> None:
+    def __init__(self, database: Database, federations: Federations, specs: SpecCache) -> None:
         self._database = database
         self._federations = federations
+        self._specs = specs
 
     def page(self, task: int, page: JobPage, time: float) -> list[ListedJob]:
         """Return jobs of a task at a time. A task's jobs are bounded, so a sorted page is quick."""
@@ -102,8 +105,8 @@ class JobLists:
         query = query.order_by(*_order(page.sort, time)).limit(page.limit).offset(page.offset)
 
         def read(connection: Connection) -> list[ListedJob]:
-            sites = self._federations.sites(connection)
-            found = [_listed(row, sites) for row in connection.execute(query)]
+            sites, specs = self._federations.sites(connection), self._specs.of(connection, [task])
+            found = [_listed(row, sites, specs) for row in connection.execute(query)]
             return _with_inputs(connection, found) if page.inputs else found
 
         return self._database.read(read)
@@ -167,9 +170,9 @@ def _with_inputs(connection: Connection, found: Sequence[ListedJob]) -> list[Lis
     return [replace(job, inputs=tuple(inputs[job.id])) for job in found]
 
 
-def _listed(row: Any, sites: Mapping[str, str]) -> ListedJob:
+def _listed(row: Any, sites: Mapping[str, str], specs: Mapping[int, TaskSpec]) -> ListedJob:
     run = None if row.run is None else max(0.0, row.run)
-    shown = job_rows.shown(row, sites)
+    shown = job_rows.shown(row, sites, specs)
     return ListedJob(**shown, wait=max(0.0, row.wait), run=run, reason=telling_line(row.error))
 
 

@@ -24,10 +24,9 @@ from pilotage.model.records.states import (
     TaskState,
     TransferState,
 )
-from pilotage.model.records.work import File, JobKind, Pilot, Transfer
+from pilotage.model.records.work import File, Pilot, Transfer
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.identity import Identity
-from pilotage.model.values.scopes import name_of
 from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
@@ -41,7 +40,7 @@ from pilotage.store.tables import transfers as transfer_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.decisions import dated, decisions
 from pilotage.store.tables.federations import Federations
-from pilotage.store.tables.files import OutputView, ReplicaView
+from pilotage.store.tables.files import OutputView
 from pilotage.store.tables.history import EventView, decisions_of, events
 from pilotage.store.tables.jobs import JOB_VIEW, JobDetails, JobView, jobs
 from pilotage.store.tables.live_work import live_work
@@ -53,7 +52,7 @@ from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
-from . import conditions, task_filters
+from . import conditions, outputs, task_filters
 from .queues import QueueView, ShareView
 from .task_filters import EVERY_TASK, TaskFilter
 
@@ -155,12 +154,12 @@ class Queries:
     def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
         """Return a task's jobs by id, above ``after``."""
         query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
-        return self._jobs(query if state is None else query.where(is_state(jobs, state)))
+        return self._jobs(task, query if state is None else query.where(is_state(jobs, state)))
 
     def failed_jobs(self, task: int, limit: int) -> list[JobView]:
         """Return a task's jobs that failed, or had a failed attempt, by id."""
         query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
-        return self._jobs(query.order_by(_j.id).limit(limit))
+        return self._jobs(task, query.order_by(_j.id).limit(limit))
 
     def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
         """Return the condition of queues, all or by name. Raises :class:`NoFederation`."""
@@ -187,7 +186,8 @@ class Queries:
             if row is None:
                 return None
             (happened,) = events(connection, [row.history])
-            shown = job_rows.shown(row, self._federations.sites(connection))
+            specs = self._specs.of(connection, [row.task])
+            shown = job_rows.shown(row, self._federations.sites(connection), specs)
             return JobDetails(**shown, events=happened, failed_attempts=failures.of_job(connection, job))
 
         return self._database.read(read)
@@ -228,26 +228,8 @@ class Queries:
 
         def read(connection: Connection) -> list[OutputView]:
             reader = RecordReader(connection, self._specs)
-            made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
-            kinds = _kinds(connection, task)
-            urls = self._urls(connection)
-            lying: dict[str, list[ReplicaView]] = defaultdict(list)
-            for replica in reader.replicas_of(made):
-                url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
-                lying[replica.file].append(ReplicaView(storage=replica.storage, url=url))
-            return [
-                OutputView(
-                    name=name_of(file.name),
-                    file=file.name,
-                    size=file.size,
-                    checksum=file.checksum,
-                    job=file.job,
-                    kind=kinds[file.job],
-                    replicas=tuple(lying[file.name]),
-                )
-                for file in made
-                if file.job is not None
-            ]
+            spec = self._specs.of(connection, [task]).get(task)
+            return outputs.of_task(connection, reader, task, spec, self._urls(connection))
 
         return self._database.read(read)
 
@@ -356,10 +338,10 @@ class Queries:
 
         return self._database.read(read)
 
-    def _jobs(self, query: Any) -> list[JobView]:
+    def _jobs(self, task: int, query: Any) -> list[JobView]:
         def read(connection: Connection) -> list[JobView]:
-            sites = self._federations.sites(connection)
-            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
+            sites, specs = self._federations.sites(connection), self._specs.of(connection, [task])
+            return [JobView(**job_rows.shown(row, sites, specs)) for row in connection.execute(query)]
 
         return self._database.read(read)
 
@@ -374,11 +356,6 @@ class Queries:
             return {storage.name: storage.url for storage in self._federations.current(connection).storages}
         except NoFederation:
             return {}
-
-
-def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:
-    made = select(_j.id, _j.kind).where(_j.task == task)
-    return {row.id: row.kind for row in connection.execute(made)}
 
 
 def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:

@@ -1,0 +1,54 @@
+"""Read the parameters of a task from a CSV file, whose first line has their names."""
+
+import csv
+from pathlib import Path as FilePath
+
+from pilotage.model.values.parameters import MOST_BYTES, MOST_ROWS
+
+from .faults import BadFile, FileFault
+
+
+def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, or of one with tabs if its name ends in ``.tsv``.
+
+    Raises :class:`BadFile` with the line of the first fault, and stops at the first row too many.
+    """
+
+    def bad(line: int, message: str, remedy: str) -> BadFile:
+        return BadFile([FileFault(str(path), line, "", message, remedy)])
+
+    delimiter = "\t" if path.suffix == ".tsv" else ","
+    lines = csv.reader(
+        text.removeprefix("\ufeff").splitlines(keepends=True),
+        delimiter=delimiter,
+        skipinitialspace=True,
+        strict=True,
+    )
+    names: list[str] = []
+    rows: list[dict[str, str]] = []
+    try:
+        for cells in lines:
+            if not cells:
+                continue
+            if not names:
+                names = [cell.strip() for cell in cells]
+                if twice := [name for name in names if names.count(name) > 1]:
+                    raise bad(lines.line_num, f"has two columns {twice[0][:60]!r}", "keep one")
+                continue
+            if len(cells) != len(names):
+                remedy = "give each row a value for every name, in quotes where it has a comma"
+                raise bad(
+                    lines.line_num, f"has {len(cells)} values, the first line {len(names)} names", remedy
+                )
+            if len(rows) == MOST_ROWS:
+                raise bad(lines.line_num, f"has more than {MOST_ROWS} rows", "submit several tasks")
+            rows.append(dict(zip(names, cells, strict=True)))
+    except csv.Error as error:
+        raise bad(lines.line_num, f"is no CSV: {error}", "close every quote") from error
+    if not rows:
+        raise bad(1, "has no rows", "give the names in the first line, and a row for each job")
+    return rows
+
+
+MOST_FILE = 2 * MOST_BYTES
+"""Most bytes of such a file: values may be in quotes."""

@@ -1,0 +1,228 @@
+"""Faults of placeholders in a task's texts: names without a value, and values that a text cannot take."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from pilotage.model.records.work import MOST_JOBS, TaskSpec
+from pilotage.model.values.parameters import parameter_names, row_at, row_count, values_of
+from pilotage.model.values.paths import INPUTS
+from pilotage.model.values.patterns import WILDCARDS
+from pilotage.model.values.placeholders import OWN, filled, names, parts
+from pilotage.model.values.shell_texts import (
+    NUMBER,
+    OTHER_SHELLS,
+    SHELLS,
+    VARIABLE,
+    Quoting,
+    shell_texts,
+)
+from pilotage.model.values.types import OutputPattern
+
+from .faults import Fault, Path
+
+MOST_TEXT = 100_000
+"""Most bytes of one word of a command, or of all variables, once the values are in."""
+
+MOST_OUTPUTS = 20
+"""Most outputs that name parameters: every value is tried in each."""
+
+_OUTPUT: TypeAdapter[str] = TypeAdapter(OutputPattern)
+_DOUBLED = "write {{ and }} for braces that stay: in a task with parameters, {NAME} is a parameter"
+
+
+def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
+    """Yield names that no job has a value for, and values that their places cannot take."""
+    strict = bool(spec.parameters)
+    known = (*OWN, *parameter_names(spec.parameters))
+    sound = True
+    for path, text in _texts(spec):
+        for fault in _names(path, text, spec, known) if strict else _own_names(path, text, spec):
+            sound = False
+            yield fault
+    if strict:
+        yield from _combinations(spec)
+        if sound:
+            yield from _Values.of(spec).faults()
+
+
+def _texts(spec: TaskSpec) -> Iterator[tuple[Path, str]]:
+    for field in ("command", "outputs", "optional_outputs"):
+        yield from (((field, at), text) for at, text in enumerate(getattr(spec, field)))
+    yield from ((("environment", name), text) for name, text in spec.environment.items())
+
+
+def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
+    """Yield faults of a text in a task without parameters, where most braces mean nothing."""
+    found = names(text, strict=False)
+    if "first_event" in found:
+        yield from _first_event(path, spec)
+    if path[0] in ("outputs", "optional_outputs"):
+        rest = filled(text, dict.fromkeys(OWN, ""), strict=False)
+        if "{" in rest or "}" in rest:
+            near = difflib.get_close_matches(rest.strip("{}"), OWN, n=1)
+            remedy = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(OWN)}"
+            yield Fault(path, f"{text!r} has braces that name nothing", remedy)
+
+
+def _names(path: Path, text: str, spec: TaskSpec, known: tuple[str, ...]) -> Iterator[Fault]:
+    """Yield faults of a text in a task with parameters, where every brace counts."""
+    if any(kind == "stray" for kind, _ in parts(text, strict=True)):
+        yield Fault(path, f"{_cut(text)!r} has a brace that names no parameter", _DOUBLED)
+        return
+    for name in names(text, strict=True):
+        if name == "first_event":
+            yield from _first_event(path, spec)
+        if name not in known:
+            near = difflib.get_close_matches(name[:100], known, n=1)
+            begin = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(known[:20])};"
+            remedy = f"{begin} for braces that stay write {{{{{name[:60]}}}}}"
+            yield Fault(path, f"there is no parameter {{{name[:60]}}}", remedy)
+
+
+def _first_event(path: Path, spec: TaskSpec) -> Iterator[Fault]:
+    if spec.inputs:
+        message = "{first_event} is for tasks without inputs: a job here reads the events of its files"
+        yield Fault(path, message, "leave it out, or use {index}")
+
+
+def _listed(known: Iterable[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in known)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _combinations(spec: TaskSpec) -> Iterator[Fault]:
+    """Yield what does not go together with parameters."""
+    if spec.jobs > 1:
+        remedy = "leave it out: each row is a job; for several jobs a row add a parameter, replica: [0, 1, 2]"
+        yield Fault(("jobs",), "is given beside parameters", remedy)
+    if not spec.command:
+        yield Fault(("parameters",), "are given to an empty payload", "give a command that uses them")
+    rows, groups = row_count(spec.parameters), spec.groups_of_inputs
+    if rows * groups > MOST_JOBS:
+        message = f"make {rows} rows × {groups} groups of inputs = {rows * groups} jobs, above {MOST_JOBS}"
+        yield Fault(("parameters",), message, "give a larger files_per_job, or submit several tasks")
+    for at, word in enumerate(spec.merge.command if spec.merge else ()):
+        for name in parameter_names(spec.parameters):
+            if f"{{{name}}}" in word:
+                message = f"names {{{name}}}, but the merge job reads the outputs of all rows"
+                yield Fault(("merge", "command", at), message, "leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """A task with sound placeholders, and the values that each parameter has."""
+
+    spec: TaskSpec
+    values: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, spec: TaskSpec) -> "_Values":
+        return cls(
+            spec, {name: values_of(spec.parameters, name) for name in parameter_names(spec.parameters)}
+        )
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield values that make a text too long, an output impossible, or a shell's text unsafe."""
+        longest = {name: max(len(text.encode()) for text in self.values[name]) for name in self.values}
+        sizes = {name: longest.get(name, 10) for name in (*OWN, *longest)}
+        run = self._shell_texts(SHELLS)
+        for at, word in enumerate(self.spec.command):
+            size = _size(word, sizes)
+            # A shell's variable is set in front of its text. Quotes make a value five times as long at most.
+            size += sum(5 * sizes[name] for name in names(word, strict=True)) if at in run else 0
+            if size > MOST_TEXT:
+                message = f"has {size} bytes with its longest values, above {MOST_TEXT}"
+                yield Fault(("command", at), message, "put long texts into a payload file")
+        told = sum(len(VARIABLE) + len(name) + size for name, size in longest.items())
+        told += sum(len(name) + _size(text, sizes) for name, text in self.spec.environment.items())
+        if told > MOST_TEXT:
+            message = f"has {told} bytes with all parameters, above {MOST_TEXT}"
+            yield Fault(("environment",), message, "give shorter values")
+        yield from self._outputs()
+        yield from self._shells(run)
+
+    def _outputs(self) -> Iterator[Fault]:
+        swept = [
+            (at, text)
+            for at, text in enumerate(self.spec.outputs)
+            if any(name in self.values for name in names(text, strict=True))
+        ]
+        if len(swept) > MOST_OUTPUTS:
+            message = f"{len(swept)} name parameters, above {MOST_OUTPUTS}"
+            yield Fault(("outputs",), message, "name a folder or a pattern, such as results-{sample}/")
+            return
+        for at, text in swept:
+            usual = dict.fromkeys((*OWN, *self.values), "1")
+            for name in names(text, strict=True):
+                yield from self._output(("outputs", at), text, name, usual)
+
+    def _output(self, path: Path, text: str, name: str, usual: Mapping[str, str]) -> Iterator[Fault]:
+        """Yield the first value of a parameter that makes no name of an output."""
+        for value in sorted(self.values.get(name, ())):
+            made = filled(text, {**usual, name: value}, strict=True)
+            if not _is_output(made) or WILDCARDS.search(value) or made.split("/")[0] in INPUTS:
+                message = f"{name} {_cut(value)!r} makes {_cut(made)!r}, which is no name of an output"
+                yield Fault(path, message, "use {index} here, or other values")
+                return
+
+    def _shells(self, run: set[int]) -> Iterator[Fault]:
+        command = self.spec.command
+        for at in sorted(self._shell_texts(OTHER_SHELLS)):
+            if names(command[at], strict=True):
+                message = "is code of a shell whose quotes Pilotage does not know"
+                yield Fault(("command", at), message, "take sh, or a payload file that reads its arguments")
+        for at in sorted(run):
+            yield from self._shell(at)
+
+    def _shell_texts(self, shells: frozenset[str]) -> set[int]:
+        """Return the words that a shell runs as code, in any row."""
+        command, rows = self.spec.command, self.spec.parameters
+        found = shell_texts(command, shells)
+        before = command[: max(found, default=len(command))]
+        if any(names(word, strict=True) for word in before) and self._may_name(shells):
+            for number in range(row_count(rows)):
+                values = {**dict.fromkeys(OWN, "1"), **row_at(rows, number)}
+                found |= shell_texts([filled(word, values, strict=True) for word in command], shells)
+        return found
+
+    def _may_name(self, shells: frozenset[str]) -> bool:
+        """Return whether a word or a value may be a shell."""
+        texts = (*self.spec.command, *(value for values in self.values.values() for value in values))
+        return any(text.endswith(shell) for text in texts for shell in shells)
+
+    def _shell(self, at: int) -> Iterator[Fault]:
+        """Yield places in a shell's text where no variable can hold a value."""
+        quoting, path = Quoting(), ("command", at)
+        for kind, text in parts(self.spec.command[at], strict=True):
+            if kind != "name":
+                quoting.read(text)
+                continue
+            plain = all(NUMBER.fullmatch(value) for value in self.values.get(text, ()))
+            if quoting.has_document and not plain:
+                message = f"names {{{text}}} behind <<, where shells take quotes as they are"
+                yield Fault(path, message, f"set a variable before: x={{{text}}}")
+            if quoting.state == "arithmetic" and not plain:
+                message = f"calculates with {{{text}}}, which is not a number in every row"
+                yield Fault(path, message, "give numbers, or calculate in a payload file")
+            quoting.read("x")
+
+
+def _is_output(name: str) -> bool:
+    try:
+        _OUTPUT.validate_python(name)
+    except ValidationError:
+        return False
+    return True
+
+
+def _size(template: str, sizes: Mapping[str, int]) -> int:
+    """Return the most bytes that a text may have."""
+    return sum(
+        sizes.get(text, 0) if kind == "name" else len(text.encode()) for kind, text in parts(template, True)
+    )

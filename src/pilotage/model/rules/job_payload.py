@@ -1,0 +1,84 @@
+"""What differs between the payloads of a task's jobs: index, parameters, and all texts that name these."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pilotage.model.records.spec import MOST_JOBS, TaskSpec
+from pilotage.model.records.states import TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.values.parameters import row_at
+from pilotage.model.values.placeholders import filled
+from pilotage.model.values.shell_texts import VARIABLE, in_shell, shell_texts
+
+_TASKS = 8999
+"""Tasks in a row whose jobs all have different seeds: 900 million, the most that common generators take, hold
+no more."""
+
+
+def seed_of(task: Task, index: int) -> int:
+    """Return the seed of a job. No other job of the task has it, and it stays the same at each attempt."""
+    first = task.spec.seed
+    if first is None:
+        first = 1 + task.id % _TASKS * MOST_JOBS
+    return first + index
+
+
+def parameters_of(spec: TaskSpec, index: int | None) -> dict[str, str]:
+    """Return the parameters of a job by its index; nothing for a merge job, or without parameters."""
+    if index is None or not spec.parameters or index >= spec.planned_jobs:
+        return {}
+    return row_at(spec.parameters, index // max(1, spec.groups_of_inputs))
+
+
+def variables(task: Task, job: Job) -> dict[str, str]:
+    """Return the variables that tell a payload which job of its task it is.
+
+    The number of jobs is told once all are made. Where a task reads files, a job's events are those of its
+    files, so that it has no first event.
+    """
+    told = {}
+    if job.index is not None:
+        told = {f"PILOTAGE_{name.upper()}": value for name, value in _own(task, job.index).items()}
+        rows = parameters_of(task.spec, job.index)
+        told |= {f"{VARIABLE}{name}": value for name, value in rows.items()}
+    if task.state in (TaskState.RUNNING, TaskState.MERGING) and not task.finishing:
+        told["PILOTAGE_JOBS"] = str(task.spec.planned_jobs)
+    return told
+
+
+def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
+    """Return the specification of a job, given that of its kind: its own values stand in all texts."""
+    if job.index is None or job.kind == "merge":
+        return spec
+    strict = bool(spec.parameters)
+    values = {**_own(task, job.index), **parameters_of(spec, job.index)}
+
+    def texts(templates: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(filled(template, values, strict) for template in templates)
+
+    environment = {name: filled(text, values, strict) for name, text in spec.environment.items()}
+    command = texts(spec.command)
+    if strict:
+        run = shell_texts(command)
+        command = tuple(
+            in_shell(spec.command[at], values) if at in run else word for at, word in enumerate(command)
+        )
+    outputs, optional = texts(spec.outputs), texts(spec.optional_outputs)
+    made = (command, environment, outputs, optional)
+    if not strict and made == (spec.command, spec.environment, spec.outputs, spec.optional_outputs):
+        return spec
+    return replace(
+        spec,
+        command=command,
+        environment=environment,
+        outputs=outputs,
+        optional_outputs=optional,
+        parameters=(),
+    )
+
+
+def _own(task: Task, index: int) -> Mapping[str, str]:
+    values = {"index": str(index), "seed": str(seed_of(task, index))}
+    if not task.spec.inputs:
+        values["first_event"] = str(index * task.spec.events_per_job)
+    return values

@@ -1,0 +1,160 @@
+"""Parameters of a task: named values, one row of them for each job, as a list of rows or as a grid."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from .placeholders import NAME, OWN
+
+MOST_ROWS = 100_000
+"""Most rows of a task, each a job."""
+
+MOST_NAMES, LONGEST_NAME = 100, 64
+"""Most parameters of a task, and most characters of a name."""
+
+MOST_BYTES, LONGEST_VALUE = 4 << 20, 4096
+"""Most bytes of all values as they are given, and of one value."""
+
+Rows = Sequence[Mapping[str, str]]
+Grid = Mapping[str, Sequence[str]]
+
+_NAME = re.compile(NAME)
+_SCALAR = {"type": ["string", "number", "boolean"]}
+_SCHEMA = {
+    "anyOf": [
+        {
+            "type": "array",
+            "maxItems": MOST_ROWS,
+            "items": {"type": "object", "additionalProperties": _SCALAR},
+        },
+        {"type": "object", "additionalProperties": {"type": "array", "minItems": 1, "items": _SCALAR}},
+    ]
+}
+
+
+def row_count(parameters: Rows | Grid) -> int:
+    """Return the number of rows; 0 without parameters."""
+    if isinstance(parameters, Mapping):
+        return math.prod(map(len, parameters.values())) if parameters else 0
+    return len(parameters)
+
+
+def parameter_names(parameters: Rows | Grid) -> tuple[str, ...]:
+    """Return the names of the parameters, in the order in which they were given."""
+    if isinstance(parameters, Mapping):
+        return tuple(parameters)
+    return tuple(parameters[0]) if parameters else ()
+
+
+def values_of(parameters: Rows | Grid, name: str) -> set[str]:
+    """Return the values that a parameter has in any row."""
+    if isinstance(parameters, Mapping):
+        return set(parameters[name])
+    return {row[name] for row in parameters}
+
+
+def row_at(parameters: Rows | Grid, number: int) -> dict[str, str]:
+    """Return a row by its number, from 0. In a grid the last name changes fastest."""
+    if not isinstance(parameters, Mapping):
+        return dict(parameters[number])
+    row: dict[str, str] = {}
+    for name in reversed([*parameters]):
+        number, at = divmod(number, len(parameters[name]))
+        row[name] = parameters[name][at]
+    return {name: row[name] for name in parameters}
+
+
+def _read(given: Any) -> Rows | Grid:
+    """Return parameters with every value as text. Raises PydanticCustomError in plain words."""
+    if isinstance(given, Mapping):
+        return _grid(given)
+    if isinstance(given, str):
+        raise _fault(f"{given[:60]!r} is a file, which only pilotage submit reads; give rows or a grid")
+    if not isinstance(given, list | tuple):
+        raise _fault("are neither rows nor a grid; give - {k: 21} for each row, or k: [21, 31]")
+    if len(given) > MOST_ROWS:
+        raise _fault(f"have {len(given)} rows, above {MOST_ROWS}; submit several tasks")
+    if not given:
+        return ()
+    names: list[str] = []
+    rows = []
+    left = MOST_BYTES
+    for number, row in enumerate(given):
+        if not isinstance(row, Mapping):
+            raise _fault(f"have a row {number} without names; give - {{k: 21}} for each row")
+        names = names or _checked_names(row)
+        if row.keys() != set(names):
+            odd = next(iter(sorted(map(str, row.keys() ^ set(names)))))
+            lacks = "lacks" if odd in names else "alone has"
+            raise _fault(f"have a row {number} that {lacks} {odd[:60]!r}; give every row the same names")
+        texts = {name: _text(row[name], f"row {number}, {name}") for name in names}
+        left -= sum(len(text.encode()) for text in texts.values())
+        if left < 0:
+            raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
+        rows.append(texts)
+    return tuple(rows)
+
+
+def _grid(given: Mapping[Any, Any]) -> Grid:
+    if not given:
+        return {}
+    for name in _checked_names(given):
+        if not isinstance(given[name], list | tuple):
+            raise _fault(f"give {name} no list of values; write {name}: [21, 31]")
+        if not given[name]:
+            raise _fault(f"give {name} no values; give at least one")
+    rows = math.prod(map(len, given.values()))
+    if rows > MOST_ROWS:
+        sizes = " × ".join(str(len(values)) for values in given.values())
+        raise _fault(f"make {sizes} = {rows} rows, above {MOST_ROWS}; submit several tasks")
+    grid = {
+        name: tuple(_text(value, f"{name}[{at}]") for at, value in enumerate(values))
+        for name, values in given.items()
+    }
+    if sum(len(text.encode()) for values in grid.values() for text in values) > MOST_BYTES:
+        raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
+    return grid
+
+
+def _checked_names(given: Mapping[Any, Any]) -> list[str]:
+    if not given:
+        raise _fault("have a row without names; give - {k: 21} for each row")
+    if len(given) > MOST_NAMES:
+        raise _fault(f"have {len(given)} names, above {MOST_NAMES}; leave some out")
+    for name in given:
+        if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+            rule = f"letters, digits and _, without a digit first, up to {LONGEST_NAME} characters"
+            raise _fault(f"have a name {str(name)[:60]!r}; give {rule}")
+        if name in OWN:
+            raise _fault(f"have a name {name!r}, which every job has already; give another one")
+    return [*given]
+
+
+def _text(value: Any, place: str) -> str:
+    """Return a value as a command will have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        value = str(value)
+    if value is None:
+        raise _fault(f"have no value at {place}; write '' for an empty one")
+    if not isinstance(value, str):
+        raise _fault(f"have no text or number at {place}; give one")
+    if "\0" in value or len(value.encode()) > LONGEST_VALUE:
+        raise _fault(
+            f"have at {place} a null character, or more than {LONGEST_VALUE} bytes; give a plain value"
+        )
+    return value
+
+
+def _fault(words: str) -> PydanticCustomError:
+    # Braces are placeholders of the error's own template.
+    return PydanticCustomError("parameters", "{words}", {"words": words})
+
+
+Parameters = Annotated[Rows | Grid, PlainValidator(_read), WithJsonSchema(_SCHEMA)]
+"""Rows, ``- {sample: a, k: 21}`` each, or a grid, ``k: [21, 31]``, whose rows are all combinations."""

@@ -1,0 +1,55 @@
+"""Placeholders in the texts of a task, such as ``{index}`` in a command, which differ from job to job.
+
+Two rules tell a placeholder from other braces. In a task without parameters, only ``{index}``, ``{seed}`` and
+``{first_event}`` are placeholders, and neither ``${index}`` nor ``{{index}}``: all other texts stay as they
+are, such as ``awk '{print $1}'``. In a task with parameters, every ``{NAME}`` is a placeholder, and other
+braces are doubled: ``{{`` stands for ``{``, and ``}}`` for ``}``.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+OWN = ("index", "seed", "first_event")
+"""Names that Pilotage gives to every job."""
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+
+_OWN = re.compile(rf"(?<![{{$])\{{({'|'.join(OWN)})\}}")
+_TOKEN = re.compile(rf"(\{{\{{|\}}\}})|\{{({NAME})\}}|([{{}}])")
+
+Part = tuple[str, str]
+"""A kind, ``text``, ``name`` or ``stray``, and the text."""
+
+
+def parts(template: str, strict: bool) -> Iterator[Part]:
+    """Yield a template's texts and names in order. A brace that is neither, under strict rules, is
+    ``stray``."""
+    at = 0
+    for found in (_TOKEN if strict else _OWN).finditer(template):
+        if found.start() > at:
+            yield "text", template[at : found.start()]
+        at = found.end()
+        if not strict:
+            yield "name", found[1]
+        elif found[1]:
+            yield "text", found[1][0]
+        else:
+            yield ("name", found[2]) if found[2] else ("stray", found[3])
+    if at < len(template):
+        yield "text", template[at:]
+
+
+def names(template: str, strict: bool) -> list[str]:
+    """Return the names in a template, each once, in order."""
+    if "{" not in template:
+        return []
+    return list(dict.fromkeys(text for kind, text in parts(template, strict) if kind == "name"))
+
+
+def filled(template: str, values: Mapping[str, str], strict: bool) -> str:
+    """Return a template with values in place of names. Names without a value stay."""
+    if "{" not in template and not (strict and "}" in template):
+        return template
+    return "".join(
+        values.get(text, f"{{{text}}}") if kind == "name" else text for kind, text in parts(template, strict)
+    )
