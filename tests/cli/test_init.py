@@ -80,6 +80,8 @@ def test_the_next_two_commands_run_the_example(place: Path, own_server: dict[str
         return subprocess.run(command, env=own_server, capture_output=True, text=True, check=False)
 
     wait_for((place / "home" / "token").exists, "the server runs")
+    tested = run("queues", "test", "local-cores")
+    assert (tested.returncode, "in the machine" in tested.stdout) == (0, True), tested.stderr
     submitted = run("submit", "task.yaml", "--watch")
     assert submitted.returncode == 0, submitted.stderr
     assert run("fetch", "1", "--to", "results").returncode == 0

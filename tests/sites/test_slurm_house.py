@@ -59,3 +59,13 @@ def test_a_task_runs_through_slurm(house: House, slurm: Slurm) -> None:
     pilots = house.call("GET", "/pilots")["pilots"]
     assert all("/clusters-pilot-" in pilot["reference"] for pilot in pilots)
     print(pilots)
+
+
+@pytest.mark.slow
+def test_a_queue_is_tested_by_a_pilot_in_its_slot(house: House, slurm: Slurm) -> None:
+    number = house.call("POST", "/queues/cluster-main/test")["pilot"]
+    path = f"/pilots/{number}/logs"
+    wait_for(lambda: house.call("GET", path)["node"], f"what it found\n{slurm.words()}")
+    node = house.call("GET", path)["node"]
+    assert node["cores"] == 1, "the slot, not the machine"
+    assert abs(node["clock_ahead"]) < 10

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
+from time import time
 
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
@@ -302,9 +303,10 @@ class PilotAgent:
         """Return the free cores, memory (0: no limit), time and slots."""
         cores, memory, slots = self._free()
         walltime, gpus = round(self._time_left(), 1), len(self._jobs.free_gpus())
+        node = replace(self._node, clock=round(time(), 1)) if self._node and not self._told else None
         return Offer(
             *(cores, memory, walltime, slots, self.containment.name, NODE),
-            *(gpus, bool(self.runtimes), None if self._told else self._node),
+            *(gpus, bool(self.runtimes), node),
         )
 
     def _free(self) -> tuple[int, float, int]:

@@ -44,7 +44,7 @@ class Node:
     the drivers' names of the GPUs. ``routes`` holds IPv4 and IPv6 if they lead anywhere. ``containers`` names
     the programs that run containers here. ``limited_by`` is ``cgroup v1`` or ``cgroup v2``, whose controllers
     ``limits`` enforce limits; the agent watches all others. It is ``watching`` if there are no control
-    groups.
+    groups. ``clock`` is the node's time when it asked, in s since 1970; 0: not told.
     """
 
     cores: int = 0
@@ -60,6 +60,7 @@ class Node:
     python: str = ""
     limited_by: str = ""
     limits: tuple[str, ...] = ()
+    clock: float = 0
 
 
 @dataclass(frozen=True)

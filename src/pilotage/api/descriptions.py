@@ -239,6 +239,7 @@ FIELDS: Mapping[str, str] = {
     "read_own": "whether somebody reads the log of the pilot's agent",
     "KeptLogs.node": "what a pilot found of its node; null: it is a job's, or not told",
     "Node.cores": "cores that the slot is confined to; 0: all",
+    "Node.clock": "time of the node, in s since 1970 UTC; 0: not told",
     "Node.containers": "programs that run containers there",
     "Node.disk": "MB that are free",
     "Node.gpus": "names of the slot's GPUs",

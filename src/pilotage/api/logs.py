@@ -109,7 +109,7 @@ class KeptLogs:
     ``attempts`` are those with any kept log. With ``runs``, more may come: first within a pilot's heartbeat,
     then every few seconds while somebody reads. ``points`` are the time line of the payload: s, s of CPU
     time, MB of memory, and kB read, written, received and sent. All but the memory are sums. ``node`` is what
-    a pilot found of its node: slot and machine, GPUs, containers, routes.
+    a pilot found of its node: slot and machine, GPUs, containers, routes, and how many s its clock is ahead.
     """
 
     attempt: int

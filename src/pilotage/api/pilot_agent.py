@@ -63,6 +63,7 @@ class Node(BaseModel, extra="forbid"):
     python: Word = ""
     limited_by: Word = ""
     limits: Words = ()
+    clock: Seconds = 0
 
 
 class Offer(BaseModel, extra="forbid"):

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Query, Response
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import PilotState
-from pilotage.model.records.work import Name
+from pilotage.model.records.work import Name, Pilot
 from pilotage.pilots import list_match
 from pilotage.pilots.circuit_breakers import of_empty_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
@@ -67,6 +67,12 @@ def get_waits(
     return answer({"waits": runtime.store.batch_waits.since(after, limit)})
 
 
+@router.get("/{pilot}", dependencies=[FOR_OPERATORS], responses=documented(Pilot, 404))
+def get_pilot(pilot: Id, runtime: TheRuntime) -> Response:
+    """Return one pilot."""
+    return answer(_existing(runtime, pilot))
+
+
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
 def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Response:
     """Explain why a pilot was made, what it ran, and why it ended."""
@@ -79,11 +85,15 @@ def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Respons
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
 def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
     """The log of a pilot's agent, without bytes already seen. The server asks a running one for more."""
-    found = runtime.store.queries.pilot(pilot)
-    if found is None:
-        raise HTTPException(404, f"there is no pilot {pilot}")
-    runs = found.state is PilotState.RUNNING
+    runs = _existing(runtime, pilot).state is PilotState.RUNNING
     if runs:
         runtime.log_readers.ask("pilot", pilot, runtime.clock())
     key = LogKey(kind="pilot", record=pilot)
     return answer(shown(runtime.store, key, {"agent": agent_seen}, runs))
+
+
+def _existing(runtime: Runtime, pilot: int) -> Pilot:
+    found = runtime.store.queries.pilot(pilot)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {pilot}")
+    return found

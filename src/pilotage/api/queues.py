@@ -6,12 +6,14 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Response
+from pydantic import BaseModel, Field
 
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls import circuit_breakers, queue_tests
+from pilotage.flow.errors import NoSuchQueue, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import DatedChoice
 
-from .access import FOR_PEOPLE
+from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
 from .breakers import ShownBreaker, shown
 from .dependencies import PREFIX, TheRuntime, TheStore, Width
@@ -32,6 +34,8 @@ def get_queues(runtime: TheRuntime) -> Response:
     return answer({"queues": [{**asdict(queue), "breakers": tripped[queue.name]} for queue in found]})
 
 
+NO_QUEUE = "there is no queue {!r}; pilotage queues lists them"
+
 QueueName = Annotated[str, Path(max_length=200)]
 
 
@@ -43,11 +47,28 @@ def get_explanation(queue: QueueName, runtime: TheRuntime, width: Width = 0) -> 
     return explained(runtime, queue, (), width)
 
 
+class QueueTest(BaseModel):
+    """A pilot that tests a queue."""
+
+    pilot: Annotated[int, Field(description="Its number; its logs tell what it found of its node.")]
+
+
+@router.post("/queues/{queue}/test", responses=documented(QueueTest, 404, 409))
+def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Response:
+    """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
+    try:
+        return answer({"pilot": queue_tests.send(runtime, queue, credential.identity, actor(credential))})
+    except NoSuchQueue as error:
+        raise HTTPException(404, NO_QUEUE.format(queue)) from error
+    except NotNow as refused:
+        raise HTTPException(409, str(refused)) from refused
+
+
 def explained(runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int) -> Response:
     """Return the explanation of a queue; 404 if no queue has this name."""
     found = explained_queue(runtime, queue, choices, width)
     if found is None:
-        raise HTTPException(404, f"there is no queue {queue!r}; pilotage queues lists them")
+        raise HTTPException(404, NO_QUEUE.format(queue))
     return answer(found)
 
 

@@ -111,7 +111,6 @@ for room in (
     explaining,
     jobs,
     logs,
-    queues,
     pilots,
     transfers,
     storages,
@@ -122,6 +121,8 @@ for room in (
     simulating,
 ):
     app.add_typer(room.app)
+app.add_typer(queues.shares_app)
+app.add_typer(queues.app, name="queues")
 app.add_typer(federations.app, name="federation")
 app.add_typer(sites.app, name="sites")
 app.add_typer(breakers.app, name="breakers")

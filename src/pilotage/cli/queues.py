@@ -2,10 +2,12 @@
 
 import typer
 
+from . import queue_test
 from .breakers import summary
 from .output import Column, Json, counts, limit_of, show, show_json
 
-app = typer.Typer()
+app = typer.Typer(help="Show queues, and test one.", invoke_without_command=True)
+shares_app = typer.Typer()
 
 QUEUES = (
     Column("queue"),
@@ -27,9 +29,11 @@ SHARES = (
 )
 
 
-@app.command(epilog="Example: pilotage queues --json")
-def queues(json_output: Json = False) -> None:
+@app.callback(epilog="Example: pilotage queues --json\n\nExample: pilotage queues test north-short")
+def queues(context: typer.Context, json_output: Json = False) -> None:
     """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped."""
+    if context.invoked_subcommand:
+        return
     from .client import Client
 
     with Client() as client:
@@ -54,7 +58,12 @@ def queues(json_output: Json = False) -> None:
     show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
 
 
-@app.command(epilog="Example: pilotage shares")
+app.command(name="test", epilog="Example: pilotage queues test north-short --timeout 3600")(
+    queue_test.send_pilot
+)
+
+
+@shares_app.command(epilog="Example: pilotage shares")
 def shares(json_output: Json = False) -> None:
     """Show global shares with their jobs and transfers."""
     from .client import Client

@@ -17,6 +17,10 @@ class NoSuchTask(Exception):
     """There is no such task."""
 
 
+class NoSuchQueue(Exception):
+    """There is no such queue."""
+
+
 class LeaseTooShort(ValueError):
     """Pilots may run on for longer than this lease."""
 

@@ -10,15 +10,12 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.work import NewPilot, PilotKind, Requirements
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import GENERIC, Identity
 
 from .list_match import Answers
 from .pools import Pools
 from .servers import OpenServer, taking
 from .task_queues import element_of, size
-
-GENERIC = Identity(name="generic")
-"""The default owner of generic pilots. No work belongs only to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pilotage.model.records.work import (
     TaskSpec,
     Transfer,
 )
-from pilotage.model.values.identity import Identity
+from pilotage.model.values.identity import GENERIC, Identity
 
 NOW = 1_700_000_000.0
 """The time of every world built here, in s since 1970 UTC."""
@@ -26,8 +26,6 @@ HOUR = 3600.0
 
 ALICE = Identity(name="alice", vo="atlas", group="higgs")
 BOB = Identity(name="bob", vo="cms")
-
-_GENERIC = Identity(name="generic")
 
 
 def task(
@@ -97,7 +95,7 @@ def pilot(number: int = 1, state: PilotState = PilotState.RUNNING, **changes: An
         "queue": "Q",
         "requirements": _USUAL,
         "kind": "generic",
-        "owner": _GENERIC,
+        "owner": GENERIC,
         "cores": 1,
         "memory": 1000,
         "walltime": 172_800,
@@ -116,7 +114,7 @@ def request(pilot: int = 1, **changes: Any) -> MatchRequest:
         "pilot": pilot,
         "queue": "Q",
         "kind": "generic",
-        "owner": _GENERIC,
+        "owner": GENERIC,
         "cores": 1,
         "memory": 0,
         "walltime": 172_000,

@@ -70,7 +70,9 @@ def match(
 
 def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
     """Store a pilot's description of its node, and whether the node lacks what its task queue needs (P12)."""
-    log = node_log(LogKey(kind="pilot", record=pilot.id), found)
+    clock = found.get("clock")
+    ahead = {"clock_ahead": round(clock - time, 1)} if clock else {}
+    log = node_log(LogKey(kind="pilot", record=pilot.id), {**found, **ahead})
     runtime.store.logs.put([(log, pilot.owner)], time)
     lacks = lacking.note(pilot, len(found["gpus"]), bool(found["containers"]), time, seed)
     if lacks:

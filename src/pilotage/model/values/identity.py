@@ -26,6 +26,10 @@ class Identity:
     """Role in the VO."""
 
 
+GENERIC = Identity(name="generic")
+"""The default owner of generic pilots (P7). No work belongs only to it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
     """Rights of a bearer token.
