@@ -1,8 +1,10 @@
 """Circuit breakers over the API: which have tripped, until when and why, and how an operator lifts them."""
 
 from pilotage.model.circuit_breakers.storages import FailedDelivery
+from pilotage.model.documents.subjects import SUBJECTS
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.states import PilotState
+from pilotage.store import SetAsideRecord
 from pilotage.testing.stores import create, move, new_pilot
 
 from .conftest import ALICE, House
@@ -56,7 +58,7 @@ def test_f4_failures_that_tripped_nothing_yet_are_lifted_too(house: House) -> No
     fail(house, 10, "north-disk", number=2)
     assert operator.post("/breakers/lift", json={"name": "north-disk"}).json() == {"lifted": []}
     fail(house, 20, "north-disk", number=1)
-    assert operator.get("/breakers").json() == {"breakers": []}
+    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
 
 
 def test_p6_a_lifted_breaker_of_a_server_is_closed_at_once(house: House) -> None:
@@ -72,7 +74,7 @@ def test_p6_a_lifted_breaker_of_a_server_is_closed_at_once(house: House) -> None
     house.woken()
     assert operator.post("/breakers/lift", json={"name": "north-queue/door"}).json() == {"lifted": [breaker]}
     assert {"provision", "stage", "broker"} <= house.woken()
-    assert operator.get("/breakers").json() == {"breakers": []}
+    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
     house.now += 1
     pilot_fails(house)
     (again,) = operator.get("/breakers").json()["breakers"]
@@ -100,7 +102,7 @@ def test_f2_the_name_of_a_queue_lifts_its_nodes_too(house: House) -> None:
     jobs_fail(house)
     house.now += 1
     assert len(operator.post("/breakers/lift", json={"name": "north-queue"}).json()["lifted"]) == 2
-    assert operator.get("/breakers").json() == {"breakers": []}
+    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
 
 
 def pilot_fails(house: House) -> None:
@@ -131,3 +133,23 @@ def jobs_fail(house: House) -> int:
     )
     create(house.store, *told, time=house.now)
     return 7
+
+
+def test_whatever_is_set_aside_is_told_with_its_reason(house: House) -> None:
+    """Every kind of record: those that have no list of their own, too, such as copies and task queues."""
+    kinds = {kind: f"some-{kind.replace(' ', '-')}" for kind in [*SUBJECTS, "person", "policy"]}
+    told = {
+        "error": "ValueError: no such thing",
+        "among": 1,
+        "since": 1_700_000_000.0,
+        "times": 1,
+        "retry_at": 1_700_000_010.0,
+    }
+    house.store.set_aside.replace(
+        (), [SetAsideRecord(step="clean", subject=kind, name=name, **told) for kind, name in kinds.items()]
+    )
+    lines = house.as_("operator", ALICE).get("/breakers").json()["set_aside"]
+    assert sorted(line.partition(": ")[0] for line in lines) == sorted(f"{k} {n}" for k, n in kinds.items())
+    assert all("by step clean" in line and "ValueError: no such thing" in line for line in lines)
+    others = house.as_("user", ALICE).get("/breakers").json()["set_aside"]
+    assert {line.partition(" some-")[0] for line in others} == {"queue", "site", "task queue"}

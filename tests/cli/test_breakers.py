@@ -19,14 +19,15 @@ BREAKER: dict[str, Any] = {
 def test_circuit_breakers_are_shown_open_until_when_and_why(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /breakers"] = [
         (200, {"breakers": [BREAKER, {**BREAKER, "state": "half-open"}]}),
-        (200, {"breakers": []}),
+        (200, {"breakers": [], "set_aside": ["file f: set aside by step clean"]}),
     ]
     words = " ".join(pilotage("breakers").stdout.split())
     why = "jobs failed fast, 5 in a row, the last with: no such file"
     since = "2023-11-14 22:13:20 UTC"
     assert f"node jobs at short/n1 for task 7 open {since} 2023-11-14 22:14:20 UTC {why} F2" in words
     assert f"node jobs at short/n1 for task 7 half-open {since} one job probes next {why} F2" in words
-    assert pilotage("breakers").stdout == "No circuit breaker has tripped.\n"
+    told = "No circuit breaker has tripped.\nfile f: set aside by step clean\n"
+    assert pilotage("breakers").stdout == told
 
 
 def test_what_was_lifted_is_told(pilotage: Pilotage, server: FakeServer) -> None:

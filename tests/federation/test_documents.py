@@ -353,3 +353,27 @@ def test_values_and_references_are_checked_in_one_round(tmp_path: Path) -> None:
     assert "links[0].closness: there is no such field" in told
     assert "queues[1].site: there is no site 'lnud'; did you mean lund?" in told
     assert len(told.splitlines()) == 3
+
+
+@pytest.mark.parametrize("sites", ["", "sites: 5\n", "sites: []\n", "site: []\n", "sites: [{nam: a}]\n"])
+def test_the_rest_is_checked_in_the_same_round_where_a_whole_list_is_missing(
+    tmp_path: Path, sites: str
+) -> None:
+    file = tmp_path / "federation.yaml"
+    rest = """\
+name: x
+storages:
+  - { name: a, site: nowhere, url: "https://host" }
+queues:
+  - { name: q, site: nowhere, storage: a, max_memory: 5, min_memory: 9 }
+  - { name: q, site: nowhere, storage: mistaken }
+"""
+    file.write_text(sites + rest)
+    with pytest.raises(BadFile) as refused:
+        read(Federation, file)
+    told = str(refused.value)
+    assert "sites" in told
+    assert "queues[0].min_memory: 9 MB is above" in told
+    assert "queues[1].name: 'q' is the name of queues[0] already" in told
+    assert "there is no site" not in told, "it may be among those that are missing"
+    assert "without-a-name" not in told

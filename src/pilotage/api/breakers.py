@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
 
-from .access import FOR_PEOPLE, Operator, actor
+from . import set_aside_lines
+from .access import Operator, Person, actor
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
 
@@ -44,9 +45,16 @@ class ShownBreaker(BaseModel):
 
 
 class Breakers(BaseModel):
-    """Circuit breakers that are open or half-open."""
+    """Circuit breakers that are open or half-open, and what is set aside."""
 
     breakers: Annotated[list[ShownBreaker], Field(description="Breakers by kind and place.")]
+    set_aside: Annotated[
+        list[str],
+        Field(
+            description="Which steps fail at what and have set it aside, with the error and what lifts it. "
+            "Only operators read of tasks, files, transfers and pilots here."
+        ),
+    ]
 
 
 class Lift(BaseModel):
@@ -64,11 +72,16 @@ class Lifted(BaseModel):
     lifted: Annotated[list[ShownBreaker], Field(description="They as they were.")]
 
 
-@router.get("", dependencies=[FOR_PEOPLE], responses=documented(Breakers, 409))
-def get_breakers(runtime: TheRuntime) -> Response:
-    """Every circuit breaker that is open or half-open, with what it holds back, until when and why."""
+@router.get("", responses=documented(Breakers, 409))
+def get_breakers(caller: Person, runtime: TheRuntime) -> Response:
+    """Every circuit breaker that is open or half-open, with what it holds back, until when and why.
+
+    Also every record that a step has set aside because it fails at it.
+    """
     now = runtime.clock()
-    return answer({"breakers": [shown(one, now) for one in circuit_breakers.tripped(runtime)]})
+    aside = set_aside_lines.everything(runtime, to_operators=caller.role == "operator")
+    found = [shown(one, now) for one in circuit_breakers.tripped(runtime)]
+    return answer({"breakers": found, "set_aside": aside})
 
 
 @router.post("/lift", responses=documented(Lifted, 404, 409))

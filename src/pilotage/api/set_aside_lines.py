@@ -18,6 +18,20 @@ def of(runtime: Runtime, *subjects: tuple[str, int | str]) -> list[str]:
     return list(set_aside.of(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects)))
 
 
+EVERYBODYS = ("queue", "site", "task queue")
+"""Kinds of records whose names everybody may read."""
+
+
+def everything(runtime: Runtime, *, to_operators: bool) -> list[str]:
+    """Say so of all records, with their kinds and names; to others than operators, of nobody's own."""
+    return [
+        f"{one.subject} {one.name}: {line}"
+        for one in runtime.store.set_aside.everything()
+        if to_operators or one.subject in EVERYBODYS
+        for line in set_aside.of([one])
+    ]
+
+
 def errors(store: Store, subject: str) -> dict[str, str]:
     """Return why records of a kind are set aside, by name, in a few words for a list."""
     return {

@@ -26,6 +26,8 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
 
     While one is open nothing goes there. Once it is half-open a single pilot, job, delivery or question
     probes the place: the breaker closes where that does well, else it opens for longer.
+
+    Below are the records that a step has set aside because it fails at them.
     """
     if context.invoked_subcommand:
         return
@@ -51,6 +53,8 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
         for one in document["breakers"]
     ]
     show(BREAKERS, rows, "No circuit breaker has tripped.")
+    for line in document.get("set_aside", ()):
+        echo(line)
 
 
 @app.command(

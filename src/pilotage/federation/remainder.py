@@ -19,6 +19,12 @@ ROUNDS = 10
 STAND_IN = "without-a-name"
 """A stand-in for a missing name."""
 
+RECORDS = {
+    "sites": {"name": STAND_IN},
+    "storages": {"name": STAND_IN, "site": STAND_IN, "url": f"file:///{STAND_IN}"},
+}
+"""Stand-ins for the records of lists that must have some."""
+
 
 @dataclass(slots=True)
 class Remainder(Generic[T]):
@@ -71,13 +77,29 @@ def remainder(kind: type[T], document: object, faults: Iterable[Fault]) -> Remai
         try:
             return Remainder(from_json(kind, json.dumps(rest), strict=True), places, names)
         except ValidationError as error:
-            taken = {_record(rest, detail["loc"]) for detail in error.errors(include_url=False)}
+            details = error.errors(include_url=False)
+            for detail in details:
+                _stand_in(rest, detail, places, names)
+            taken = {_record(rest, detail["loc"]) for detail in details} - {()}
             # Go backwards: removing an item of a list moves the items after it.
             for path in sorted(taken, key=_order, reverse=True):
                 _take(rest, path, places, names)
         except (ValueError, RecursionError):
             return None
     return None
+
+
+def _stand_in(rest: Any, fault: Any, places: dict[Path, list[int]], names: set[str]) -> None:
+    """Give the whole document what it lacks: a name, or a list, from which any record may be missing."""
+    if fault["type"] not in ("missing", "too_short") or len(fault["loc"]) != 1 or not isinstance(rest, dict):
+        return
+    (lacking,) = fault["loc"]
+    if lacking == "name":
+        rest[lacking] = STAND_IN
+    elif lacking in RECORDS:
+        rest[lacking] = [dict(RECORDS[lacking])]
+        places.pop((lacking,), None)
+        names.update(("", STAND_IN))
 
 
 def _order(path: Path) -> list[tuple[bool, int, str]]:
@@ -117,10 +139,6 @@ def _record(document: Any, location: Sequence[int | str]) -> Path:
 
 
 def _take(document: Any, path: Path, places: dict[Path, list[int]], names: set[str]) -> None:
-    if not path:
-        if isinstance(document, dict):
-            document.setdefault("name", STAND_IN)
-        return
     holder, gone = _at(document, path[:-1]), _at(document, path)
     words = [word for word in gone.values() if isinstance(word, str)] if isinstance(gone, dict) else []
     names.update(words or [""])
