@@ -1,5 +1,7 @@
 """Circuit breakers over the API: which have tripped, until when and why, and how an operator lifts them."""
 
+from typing import Any
+
 from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.subjects import SUBJECTS
 from pilotage.model.records.failures import Failure
@@ -138,7 +140,7 @@ def jobs_fail(house: House) -> int:
 def test_whatever_is_set_aside_is_told_with_its_reason(house: House) -> None:
     """Every kind of record: those that have no list of their own, too, such as copies and task queues."""
     kinds = {kind: f"some-{kind.replace(' ', '-')}" for kind in [*SUBJECTS, "person", "policy"]}
-    told = {
+    told: dict[str, Any] = {
         "error": "ValueError: no such thing",
         "among": 1,
         "since": 1_700_000_000.0,
