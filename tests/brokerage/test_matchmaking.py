@@ -20,7 +20,7 @@ from pilotage.model.documents.world import JobCount, TaskCount, World
 from pilotage.model.records.advertisements import Advertisement, parsed
 from pilotage.model.records.counters import MATCHES_BY_SITE
 from pilotage.model.records.failures import Failure
-from pilotage.model.records.federation import ComputingElement, Federation, Queue, Server
+from pilotage.model.records.federation import ComputingElement, Federation, Hardware, Queue, Server
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.site_limits import ANY_NUMBER
 from pilotage.testing import NOW, federation, jobs, queue, task, world
@@ -146,6 +146,32 @@ def test_m4_a_queue_that_cannot_run_it_is_refused_though_its_site_matches() -> N
     state = asked(of, ram=5000)
     assert placed(state) == {"LARGE": 1}
     assert refusals(state) == {("M4", "queue's memory"): {"SMALL": (5000, 1000)}}
+
+
+def test_m4_b14_hardware_that_an_architecture_names_is_at_the_queue() -> None:
+    """A job matched to a queue with other hardware would never start, or fail there."""
+    amd = Hardware(type="gpu", vendor=("amd",), model=("any",))
+    nvidia = Hardware(type="gpu", vendor=("nvidia",), model=("any",))
+    arm = Hardware(type="cpu", arch=("aarch64",))
+    of = house(
+        queue("PLAIN"),
+        queue("ARM", architectures=(arm,)),
+        queue("AMD", architectures=(amd,)),
+        queue("NVIDIA", site="AWAY", architectures=(nvidia,)),
+        queue("KEPT", site="AWAY", architectures=(replace(nvidia, vendor=("nvidia", "excl")),)),
+    )
+    for architecture, queues in {
+        "&nvidia-a100": {"NVIDIA", "KEPT"},
+        "&amd": {"AMD"},
+        "#aarch64": {"PLAIN", "ARM", "AMD", "NVIDIA"},
+        "#x86_64": {"PLAIN", "AMD", "NVIDIA"},
+        "": {"PLAIN", "ARM", "AMD", "NVIDIA"},
+    }.items():
+        assert placed(asked(of, many=60, architecture=architecture)).keys() == queues, architecture
+    assert refusals(asked(of, architecture="&nvidia")).keys() == {
+        ("M4", "queue's GPUs"),
+        ("M4", "queue's hardware"),
+    }
 
 
 def test_m5_m6_no_more_than_max_jobs_counting_what_is_there() -> None:

@@ -72,6 +72,13 @@ def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
+@check("M4", "queue's hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
+def _hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Accept queues with the processor and the GPU that an architecture names, if they publish their
+    hardware."""
+    return offered("hardware", tasks.tables.machines, tasks.machine, queues)
+
+
 @check("M4", "queue's input", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
 def _inputs(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Accept queues where every input file is at the storage or can be delivered there."""
@@ -88,6 +95,7 @@ CHECKS: tuple[Check, ...] = (
     _walltime,
     _software,
     _containers,
+    _hardware,
     _inputs,
     *local_checks.CHECKS,
 )
