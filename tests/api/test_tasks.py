@@ -95,8 +95,22 @@ def test_tasks_are_found_by_name_owner_and_site(house: House, alice: TestClient,
     assert ids(operator, name="fit-1", mine=True) == fits[:1]
     assert ids(operator, owner="bob") == [bobs]
     assert ids(owner="bob") == []
+    labelled = submit(labels={"campaign": "Ünö 1", "day": ""})
+    assert alice.get(f"/tasks/{labelled}").json()["labels"] == {"campaign": "Ünö 1", "day": ""}
+    assert ids(label=["campaign=Ünö 1", "day="]) == [labelled]
+    assert ids(label=["campaign=Ünö 1", "day=1"]) == []
+    assert alice.get("/tasks", params={"label": ["a"] * 21}).status_code == 422
     assert alice.get("/tasks", params={"site": "nowhere"}).status_code == 404
     assert alice.get("/tasks", params={"name": "a\0"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "labels", [{"a b": "1"}, {"": "1"}, {"a": "x" * 201}, {"a": "1\n"}, {"a=b": "1"}, {"a": 1}, ["a"]]
+)
+def test_labels_are_bounded(alice: TestClient, labels: Any) -> None:
+    for wrong in (labels, {f"n{number}": "" for number in range(21)}):
+        answer = alice.post("/tasks", json={"tasks": [{"name": "t", "labels": wrong}]})
+        assert (answer.status_code, "labels" in answer.text) == (422, True)
 
 
 def test_jobs_are_listed_by_id_in_pages(house: House, alice: TestClient, submit: Submit) -> None:

@@ -428,7 +428,7 @@ def test_where_there_is_nothing_a_sentence_says_so(
 @pytest.mark.parametrize(
     ("words", "name", "told"),
     [
-        (("status", "--state", "failed"), "tasks", "No task is failed."),
+        (("status", "--state", "failed"), "tasks", "No task matches."),
         (("transfers", "--state", "failed"), "transfers", "No transfer is failed."),
         (("pilots", "--queue", "short"), "pilots", "No pilot matches."),
     ],

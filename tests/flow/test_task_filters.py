@@ -25,6 +25,22 @@ def test_names_match_by_their_very_characters(house: House, pattern: str, names:
     assert [task.name for task in found][::-1] == names
 
 
+def test_tasks_are_found_by_all_of_some_labels(house: House) -> None:
+    labels = [{"campaign": "a", "day": "1"}, {"campaign": "a"}, {"campaign": "ab"}, {"my": "campaign=a"}, {}]
+    house.submit(*({"name": f"t{at}", "labels": found} for at, found in enumerate(labels)))
+
+    def of(*wanted: str) -> list[int]:
+        found = house.store.queries.tasks(None, None, 100, None, TaskFilter(labels=wanted))
+        assert all(task.labels == labels[int(task.name[1:])] for task in found)
+        return sorted(int(task.name[1:]) for task in found)
+
+    assert of("campaign=a") == [0, 1]
+    assert of("campaign=a", "day=1") == [0]
+    assert of("campaign") == [0, 1, 2]
+    assert of("CAMPAIGN=a") == of("campaign=%") == of("campaign=") == []
+    assert of("my=campaign=a") == [3]
+
+
 def test_tasks_are_found_where_jobs_are_that_have_not_ended_well(house: House) -> None:
     first, other = house.task(), house.task()
     house.take("broker")

@@ -70,6 +70,7 @@ FIELDS: Mapping[str, str] = {
     "jobs": "jobs: their records, or their number by state",
     "key": "what the order of candidates goes by, without unit; null: the weight",
     "kind": "normal, scout or merge",
+    "labels": "words of its owner that it is found by, by name",
     "lease": "s without an answer after which the pilot ends its payloads",
     "left": "number of jobs for which no room was left",
     "lines": "the same as lines of text",

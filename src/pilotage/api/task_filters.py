@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Query
+from pydantic import Field
 
 from pilotage.store import NoFederation, Store, TaskFilter
 
@@ -13,6 +14,8 @@ TEXT = r"^[^\x00]*$"
 
 _NAME = Query(max_length=200, pattern=TEXT, description="their name; `*`: any characters, `?`: any one")
 _OWNER = Query(max_length=200, pattern=TEXT, description="the name of their owner")
+_LABEL = Query(max_length=20, description="with this label: `NAME=TEXT`, or `NAME` with any text; repeatable")
+LabelWanted = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
 _SITE = Query(max_length=200, pattern=TEXT, description="with jobs at this site that have not ended well")
 
 
@@ -21,8 +24,11 @@ def _filter(
     name: Annotated[str, _NAME] = "",
     owner: Annotated[str, _OWNER] = "",
     site: Annotated[str, _SITE] = "",
+    label: Annotated[list[LabelWanted] | None, _LABEL] = None,
 ) -> TaskFilter:
-    return TaskFilter(name=name, owner=owner, queues=_queues(store, site) if site else None)
+    return TaskFilter(
+        name=name, owner=owner, labels=tuple(label or ()), queues=_queues(store, site) if site else None
+    )
 
 
 def _queues(store: Store, site: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +18,9 @@ from .errors import BadInput, CommandFailure, Unreachable
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+Value = str | int | float | Sequence[str]
+"""A parameter of a request; a sequence repeats it."""
 
 PREFIX = "/api/v1"
 PATIENCE = 60.0
@@ -53,7 +56,7 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def get(self, path: str, **parameters: str | int | None) -> Any:
+    def get(self, path: str, **parameters: Value | None) -> Any:
         """Return the document at a path. Parameters that are None are left out."""
         return self.send("GET", path, parameters={k: v for k, v in parameters.items() if v is not None})
 
@@ -62,7 +65,7 @@ class Client:
         method: str,
         path: str,
         body: object = None,
-        parameters: Mapping[str, str | int] | None = None,
+        parameters: Mapping[str, Value] | None = None,
         also: tuple[int, ...] = (),
         key: str = "",
     ) -> Any:
@@ -76,7 +79,9 @@ class Client:
             # Without a key, a second request might do its work twice.
             for left in reversed(range(TRIES if key else 1)):
                 try:
-                    response = self._http.request(method, path, json=body, params=parameters, headers=headers)
+                    response = self._http.request(
+                        method, path, json=body, params=dict(parameters or {}), headers=headers
+                    )
                     break
                 except (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout):
                     if not left or time.monotonic() - begun >= PATIENCE:
@@ -102,7 +107,7 @@ class Client:
         """Yield the bytes at a path, from an offset on. Raises Unreachable, also if the answer breaks off."""
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
-            with self._http.stream("GET", path, params=parameters, headers=headers) as response:
+            with self._http.stream("GET", path, params=dict(parameters or {}), headers=headers) as response:
                 if not response.is_success:
                     # A stream's body is not read by itself, and it holds the error message.
                     response.read()

@@ -5,59 +5,75 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .bulk import Chosen
 from .errors import BadInput, CommandFailure
 from .output import Json, counts, echo, show_json
 from .subjects import number_of, task_number
+from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
     from .client import Client
 
 app = typer.Typer()
 
-Tasks = Annotated[list[str], typer.Argument(help="Tasks by number or name.", metavar="TASK...")]
+Tasks = Annotated[list[str] | None, typer.Argument(help="Tasks by number or name.", metavar="[TASK...]")]
 Subjects = Annotated[
-    list[str],
-    typer.Argument(help="Tasks by number or name, and jobs, for example job:345.", metavar="TASK|job:ID..."),
+    list[str] | None,
+    typer.Argument(help="Tasks by number or name, and jobs, such as job:345.", metavar="[TASK|job:ID...]"),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask before tasks chosen by options are changed.")
 ]
 
 
 @app.command(epilog="Example: pilotage retry 12, or one job of it: pilotage retry job:345")
+@with_filters
 def retry(
-    subjects: Subjects,
+    filters: TaskFilters,
+    subjects: Subjects = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be retried; of whole tasks.")
     ] = False,
+    yes: Yes = False,
     json_output: Json = False,
 ) -> None:
     """Run jobs again that failed, were cancelled or closed. What is finished stays."""
-    if dry_run and any(subject.startswith("job:") for subject in subjects):
+    if dry_run and any(subject.startswith("job:") for subject in subjects or ()):
         raise BadInput("--dry-run is for whole tasks: pilotage explain job:ID says how a job stands")
     word = "would be retried" if dry_run else "retried"
-    _each(subjects, "retry", {"dry_run": True} if dry_run else None, _told(word), json_output)
+    body = {"dry_run": True} if dry_run else None
+    # A dry run changes nothing: there is nothing to ask.
+    _each(Chosen(subjects, filters, yes or dry_run), "retry", body, _told(word), json_output)
 
 
-@app.command(epilog="Example: pilotage hold 12")
-def hold(tasks: Tasks, json_output: Json = False) -> None:
+@app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
+@with_filters
+def hold(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Start no more jobs of tasks until they are released. Jobs that run go on."""
-    _each(tasks, "hold", None, _told("held"), json_output)
+    _each(Chosen(tasks, filters, yes), "hold", None, _told("held"), json_output)
 
 
 @app.command(epilog="Example: pilotage release 12")
-def release(tasks: Tasks, json_output: Json = False) -> None:
+@with_filters
+def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Let jobs of held tasks start again."""
-    _each(tasks, "release", None, _told("released"), json_output)
+    _each(Chosen(tasks, filters, yes), "release", None, _told("released"), json_output)
 
 
 @app.command(epilog="Example: pilotage finish 12")
-def finish(tasks: Tasks, json_output: Json = False) -> None:
+@with_filters
+def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """End tasks with what they have: a merge takes what is there, other jobs are closed."""
-    _each(tasks, "finish", None, _told("closed"), json_output)
+    _each(Chosen(tasks, filters, yes), "finish", None, _told("closed"), json_output)
 
 
-@app.command(epilog="Example: pilotage cancel 12 13, or one job: pilotage cancel job:345")
-def cancel(subjects: Subjects, json_output: Json = False) -> None:
+@app.command(epilog="Example: pilotage cancel 12, or one job: pilotage cancel job:345")
+@with_filters
+def cancel(
+    filters: TaskFilters, subjects: Subjects = None, yes: Yes = False, json_output: Json = False
+) -> None:
     """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
-    _each(subjects, "cancel", None, lambda _: "", json_output)
+    _each(Chosen(subjects, filters, yes), "cancel", None, lambda _: "", json_output)
 
 
 def _path(client: "Client", subject: str) -> tuple[str, str]:
@@ -83,7 +99,7 @@ def _told(word: str) -> Callable[[Any], str]:
     return told
 
 
-def _each(subjects: list[str], verb: str, body: Any, told: Callable[[Any], str], json_output: bool) -> None:
+def _each(chosen: Chosen, verb: str, body: Any, told: Callable[[Any], str], json_output: bool) -> None:
     """Do it to each; one that is refused leaves the others to do, a server that is away fails them all."""
     from .client import Client
 
@@ -91,7 +107,11 @@ def _each(subjects: list[str], verb: str, body: Any, told: Callable[[Any], str],
     failures: list[str] = []
     with Client() as client:
         # Find all of them first: a word that is none stops the command before it has done anything.
-        paths = [path for subject in subjects for path in _tried(failures, _path, client, subject)]
+        paths = [
+            path
+            for subject in chosen.subjects(client, verb)
+            for path in _tried(failures, _path, client, subject)
+        ]
         for path, name in paths:
             for answer in _tried(failures, client.send, "POST", f"{path}/{verb}", body):
                 answers.append(answer)

@@ -10,6 +10,7 @@ from .errors import CommandFailure
 from .layout import visible
 from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
 from .subjects import Task, task_number
+from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
     from .client import Client
@@ -23,6 +24,7 @@ TASKS = (
     Column("jobs"),
     Column("priority", essential=False, number=True),
     Column("owner", essential=False),
+    Column("labels", essential=False),
     Column("since", number=True),
     Column("error", essential=False),
 )
@@ -30,13 +32,14 @@ TASKS = (
 OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
 
 
-@app.command(epilog="Example: pilotage status 12 --watch")
+@app.command(epilog="Example: pilotage status 12 --watch, or many: pilotage status --label campaign=a")
+@with_filters
 def status(
+    filters: TaskFilters,
     task: Annotated[str | None, typer.Argument(help="A task by number or name; else all.")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
     ] = False,
-    state: Annotated[str | None, typer.Option(help="Only tasks in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks at most.")] = 50,
     json_output: Json = False,
 ) -> None:
@@ -44,6 +47,7 @@ def status(
     from . import following
     from .client import Client
 
+    filters.refuse_beside(task)
     with Client() as client:
         if task is not None:
             number = task_number(client, task)
@@ -51,16 +55,12 @@ def status(
                 following.follow(client, [number], shown=not json_output)
             _show_task(client, number, json_output)
         elif watch and not json_output:
-            following.keep_showing(lambda: _tasks(client, state, limit), rows, TASKS)
+            following.keep_showing(lambda: filters.tasks(client, limit), rows, TASKS)
         elif json_output:
-            show_json(_tasks(client, state, limit))
+            show_json(filters.tasks(client, limit))
         else:
-            nothing = f"No task is {state}." if state else "There are no tasks."
-            show(TASKS, rows(_tasks(client, state, limit)), nothing)
-
-
-def _tasks(client: "Client", state: str | None, limit: int) -> Any:
-    return client.get("/tasks", state=state, limit=limit)
+            nothing = "No task matches." if filters.given else "There are no tasks."
+            show(TASKS, rows(filters.tasks(client, limit)), nothing)
 
 
 def rows(document: Any) -> list[tuple[object, ...]]:
@@ -73,11 +73,16 @@ def rows(document: Any) -> list[tuple[object, ...]]:
             counts(view["jobs"]),
             view["priority"],
             f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
+            _labels(view),
             ago(view["since"]),
             one_line(view["error"]),
         )
         for view in document["tasks"]
     ]
+
+
+def _labels(view: Any) -> str:
+    return ", ".join(f"{name}={text}" for name, text in view.get("labels", {}).items())
 
 
 @app.command(epilog="Example: pilotage outputs 12")
@@ -114,6 +119,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
+    if view.get("labels"):
+        echo(f"labels: {_labels(view)}")
     if view.get("held"):
         echo(f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}")
     if view["error"]:

@@ -17,6 +17,8 @@ from pilotage.model.values.types import (
     DatasetName,
     FileName,
     FileSize,
+    LabelName,
+    LabelText,
     Megabytes,
     Name,
     NonNegative,
@@ -125,6 +127,9 @@ class TaskSpec:
 
     name: Name
     """Its name for people, which need not be unique."""
+    labels: Annotated[Mapping[LabelName, LabelText], Field(max_length=20)] = field(default_factory=dict)
+    """Words of its owner that it is found by, such as ``{campaign: a}``; Pilotage does nothing else with
+    them."""
     share: Name = DEFAULT_SHARE
     """The global share that it belongs to."""
     priority: Annotated[Whole, Field(ge=1, le=100_000)] = 500

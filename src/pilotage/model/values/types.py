@@ -19,6 +19,10 @@ DESCRIBED = ConfigDict(json_schema_extra=describe_fields)
 """For every other record in a published schema: its fields' docstrings are their descriptions."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
+LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
+LabelText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+"""Any text of one line."""
+
 LONGEST_FILE_NAME = 500
 FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*"
 FileName = Annotated[str, Field(min_length=1, max_length=LONGEST_FILE_NAME, pattern=f"^{FILE_NAME}$")]

@@ -39,7 +39,7 @@ from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.tables.tasks import labels_text, tasks
 from pilotage.store.worlds import borrowings
 
 from .file_conflicts import FILE_NAMES, known_files, replaces
@@ -307,6 +307,7 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "planned_jobs": spec.planned_jobs,
         "input_files": len(spec.inputs),
         "output_dataset": spec.output_dataset or None,
+        "labels": labels_text(spec.labels),
         **_owner(task.owner),
     }
 

@@ -47,6 +47,7 @@ tasks = Table(
     Column("attempts_before", Integer, server_default="0", nullable=False),
     text_column("held"),
     Column("finishing", Boolean, server_default=false(), nullable=False),
+    text_column("labels"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -88,6 +89,7 @@ class TaskView:
     since: float
     error: str
     held: str
+    labels: Mapping[str, str]
     jobs: Mapping[JobState, int]
 
 
@@ -185,11 +187,21 @@ def measurement(text: str | None) -> Measured | None:
     return None if text is None else from_json(Measured, text)
 
 
-_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held")
+_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held", "labels")
 TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
 
 
 def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
     """Return the fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
     values = {name: getattr(row, name) for name in _SHOWN}
-    return {**values, "state": TaskState(row.state), "jobs": jobs}
+    return {**values, "labels": labels_of(row.labels), "state": TaskState(row.state), "jobs": jobs}
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Return labels as the column has them: a line each, with a line end before and after it."""
+    return "".join(f"\n{name}={value}" for name, value in labels.items()) + "\n" if labels else ""
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Return the labels of a text."""
+    return {name: value for name, _, value in (line.partition("=") for line in text.split("\n") if line)}

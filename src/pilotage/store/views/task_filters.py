@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, func, select
 
 from pilotage.model.records.states import LIVE_JOBS, JobState
 from pilotage.store.database.columns import is_state
@@ -21,6 +21,8 @@ class TaskFilter:
     """Its name, with ``*`` for any characters and ``?`` for one."""
     owner: str = ""
     """The name of its owner, in any VO."""
+    labels: tuple[str, ...] = ()
+    """Labels that it has, all of them: ``NAME=TEXT``, or ``NAME`` with any text."""
     queues: tuple[str, ...] | None = None
     """One of its jobs that has not ended well is at one of these queues; none: no condition."""
 
@@ -34,6 +36,11 @@ def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElemen
         yield _name_matches(wanted.name, is_postgresql)
     if wanted.owner:
         yield _t.owner == wanted.owner
+    for label in wanted.labels:
+        name, equals, value = label.partition("=")
+        # LIKE of SQLite has no case, and texts of labels may hold its signs.
+        find = func.strpos if is_postgresql else func.instr
+        yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
     if wanted.queues is not None:
         open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
         yield _t.id.in_(select(_j.task).where(_j.queue.in_(wanted.queues), open_))

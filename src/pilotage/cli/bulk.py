@@ -1,0 +1,78 @@
+"""Tasks that a verb changes: those that are named, or those that options choose, after a question."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pilotage.model.records.states import ENDED
+
+from .errors import BadInput, CommandFailure
+from .output import counts, echo, plural
+from .questions import confirmed, is_interactive
+from .task_filters import TaskFilters
+
+if TYPE_CHECKING:
+    from .client import Client
+
+MOST_TASKS = 10_000
+"""Most tasks that one command changes."""
+
+MOST_NAMED = 5
+"""Most tasks that the question names."""
+
+
+def _is_live(view: Any) -> bool:
+    return view["state"] not in ENDED["task"]
+
+
+_CHANGEABLE: dict[str, Callable[[Any], bool]] = {
+    "retry": lambda view: view["state"] != "finished",
+    "hold": lambda view: _is_live(view) and not view["held"],
+    "release": lambda view: _is_live(view) and bool(view["held"]),
+}
+"""Which tasks a verb can change; every other verb changes live ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Tasks and jobs by name, or filters that choose tasks. With ``yes``, nobody is asked."""
+
+    named: list[str] | None
+    filters: TaskFilters
+    yes: bool
+
+    def subjects(self, client: "Client", verb: str) -> list[str]:
+        """Return tasks and jobs, each once.
+
+        Raises :class:`BadInput` if nothing is chosen, or if nobody can be asked, and :class:`CommandFailure`
+        if no task matches, or if the user declines.
+        """
+        self.filters.refuse_beside(self.named)
+        if not self.filters.given:
+            if not self.named:
+                raise BadInput("name tasks, or choose them by --label, --name, --owner, --state or --site")
+            return list(dict.fromkeys(self.named))
+        found = self.filters.tasks(client, MOST_TASKS)["tasks"]
+        if len(found) == MOST_TASKS:
+            raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer at once")
+        views = [view for view in found if _CHANGEABLE.get(verb, _is_live)(view)]
+        if not views:
+            others = f": {plural(len(found), 'task')} cannot be changed so" if found else ""
+            raise CommandFailure(f"no task to {verb} matches{others}")
+        self._ask(verb, views)
+        return [str(view["id"]) for view in views]
+
+    def _ask(self, verb: str, views: list[Any]) -> None:
+        jobs = sum(sum(view["jobs"].values()) for view in views)
+        states = counts(Counter(view["state"] for view in views))
+        told = f"{verb} {plural(len(views), 'task')} with {plural(jobs, 'job')} ({states})"
+        if self.yes:
+            return
+        if not is_interactive():
+            raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
+        named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
+        more = f" and {len(views) - MOST_NAMED:,} more" if len(views) > MOST_NAMED else ""
+        echo(f"{named}{more}", err=True)
+        if not confirmed(f"{told}?"):
+            raise CommandFailure("nothing was changed")

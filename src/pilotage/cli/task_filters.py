@@ -1,0 +1,87 @@
+"""Options that choose tasks by label, name, owner, state and site."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.model.records.states import TaskState
+
+from .errors import BadInput
+
+if TYPE_CHECKING:
+    from .client import Client
+
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=TEXT", help="Tasks with this label; several: with all of them."),
+]
+NameGlob = Annotated[
+    str,
+    typer.Option("--name", metavar="GLOB", help="Tasks of this name; * stands for anything, ? for any one."),
+]
+Owner = Annotated[str, typer.Option("--owner", help="Tasks of this owner, for operators.")]
+State = Annotated[TaskState | None, typer.Option("--state", metavar="STATE", help="Tasks in this state.")]
+Site = Annotated[str, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")]
+OPTIONS = {"label": Labels, "name": NameGlob, "owner": Owner, "state": State, "site": Site}
+DEFAULTS = {"label": None, "name": "", "owner": "", "state": None, "site": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilters:
+    """What tasks are chosen by."""
+
+    label: list[str] | None
+    name: str
+    owner: str
+    state: TaskState | None
+    site: str
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any condition."""
+        return bool(self.label or self.name or self.owner or self.state or self.site)
+
+    def tasks(self, client: "Client", limit: int) -> Any:
+        """Return the server's document of the tasks, newest first."""
+        return client.get(
+            "/tasks",
+            label=self.label or None,
+            name=self.name or None,
+            owner=self.owner or None,
+            state=self.state.value if self.state else None,
+            site=self.site or None,
+            limit=limit,
+        )
+
+    def refuse_beside(self, subjects: object) -> None:
+        """Refuse them beside tasks that are named. Raises :class:`BadInput`."""
+        if subjects and self.given:
+            raise BadInput(
+                "name tasks, or choose them by --label, --name, --owner, --state and --site; not both"
+            )
+
+
+def with_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options; it gets them as ``filters``."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "filters"]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=annotation)
+        for name, annotation in OPTIONS.items()
+    ]
+
+    @wraps(command)
+    def filtered(**values: Any) -> None:
+        chosen = TaskFilters(**{name: values.pop(name) for name in OPTIONS})
+        command(**values, filters=chosen)
+
+    keywords = [one.replace(kind=kind) for one in own]
+    filtered.__signature__ = signature.replace(parameters=[*keywords, *added])  # type: ignore[attr-defined]
+    filtered.__annotations__ = {one.name: one.annotation for one in (*own, *added)} | {"return": None}
+    del filtered.__wrapped__
+    return filtered
