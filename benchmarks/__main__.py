@@ -26,6 +26,7 @@ MODULES = (
     "matchmaking",
     "matching",
     "serving",
+    "sweep",
     "passes",
     "cycle",
     "lifecycle",

@@ -9,7 +9,7 @@ from pilotage.flow.calls import retry
 from pilotage.flow.calls.match import specification
 from pilotage.model.documents.serialization import from_stored, to_json
 from pilotage.model.documents.world import Output, Report
-from pilotage.model.records.work import InputFile, MergeSpec, TaskSpec
+from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
 from pilotage.model.values.parameters import MOST_ROWS
 
 from .house import House, attempts
@@ -137,6 +137,7 @@ def test_rows_are_stored_once_and_the_largest_task_has_a_job_each(house: House) 
         ({"jobs": 2}, "jobs", "each row is a job"),
         ({"command": ()}, "parameters", "empty payload"),
         ({"command": ("run", "{sampel}")}, "command[1]", "did you mean {sample}?"),
+        ({"inputs": (InputPattern(glob="{sample}.fa"),)}, "inputs[0]", "{sample}.fa"),
         ({"command": ("awk", "{print $1}")}, "command[1]", "write {{ and }}"),
         ({"environment": {"A": "{x}"}}, "environment.A", "no parameter {x}"),
         ({"outputs": ("{smple}.txt",)}, "outputs[0]", "did you mean {sample}?"),

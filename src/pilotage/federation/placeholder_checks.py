@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.model.records.work import MOST_JOBS, TaskSpec
+from pilotage.model.records.work import MOST_JOBS, InputPattern, TaskSpec
 from pilotage.model.values.parameters import parameter_names, row_at, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
@@ -98,6 +98,7 @@ def _cut(text: str) -> str:
 
 def _combinations(spec: TaskSpec) -> Iterator[Fault]:
     """Yield what does not go together with parameters."""
+    known = parameter_names(spec.parameters)
     if spec.jobs > 1:
         remedy = "leave it out: each row is a job; for several jobs a row add a parameter, replica: [0, 1, 2]"
         yield Fault(("jobs",), "is given beside parameters", remedy)
@@ -107,8 +108,14 @@ def _combinations(spec: TaskSpec) -> Iterator[Fault]:
     if rows * groups > MOST_JOBS:
         message = f"make {rows} rows × {groups} groups of inputs = {rows * groups} jobs, above {MOST_JOBS}"
         yield Fault(("parameters",), message, "give a larger files_per_job, or submit several tasks")
+    for at, item in enumerate(spec.inputs):
+        if isinstance(item, InputPattern) and any(f"{{{name}}}" in item.glob for name in known):
+            message = f"{item.glob!r} names a parameter, but every row is run on the same inputs"
+            yield Fault(
+                ("inputs", at, "glob"), message, "match all files; a payload finds its own in inputs.txt"
+            )
     for at, word in enumerate(spec.merge.command if spec.merge else ()):
-        for name in parameter_names(spec.parameters):
+        for name in known:
             if f"{{{name}}}" in word:
                 message = f"names {{{name}}}, but the merge job reads the outputs of all rows"
                 yield Fault(("merge", "command", at), message, "leave it out")

@@ -32,7 +32,8 @@ OURS = frozenset(
     {
         *("inputs", "files_per_job", "jobs", "scouts", "merge", "max_attempts", "nucleus", "t1_weight"),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
-        *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic", "seed"),
+        *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
+        *("seed", "parameters"),
     }
 )
 """Fields of a task that concern this side's choices, not the job's needs."""
