@@ -176,6 +176,11 @@ def test_folders_of_outputs_come_along_and_lead_nowhere_else(
         {"size": "10000"},
         {"size": -1},
         {"checksum": None},
+        {"job": -1},
+        {"job": 0},
+        {"job": 10**400},
+        {"job": 1.0},
+        {"kind": ["merge"], "job": [".."]},
     ],
 )
 def test_a_server_that_lies_writes_nothing_outside(
@@ -188,6 +193,45 @@ def test_a_server_that_lies_writes_nothing_outside(
     assert told.exit_code == 2
     assert len(told.stderr.splitlines()) == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 5, {}, {"files": None}, {"files": 5}, {"files": [1]}, {"files": [{}]}, {"files": [[]]}]
+)
+def test_an_answer_of_another_form_is_told_in_one_sentence(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, answer: Any
+) -> None:
+    served.answers["GET /tasks/12/outputs"] = answer
+    for options in ((), ("--merged",), ("--match", "*.txt")):
+        told = pilotage("fetch", 12, "--to", tmp_path / "to", *options)
+        assert told.exit_code in (1, 2)
+        assert len(told.stderr.splitlines()) == 1
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"jobs": 5},
+        {"jobs": [1]},
+        {"jobs": [{"id": "1"}]},
+        {"jobs": [{"id": 1, "inputs": [5]}]},
+        {"jobs": [{"id": 1, "parameters": [5]}]},
+        {"jobs": [{"id": 1}] * 1000},
+    ],
+)
+def test_jobs_of_another_form_make_no_manifest_and_no_endless_search(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, answer: Any
+) -> None:
+    served.answers["GET /tasks/12/jobs"] = answer
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert (told.exit_code, told.stderr) == (
+        2,
+        "the server's answer is no list of jobs; no manifest is written\n",
+    )
+    assert (tmp_path / "1" / "out.txt").read_bytes() == CONTENT
+    assert not (tmp_path / "manifest.csv").exists()
 
 
 LINKED = {

@@ -122,14 +122,14 @@ class Client:
             return None
         try:
             return response.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._stranger() from error
 
     def _failure(self, response: httpx.Response) -> CommandFailure:
         """Return the fault that the server reports."""
         try:
             detail = response.json()["detail"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             # An answer that is not in our form is not ours. From 500 on it may come from a proxy whose server
             # is down.
             return self._stranger() if response.status_code < 500 else CommandFailure(self._broken(response))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import CommandFailure
+from .errors import BadInput, CommandFailure
 from .output import echo
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     jobs = {job["id"]: job for job in _jobs(client, task)}
     for one, output in fetched:
-        job = jobs.get(output["job"], {})
+        number = output.get("job")
+        job = jobs.get(number, {}) if type(number) is int else {}
         parameters = job.get("parameters") or {}
         yield {
-            "job": output["job"],
+            "job": number,
             "index": job.get("index"),
             **{_column(name): value for name, value in parameters.items()},
             # Names may hold blanks: shlex.split takes them apart again.
@@ -85,11 +86,28 @@ def _column(parameter: str) -> str:
 def _jobs(client: "Client", task: int) -> Iterator[Any]:
     after = 0
     while True:
-        page = client.get(f"/tasks/{task}/jobs", inputs="true", limit=PAGE, after=after)["jobs"]
+        page = _listed(client.get(f"/tasks/{task}/jobs", inputs="true", limit=PAGE, after=after), after)
         yield from page
         if len(page) < PAGE:
             return
         after = page[-1]["id"]
+
+
+def _listed(answer: Any, after: int) -> list[dict[str, Any]]:
+    """Return a page of jobs. Raises BadInput: the server may be anybody's, and its pages may never end."""
+    page = answer.get("jobs") if isinstance(answer, dict) else None
+    if not isinstance(page, list) or not all(map(_is_job, page)) or any(job["id"] <= after for job in page):
+        raise BadInput("the server's answer is no list of jobs; no manifest is written")
+    return page
+
+
+def _is_job(job: Any) -> bool:
+    """Return whether a description has what a manifest needs."""
+    if not isinstance(job, dict) or type(job.get("id")) is not int:
+        return False
+    inputs = job.get("inputs", [])
+    named = isinstance(inputs, list) and all(isinstance(name, str) for name in inputs)
+    return named and isinstance(job.get("parameters") or {}, dict)
 
 
 def _text(rows: Iterable[dict[str, object]]) -> str:

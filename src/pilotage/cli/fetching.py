@@ -24,6 +24,12 @@ app = typer.Typer()
 MOST_TOLD = 10
 """Most failed files that are listed; of others only the number."""
 
+MOST_SHOWN = 200
+"""Characters of a wrong value that are shown."""
+
+MOST_JOBS = 1 << 63
+"""Numbers of jobs are below this."""
+
 
 @app.command(epilog="Example: pilotage fetch 12 --merged --to results")
 def fetch(
@@ -61,17 +67,17 @@ def _outputs(client: "Client", task: int, merged: bool, match: str) -> list[Any]
     """Return the outputs that are asked for and have arrived somewhere. Say how many never did."""
     from fnmatch import fnmatchcase
 
-    outputs = client.get(f"/tasks/{task}/outputs")["files"]
-    kinds = [file for file in outputs if not merged or file["kind"] == "merge"]
+    outputs = _listed(client.get(f"/tasks/{task}/outputs"))
+    kinds = [file for file in outputs if not merged or file.get("kind") == "merge"]
     found = [file for file in kinds if fnmatchcase(_path(file), match)]
     if not found:
         what = "merged outputs" if merged else "outputs"
         which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
         raise CommandFailure(f"task {task} has no {what}{which}")
-    arrived = [file for file in found if file["replicas"]]
+    arrived = [file for file in found if file.get("replicas")]
     if not arrived:
         raise CommandFailure(f"none of the {plural(len(found), 'output')} of task {task} is at a storage")
-    if lost := [file["name"] for file in found if not file["replicas"]]:
+    if lost := [file["name"] for file in found if not file.get("replicas")]:
         named = f"{lost[0]}{' and others' if len(lost) > 1 else ''}"
         verb = "is" if len(lost) == 1 else "are"
         echo(f"{plural(len(lost), 'output')} never arrived and {verb} left out: {named}", err=True)
@@ -87,30 +93,39 @@ def _wanted(found: list[Any], to: Path) -> "list[tuple[WantedFile, Any]]":
     for file in found:
         first = places.setdefault(_place(file), file)
         if first is not file:
-            both = f"{first['file']} and {file['file']}"
+            both = f"{first.get('file')} and {file.get('file')}"
             raise CommandFailure(f"{both} would both be {_place(file)}; choose one with --merged or --match")
     return [(WantedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
 
 
-def _place(file: Any) -> str:
+def _listed(answer: Any) -> list[dict[str, Any]]:
+    """Return the descriptions of an answer. The server may be anybody's. Raises BadInput."""
+    files = answer.get("files") if isinstance(answer, dict) else None
+    if not isinstance(files, list) or not all(isinstance(file, dict) for file in files):
+        raise BadInput("the server's answer is no list of outputs; set PILOTAGE_URL to a Pilotage's address")
+    return files
+
+
+def _place(file: dict[str, Any]) -> str:
     """Return the target path of an output. Several jobs may use the same name."""
-    if file["kind"] == "merge":
+    if file.get("kind") == "merge":
         return _path(file)
-    if type(file["job"]) is not int:
-        raise BadInput(
-            f"the output {file['name']!r} is said to be of job {file['job']!r}, which is no number"
-        )
-    return f"{file['job']}/{_path(file)}"
+    job = file.get("job")
+    if type(job) is not int or not 0 < job < MOST_JOBS:
+        name, said = repr(file.get("name"))[:MOST_SHOWN], repr(job)[:MOST_SHOWN]
+        raise BadInput(f"the output {name} is said to be of job {said}, which is no number of a job")
+    return f"{job}/{_path(file)}"
 
 
-def _path(file: Any) -> str:
+def _path(file: dict[str, Any]) -> str:
     """Return the path of an output in its job's directory."""
     from pilotage.model.values.paths import is_file_name, path_in_job
 
     # The server may be anybody's: accept only names that outputs can have.
-    if not (isinstance(file["name"], str) and is_file_name(file["name"])):
-        raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
-    return path_in_job(file["name"])
+    name = file.get("name")
+    if not (isinstance(name, str) and is_file_name(name)):
+        raise BadInput(f"the output {repr(name)[:MOST_SHOWN]} has no name that a file can have here")
+    return path_in_job(name)
 
 
 def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> dict[str, str]:
