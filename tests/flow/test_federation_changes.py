@@ -8,10 +8,11 @@ import pytest
 from pilotage.flow.calls import federation_changes
 from pilotage.flow.calls.federation_changes import WorkInTheWay, load, review, save
 from pilotage.model.documents.world import Report
-from pilotage.model.records.federation import Federation, Queue
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Server
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, Replica
 from pilotage.store import FederationRenamed
+from pilotage.store.tables.pilots import pilots
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House, attempts
@@ -72,6 +73,64 @@ def test_a_queue_does_not_change_its_storage_below_running_jobs(house: House) ->
         WorkInTheWay, match="gets storage south-disk in place of north-disk, with 1 running job"
     ):
         save(house.store, moved, "olga")
+
+
+ELEMENT = ComputingElement(
+    kind="slurm",
+    options={"ssh": "old.example", "partition": "short"},
+    servers=(Server(name="a"), Server(name="b", options={"ssh": "b.example"})),
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "stays"),
+    [
+        (replace(ELEMENT, options={"ssh": "new.example", "partition": "short"}), False),
+        (replace(ELEMENT, options={"partition": "short"}), False),
+        (replace(ELEMENT, kind="pbs"), False),
+        (None, False),
+        (replace(ELEMENT, options={"ssh": "old.example", "partition": "long"}), True),
+        (replace(ELEMENT, servers=(Server(name="a"),)), True),
+        (replace(ELEMENT, servers=(), max_pilots=3), True),
+        (replace(ELEMENT, servers=(Server(name="a", options={"ssh": "c.example"}),)), False),
+    ],
+)
+def test_a_queue_is_not_moved_to_another_batch_system_below_running_jobs(
+    house: House, after: ComputingElement | None, stays: bool
+) -> None:
+    """Its pilots, submitted to server a, would not be found there, and count as ended."""
+    found = in_force(house)
+    save(house.store, replace(found, queues=(replace(found.queues[0], computing_element=ELEMENT),)), "olga")
+    run_one(house)
+    with house.store.database.engine.begin() as connection:
+        connection.execute(pilots.update().values(broker="a", reference="17"))
+    changed = replace(found, queues=(replace(found.queues[0], computing_element=after),))
+    if stays:
+        assert save(house.store, changed, "olga")
+        return
+    with pytest.raises(WorkInTheWay, match="from another batch system, with 1 running job of task"):
+        save(house.store, changed, "olga")
+    told = [effect.text for effect in review(house.store, changed).effects]
+    assert any("1 live pilot: they are not found there" in text for text in told)
+
+
+def test_a_batch_system_may_change_while_no_pilot_is_there(house: House) -> None:
+    found = in_force(house)
+    element = replace(ELEMENT, options={"ssh": "new.example"})
+    assert save(
+        house.store, replace(found, queues=(replace(found.queues[0], computing_element=element),)), "o"
+    )
+    assert save(house.store, found, "o")
+
+
+@pytest.mark.parametrize("option", ["endpoint_url", "host", "port"])
+def test_a_storage_is_not_moved_by_its_options(house: House, option: str) -> None:
+    create(house.store, File(name="a", size=1, checksum=""), Replica(file="a", storage="south-disk"))
+    save(house.store, with_storage(house, options={option: "http://old"}), "olga", force=True)
+    for options in ({option: "http://new"}, {}):
+        with pytest.raises(WorkInTheWay, match=f"gets another {option} among its options, with 1 known file"):
+            save(house.store, with_storage(house, options=options), "olga")
+    assert save(house.store, with_storage(house, options={option: "http://old", "key_file": "x"}), "olga")
 
 
 def test_what_waits_at_a_removed_queue_goes_on_elsewhere(house: House) -> None:

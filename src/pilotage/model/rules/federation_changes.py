@@ -4,12 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from pilotage.model.records.federation import Federation, Queue, Storage
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.values.types import DESCRIBED
 
 SECRET = "options"
 """The field whose values are never shown, because they may hold credentials."""
+
+PLACE_OPTIONS = (
+    *("url", "endpoint", "server", "host", "port", "ssh", "schedd", "collector", "namespace", "context"),
+    "kubeconfig",
+)
+"""Endings of options that say where a storage or a batch system is: with another value it is another one."""
 
 STARTED = (
     JobState.SENT,
@@ -75,11 +81,13 @@ class WorkThere:
     """The work and the files at queues and storages, by name.
 
     ``replicas`` counts files; ``only`` counts those that no other storage has. ``transfers`` counts live ones
-    from or to a storage. ``tasks`` names some tasks with started jobs at a queue.
+    from or to a storage. ``tasks`` names some tasks with started jobs at a queue. ``submitted`` counts the
+    live pilots of a queue by the server that they were submitted to.
     """
 
     jobs: Mapping[str, Mapping[JobState, int]] = field(default_factory=dict)
     pilots: Mapping[str, int] = field(default_factory=dict)
+    submitted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tasks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     replicas: Mapping[str, int] = field(default_factory=dict)
     only: Mapping[str, int] = field(default_factory=dict)
@@ -88,6 +96,7 @@ class WorkThere:
 
 ADDED = "declared"
 REMOVED = "is removed"
+ELSEWHERE = "gets its pilots from another batch system"
 _NAMED = ("sites", "storages", "queues", "catalogues", "shares")
 
 
@@ -145,7 +154,7 @@ def effects(before: Federation, after: Federation, there: WorkThere) -> tuple[Fe
         *(
             effect
             for queue, change in _changed_queues(before, after)
-            for effect in _of_queue(queue, change, there)
+            for effect in _of_queue(queue, change, _gone(queue, change, after), there)
         ),
         *(
             effect
@@ -162,8 +171,29 @@ def _changed_queues(before: Federation, after: Federation) -> Iterator[tuple[Que
         new = now.get(queue.name)
         if new is None:
             yield queue, REMOVED
-        elif new.storage != queue.storage:
+            continue
+        if new.storage != queue.storage:
             yield queue, f"gets storage {new.storage} in place of {queue.storage}"
+        if _moved_servers(queue, new):
+            yield queue, ELSEWHERE
+
+
+def _moved_servers(before: Queue, after: Queue) -> set[str]:
+    """Return the servers of a queue's batch system that are gone or elsewhere now; "" is the only one."""
+    old, new = before.computing_element, after.computing_element
+    if old is None:
+        return set()
+    names = {one.name for one in old.servers} or {""}
+    # A server that is not declared any more is looked for at the place of the element itself.
+    return {name for name in names if not new or _place(old.at(name)) != _place(new.at(name))}
+
+
+def _place(element: ComputingElement) -> object:
+    return element.kind, _place_options(element.options)
+
+
+def _place_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in options.items() if name.lower().endswith(PLACE_OPTIONS)}
 
 
 def _changed_storages(before: Federation, after: Federation) -> Iterator[tuple[Storage, str]]:
@@ -174,11 +204,27 @@ def _changed_storages(before: Federation, after: Federation) -> Iterator[tuple[S
             yield storage, REMOVED
         elif new.url.rstrip("/") != storage.url.rstrip("/"):
             yield storage, f"gets the URL {new.url} in place of {storage.url}"
+        elif (was := _place_options(storage.options)) != (now_at := _place_options(new.options)):
+            names = sorted(name for name in was.keys() | now_at.keys() if was.get(name) != now_at.get(name))
+            yield storage, f"gets another {', '.join(names)} among its options"
 
 
-def _of_queue(queue: Queue, change: str, there: WorkThere) -> Iterator[FederationEffect]:
+def _gone(queue: Queue, change: str, after: Federation) -> set[str]:
+    """Return the servers whose pilots nobody can see after a change: any, unless the batch system moves."""
+    new = next((one for one in after.queues if one.name == queue.name), None)
+    return _moved_servers(queue, new) if new and change == ELSEWHERE else set()
+
+
+def _of_queue(queue: Queue, change: str, gone: set[str], there: WorkThere) -> Iterator[FederationEffect]:
     jobs = there.jobs.get(queue.name, {})
     subject = f"queue {queue.name}"
+    pilots = there.pilots.get(queue.name, 0)
+    if change == ELSEWHERE:
+        pilots = sum(
+            number for server, number in there.submitted.get(queue.name, {}).items() if server in gone
+        )
+    if change == ELSEWHERE and not pilots:
+        return
     if started := {state: jobs[state] for state in STARTED if jobs.get(state)}:
         tasks = there.tasks.get(queue.name, ())
         named = f" of {'tasks' if len(tasks) > 1 else 'task'} {', '.join(map(str, tasks))}" if tasks else ""
@@ -197,8 +243,10 @@ def _of_queue(queue: Queue, change: str, there: WorkThere) -> Iterator[Federatio
     if waiting and change == REMOVED:
         follows = "they are brokered again at once"
         yield FederationEffect(subject=subject, change=change, standing=_counted(waiting), follows=follows)
-    if (pilots := there.pilots.get(queue.name)) and change == REMOVED:
+    if pilots and change in (REMOVED, ELSEWHERE):
         follows = "nobody looks after them any more, and they get no more jobs"
+        if change == ELSEWHERE:
+            follows = "they are not found there, count as ended, and end at their next call"
         standing = f"{pilots} live {'pilots' if pilots > 1 else 'pilot'}"
         yield FederationEffect(subject=subject, change=change, standing=standing, follows=follows)
 

@@ -13,6 +13,7 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.files import replicas
 from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.transfers import transfers
 
 MOST_TASKS = 5
@@ -32,6 +33,11 @@ _TASKS = (
     .group_by(_j.task)
     .order_by(func.count().desc(), _j.task)
     .limit(MOST_TASKS)
+)
+_SUBMITTED = (
+    select(pilots.c.broker, func.count())
+    .where(pilots.c.queue == bindparam("queue"), is_state(pilots, *LIVE_PILOTS))
+    .group_by(pilots.c.broker)
 )
 _FILES = select(func.count()).where(_r.storage == bindparam("storage"))
 _other = replicas.alias()
@@ -53,10 +59,10 @@ def read(connection: Connection, queues: Collection[str], storages: Collection[s
     found: dict[str, dict[JobState, int]] = defaultdict(dict)
     for queue, state, count in raw_rows(connection, _COUNTED, counter=JOBS_BY_QUEUE, queues=sorted(queues)):
         found[queue][JobState(state)] = int(count)
-    pilots: dict[str, int] = defaultdict(int)
+    live: dict[str, int] = defaultdict(int)
     for queue, state, count in raw_rows(connection, _COUNTED, counter=PILOTS_BY_QUEUE, queues=sorted(queues)):
         if state in LIVE_PILOTS:
-            pilots[queue] += int(count)
+            live[queue] += int(count)
     busy = [queue for queue, states in found.items() if states.keys() & set(STARTED)]
 
     def number(query: object, storage: str) -> int:
@@ -64,7 +70,8 @@ def read(connection: Connection, queues: Collection[str], storages: Collection[s
 
     return WorkThere(
         jobs=dict(found),
-        pilots=dict(pilots),
+        pilots=dict(live),
+        submitted={queue: dict(raw_rows(connection, _SUBMITTED, queue=queue)) for queue in live},
         tasks={queue: tuple(row[0] for row in raw_rows(connection, _TASKS, queue=queue)) for queue in busy},
         replicas={storage: number(_FILES, storage) for storage in storages},
         only={storage: number(_ONLY, storage) for storage in storages},
