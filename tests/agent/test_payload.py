@@ -75,6 +75,7 @@ def way(request: pytest.FixtureRequest, holding: set[str]) -> str:
 
 def order(directory: Path, *command: str, **limits: Any) -> Order:
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(directory)}
+    environment |= limits.pop("environment", {})
     (directory / "tmp").mkdir(exist_ok=True)
     seen = view(WAY[0], shutil.which("bwrap") or "", directory, SitePaths())
     return Order(command=command, environment=environment, directory=directory, view=seen, **limits)
@@ -282,6 +283,53 @@ def test_a_program_that_containment_hides_is_named_with_what_shows_it(
     assert missing.error.endswith("cannot be started: No such file or directory")
 
 
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("#!/usr/bin/env tool", ["./run"]),
+        ("#!/usr/bin/env -S tool -x", ["./run"]),
+        ("#!/usr/bin/env -S A=1 tool", ["./run"]),
+        ("", ["sh", "-c", "cd tmp && {tool} x"]),
+        ("", ["sh", "-c", "exec '{tool}'"]),
+        ("", ["env", "{tool}"]),
+    ],
+)
+def test_a_program_that_a_shell_or_env_does_not_find_is_named_where_it_is_hidden(
+    tmp_path: Path, way: str, line: str, command: list[str]
+) -> None:
+    """They start, and exit with 127: most scripts name their interpreter by ``env``."""
+    job, tool = tmp_path / "job", tmp_path / "software" / "tool"
+    for folder in (job / "tmp", tool.parent):
+        folder.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    (job / "run").write_text(f"{line}\n")
+    (job / "run").chmod(0o755)
+    path = f"{tool.parent}:{os.environ['PATH']}"
+    ended = run(job, *(word.format(tool=tool) for word in command), environment={"PATH": path})
+    if way == "none":
+        assert ended.error == ""
+        return
+    assert ended.exit_code == 127
+    assert f"{tool} is there at this node, but contained payloads do not see it" in ended.error
+    assert f"(readable_paths: [{tool.parent}])" in ended.error
+
+
+def test_an_exit_code_of_one_s_own_gets_no_hint(tmp_path: Path, way: str) -> None:
+    ended = run(tmp_path, "sh", "-c", "cat /etc/passwd > copy; exit 127")
+    assert ended.error.strip() == "payload exited with code 127"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("/nope/python", "'/nope/python'"), ("/bin/sh\r", r"'/bin/sh\r'")]
+)
+def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, way: str, name: str, told: str) -> None:
+    (tmp_path / "run").write_text(f"#!{name}\necho x\n", newline="")
+    (tmp_path / "run").chmod(0o755)
+    ended = run(tmp_path, "./run")
+    assert ended.error.endswith(f"No such file or directory: its interpreter {told} is not there")
+
+
 def test_a_child_that_ends_soon_after_the_payload_is_no_failure(tmp_path: Path) -> None:
     assert run(tmp_path, "sh", "-c", "(sleep 0.05; echo late > out) & exit 0").error == ""
     assert (tmp_path / "out").read_text() == "late\n"
@@ -434,3 +482,16 @@ def test_a_payload_out_of_control_is_ended_with_all_its_processes(tmp_path: Path
     ended = run(tmp_path, "sh", "-c", command, processes=8)
     assert ended.error in [f"too many processes: {found} of 8 at once" for found in (9, 10)]
     assert is_gone(tmp_path)
+
+
+def test_files_in_shared_memory_are_bounded_by_the_memory_limit(tmp_path: Path, way: str) -> None:
+    """Nobody counts them where there is no control group: they are no process's memory, and on no disk."""
+    if way != "namespaces":
+        pytest.skip("the others leave the size of /dev/shm to their system")
+    command = (
+        "head -c 40000000 /dev/zero > /dev/shm/a && echo well && head -c 40000000 /dev/zero > /dev/shm/b"
+    )
+    ended = run(tmp_path, "sh", "-c", command, memory=60)
+    assert ended.exit_code == 1
+    assert (tmp_path / "stdout").read_text() == "well\n"
+    assert "No space left on device" in (tmp_path / "stderr").read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.agent import trees
 from pilotage.agent.machine import drop_capabilities
 from pilotage.agent.trees import DEEPEST, UnmeasuredError, disk_usage, remove_tree
 
@@ -72,6 +73,20 @@ def test_a_tree_that_is_too_deep_is_no_small_one(tmp_path: Path) -> None:
     nest(place, DEEPEST + 1)
     assert "more than" in str(as_a_user(disk_usage, place))
     remove_tree(str(place))
+
+
+def test_a_tree_of_too_many_files_is_no_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty files take no blocks. But millions of them use up inodes, and to look at them takes long."""
+    monkeypatch.setattr(trees, "MOST_ENTRIES", 100)
+    for folder in range(10):
+        (tmp_path / "job" / f"{folder}").mkdir(parents=True)
+        for number in range(9):
+            (tmp_path / "job" / f"{folder}" / f"{number}").touch()
+    assert isinstance(disk_usage(str(tmp_path / "job")), int)
+    (tmp_path / "job" / "one").touch()
+    with pytest.raises(UnmeasuredError, match="more than 100 files and folders"):
+        disk_usage(str(tmp_path / "job"))
+    remove_tree(str(tmp_path / "job"))
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o000])

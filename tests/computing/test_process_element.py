@@ -176,6 +176,68 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
     element.cancel([reference])
 
 
+def test_work_directories_go_though_agent_and_supervisor_are_killed(
+    server: FakeServer, element: Process, tmp_path: Path
+) -> None:
+    """The agent and its supervisors remove them otherwise. Here nobody of these lives on."""
+    mark = tmp_path / "shared/mark"
+    mark.parent.mkdir()
+    work = {
+        "task": 1,
+        "command": ["python3", "-c", HANG.format(mark=str(mark))],
+        "storage_url": f"file://{tmp_path}",
+        "writable": [str(mark.parent)],
+        "jobs": [{"job": 1, "attempt": 1, "scratch": ".scratch/here/1.1", "inputs": []}],
+    }
+    server.works = [[work]]
+    agent = process(submitted(element, order(server)))
+    wait_for(lambda: mark.exists() and mark.read_text(), "the payload runs")
+    place = tmp_path / "pilots/here-pilot-12"
+    assert (place / "1.1").is_dir()
+    tree = [*agent.children(recursive=True), agent]
+    for one in tree:
+        one.suspend()
+    for one in tree:
+        one.kill()
+    wait_for(lambda: not (place / "1.1").exists(), "its work directory is removed")
+    assert (place / "agent.log").is_file(), "its log stays"
+
+
+def test_what_was_left_behind_before_a_restart_goes_with_the_next_pilot(
+    server: FakeServer, element: Process, pilot: str, tmp_path: Path
+) -> None:
+    """Nobody waited for these pilots: their server had ended, too."""
+    known = ProcessReference.parse(pilot)
+    left = {
+        "dead": (str(known._replace(start=known.start - 1)), False),
+        "crashed": (str(known._replace(boot="00000000")), False),
+        "lives": (pilot, True),
+        "elsewhere": (str(known._replace(host="elsewhere", start=1)), True),
+        "strange": ("", True),
+    }
+    folder = tmp_path / "more"
+    for name, (reference, _) in left.items():
+        for part in ("7.1/deep", "notes"):
+            (folder / name / part).mkdir(parents=True)
+        (folder / name / "7.1/deep/file").write_text("x")
+        (folder / name / "7.1/deep").chmod(0)
+        (folder / name / "process").write_text(f"{reference}\n")
+    other = Process({"directory": str(folder)})
+    reference = submitted(other, order(server, 13))
+    try:
+        for name, (_, stays) in left.items():
+            if not stays:
+                wait_for(lambda name=name: not (folder / name / "7.1").exists(), f"{name} is cleaned")  # type: ignore[misc]
+        assert [name for name in left if (folder / name / "7.1").exists()] == [
+            "lives",
+            "elsewhere",
+            "strange",
+        ]
+        assert all((folder / name / "notes").is_dir() for name in left)
+    finally:
+        other.cancel([reference])
+
+
 @pytest.mark.slow
 def test_a_pilot_outlives_the_server_that_started_it(
     server: FakeServer, element: Process, tmp_path: Path

@@ -112,7 +112,7 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
             if select.select([alive], [], [], 0)[0]:
                 os._exit(127)
             found = order["containment"]
-            namespaces.build_root(found["binds"], found["links"])
+            namespaces.build_root(found["binds"], found["links"], order["memory"])
             drop_capabilities()
             _be_init(order, told)
         except Exception as error:

@@ -40,11 +40,13 @@ def enter() -> None:
     prctl(PR_SET_DUMPABLE, 0)
 
 
-def build_root(binds: Sequence[tuple[str, str, bool]], links: Sequence[tuple[str, str]]) -> None:
+def build_root(
+    binds: Sequence[tuple[str, str, bool]], links: Sequence[tuple[str, str]], memory: int = 0
+) -> None:
     """Give this process its own root, with only these paths, /proc and a small /dev.
 
     ``binds`` are source, target and whether the target is writable. ``links`` are path and text of symbolic
-    links.
+    links. Files in /dev/shm take ``memory`` bytes at most; 0: half of the machine's.
     """
     # As a slave: mounts made here do not appear outside.
     _mount(None, "/", None, _SLAVE | _RECURSIVE)
@@ -61,7 +63,7 @@ def build_root(binds: Sequence[tuple[str, str, bool]], links: Sequence[tuple[str
         _bind(f"/old{source}", f"/new{target}", writable=writable)
     os.makedirs("/new/proc", exist_ok=True)
     _mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
-    _make_devices()
+    _make_devices(memory)
     _set_read_only("/new", 0)
     _leave_for("/new")
 
@@ -78,7 +80,7 @@ def _bind(source: str, target: str, *, writable: bool) -> None:
         _set_read_only(target, _AT_RECURSIVE)
 
 
-def _make_devices() -> None:
+def _make_devices(memory: int) -> None:
     """Make the files in /dev that every program expects. Devices for computing come with the binds."""
     os.makedirs("/new/dev", exist_ok=True)
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
@@ -86,7 +88,7 @@ def _make_devices() -> None:
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"/new/dev/{name}")
     for name, kind, options in (
-        ("shm", "tmpfs", "mode=1777"),
+        ("shm", "tmpfs", f"mode=1777,size={memory}" if memory else "mode=1777"),
         ("pts", "devpts", "newinstance,ptmxmode=0666"),
     ):
         os.mkdir(f"/new/dev/{name}")

@@ -10,19 +10,19 @@ import importlib.util
 import logging
 import marshal
 import os
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .hidden_programs import NOT_FOUND, exit_hint, start_hint
 from .machine import MEGABYTE, descendants, kill, now
-from .view import UNCONTAINED, View, unseen
+from .view import UNCONTAINED, View
 from .wire import Point
 
 log = logging.getLogger(__name__)
@@ -30,8 +30,6 @@ MOST_PROCESSES = 10_000
 """Most processes of one payload. A payload with more is out of control."""
 LONGEST_ANSWER = 1 << 20
 """Longest line from a supervisor, in bytes."""
-MOST_INTERPRETERS = 4
-"""Longest chain of scripts that name each other as interpreter; kernels follow no more."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before the agent kills the supervisor."""
 _MODULES = (
@@ -129,6 +127,11 @@ class Order:
     cores: int = 1
     group: Mapping[str, Any] = field(default_factory=dict)
     view: View = UNCONTAINED
+
+    @property
+    def program(self) -> tuple[Sequence[str], Path, str, View]:
+        """The command, and what decides which program it finds: directory, search path and view."""
+        return self.command, self.directory, self.environment.get("PATH", ""), self.view
 
     def document(self, lease_end: float) -> bytes:
         """Return the order in the form that the supervisor reads."""
@@ -286,7 +289,10 @@ class Payload:
         if cause == "unmeasured":
             return f"work directory cannot be held to its limit: {value}"
         order, megabytes, group = self.order, value / MEGABYTE, "its control group"
-        exited = "" if status is None else _exit_error(os.waitstatus_to_exitcode(status))
+        code = None if status is None else os.waitstatus_to_exitcode(status)
+        exited = "" if code is None else _exit_error(code)
+        if code in NOT_FOUND and cause in ("ended", "processes"):
+            exited += exit_hint(*order.program)
         told: dict[str, str] = {
             "ended": exited,
             "stopped": self._stop_reason,
@@ -316,47 +322,8 @@ def _exit_code(cause: str, status: int | None) -> int | None:
 def _start_error(cause: str, value: Any, order: Order) -> str:
     if cause == "not contained":
         return f"payload cannot be contained by {order.view.way}: {value}"
-    hint = hidden_hint(order) if value in (errno.ENOENT, errno.EACCES, errno.ENOTDIR) else ""
+    hint = start_hint(*order.program) if value in (errno.ENOENT, errno.EACCES, errno.ENOTDIR) else ""
     return f"command {order.command[0]!r} cannot be started: {os.strerror(value)}{hint}"
-
-
-def hidden_hint(order: Order) -> str:
-    """Return a hint that the container hides a file that the command needs; empty if that is not the
-    cause."""
-    if order.view.way == "none":
-        return ""
-    for path, what in _needed(order):
-        if hidden := unseen(order.view, path):
-            return (
-                f": {what}{hidden} is there at this node, but contained payloads do not see it; the queue's "
-                "option computing_element.readable_paths shows it to them "
-                f"(readable_paths: [{hidden.parent}])"
-            )
-    return ""
-
-
-def _needed(order: Order) -> Iterator[tuple[Path, str]]:
-    """Yield an order's program, and the interpreters that scripts name in their first lines."""
-    # Look where the node's own user would find it: a name without a slash is in the search path.
-    found = shutil.which(order.command[0], path=order.environment.get("PATH", ""))
-    path = order.directory / (found or order.command[0])
-    what = ""
-    for _ in range(MOST_INTERPRETERS):
-        if not path.exists():
-            return
-        yield path, what
-        with path.open("rb") as file:
-            first = file.readline(1000)
-        if not first.startswith(b"#!"):
-            return
-        words = first[2:].decode(errors="replace").split()
-        if len(words) > 1 and Path(words[0]).name == "env":
-            named = shutil.which(words[1], path=order.environment.get("PATH", ""))
-        else:
-            named = words[0] if words else None
-        if not named:
-            return
-        path, what = Path(named), "its interpreter "
 
 
 def _exit_error(code: int) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 100
 """Deepest nesting of folders that is measured: each level takes a descriptor."""
+MOST_ENTRIES = 1_000_000
+"""Most files and folders that are measured: it takes seconds, in which nobody watches the payload."""
 _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,7 +37,7 @@ def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
         parent = os.open(above or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             device = os.stat(name, dir_fd=parent, follow_symlinks=False).st_dev
-            return _entered(parent, name, 0) + _deleted(processes, device)
+            return _entered(parent, name, 0, [MOST_ENTRIES]) + _deleted(processes, device)
         finally:
             os.close(parent)
     except FileNotFoundError:
@@ -44,32 +46,35 @@ def disk_usage(directory: str, processes: Iterable[int] = ()) -> int:
         raise UnmeasuredError(str(error)) from error
 
 
-def _usage(folder: int, depth: int) -> int:
-    """Return the bytes below an open folder, and close it."""
+def _usage(folder: int, depth: int, left: list[int]) -> int:
+    """Return the bytes below an open folder, then close it. ``left``: how many more entries may be read."""
     total = 0
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise UnmeasuredError(f"it has more than {MOST_ENTRIES} files and folders")
                 with suppress(FileNotFoundError):
                     total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
                     if entry.is_dir(follow_symlinks=False):
-                        total += _entered(folder, entry.name, depth + 1)
+                        total += _entered(folder, entry.name, depth + 1, left)
     finally:
         os.close(folder)
     return total
 
 
-def _entered(above: int, name: str, depth: int) -> int:
+def _entered(above: int, name: str, depth: int, left: list[int]) -> int:
     if depth > DEEPEST:
         raise UnmeasuredError(f"it has more than {DEEPEST} folders within each other")
     try:
-        return _usage(os.open(name, _FOLDER, dir_fd=above), depth)
+        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, left)
     except (NotADirectoryError, FileNotFoundError):
         return 0
     except PermissionError:
         mode = _opened_up(above, name)
     try:
-        return _usage(os.open(name, _FOLDER, dir_fd=above), depth)
+        return _usage(os.open(name, _FOLDER, dir_fd=above), depth, left)
     except PermissionError as error:
         raise UnmeasuredError("a folder in it cannot be read") from error
     finally:

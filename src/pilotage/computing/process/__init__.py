@@ -20,6 +20,8 @@ from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitte
 from pilotage.ports.process_start import process_start
 from pilotage.settings import Settings
 
+from .leftovers import Leftovers, remove
+
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
 PROCESS = "process"
@@ -92,6 +94,7 @@ class Process:
         self._environment = {name: str(value) for name, value in environment.items()}
         self._lock = threading.Lock()
         self._exits: FIFOCache[str, int] = FIFOCache(MOST_EXITS)
+        self._leftovers = Leftovers(self._directory, _has_ended)
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Start an agent for each order in its own session, unless it already runs."""
@@ -129,6 +132,7 @@ class Process:
 
     def _submit(self, order: PilotOrder) -> Submitted:
         place = self._directory / order.name
+        self._leftovers.search()
         if there := _running(place):
             return Submitted(reference=there)
         try:
@@ -139,7 +143,7 @@ class Process:
             return Submitted(error=f"pilot {order.name} cannot be started: {error}")
         reference = ProcessReference.of(pid)
         threading.Thread(
-            target=self._reap, args=(pid, str(reference)), name=f"reap-{pid}", daemon=True
+            target=self._reap, args=(pid, str(reference), place), name=f"reap-{pid}", daemon=True
         ).start()
         if reference is None:
             return Submitted(error=f"pilot {order.name} ended at once; see {place / 'agent.log'}")
@@ -178,14 +182,17 @@ class Process:
             os.close(token)
             os.close(pipe)
 
-    def _reap(self, pid: int, reference: str) -> None:
-        """Wait for a child, so that no zombie stays and its exit code is known."""
+    def _reap(self, pid: int, reference: str, place: Path) -> None:
+        """Wait for a child, so that no zombie stays. Keep its exit code, and remove what it left behind."""
         try:
             _, status = os.waitpid(pid, 0)
         except ChildProcessError:  # psutil reaps children, too, when it waits for them
             return
         with self._lock:
             self._exits[reference] = os.waitstatus_to_exitcode(status)
+        if status:
+            # Its supervisors remove the same, unless they were killed, too.
+            remove(place)
 
     def _inherited(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -218,6 +225,15 @@ def _running(place: Path) -> str:
     except (OSError, ValueError):
         return ""
     return text if ProcessReference.of(reference.pid) == reference else ""
+
+
+def _has_ended(place: Path) -> bool:
+    """Return whether a directory belongs to a pilot of this machine that has ended."""
+    try:
+        reference = ProcessReference.parse((place / PROCESS).read_text().strip())
+        return reference.host == socket.gethostname() and ProcessReference.of(reference.pid) != reference
+    except (OSError, ValueError):
+        return False
 
 
 def _reason(code: int | None) -> str:
