@@ -60,9 +60,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def runtime_of(
-    store: Store, steps: Sequence[Step] = STEPS, url: str = "", home: Path | None = None
+    store: Store,
+    steps: Sequence[Step] = STEPS,
+    url: str = "",
+    home: Path | None = None,
+    more_urls: Sequence[str] = (),
 ) -> Runtime:
-    """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
+    """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``.
+
+    ``more_urls`` are those of other servers, which pilots go on to where this one does not answer.
+    """
     priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
     movers = partial(InstalledMovers, processes=True)
@@ -71,7 +78,7 @@ def runtime_of(
         steps,
         load=load,
         movers=movers,
-        server_url=url,
+        server_url=",".join((url, *more_urls)),
         priorities=priorities,
         load_catalogue=load_catalogue,
         presence=HostProcesses(),
@@ -138,7 +145,7 @@ def _upgrade(url: str) -> None:
 
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     steps = [step for step in STEPS if step.name in names]
-    runtime = runtime_of(store, steps, settings.url, settings.home)
+    runtime = runtime_of(store, steps, settings.url, settings.home, settings.more_urls)
     loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS)
     archiving = (
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None

@@ -29,6 +29,10 @@ class WrongSettings(ValueError):
         self.faults = faults
 
 
+MOST_URLS = 20
+"""Most further servers that pilots may go on to."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of this machine's server and commands.
@@ -37,7 +41,8 @@ class Settings:
     on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all. ``token_file`` is the file that the token came from.
+    ago; without it the server keeps all. ``token_file`` is the file that the token came from. ``more_urls``
+    are further servers of the same store: pilots go on to the next where one does not answer.
     """
 
     home: Path
@@ -50,6 +55,7 @@ class Settings:
     token_file: Path | None = None
     archive: Path | None = None
     archive_after: float = 90.0
+    more_urls: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, **given: str) -> Self:
@@ -73,6 +79,7 @@ class Settings:
             token_file=file,
             archive=Path(archive) if (archive := reading.text("archive")) else None,
             archive_after=reading.read("archive_after", _days, "90"),
+            more_urls=reading.read("more_urls", _urls, ""),
         )
         if reading.faults:
             raise WrongSettings(reading.faults)
@@ -139,9 +146,16 @@ def _token(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    if fault := url_fault(text, ("http", "https")):
+    if fault := url_fault(text, ("http", "https"), base=True):
         raise ValueError(f"{fault}; give a URL like http://127.0.0.1:8470")
     return text.rstrip("/")
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    urls = tuple(_url(one.strip()) for one in text.split(",")) if text else ()
+    if len(urls) > MOST_URLS:
+        raise ValueError(f"names more than {MOST_URLS} servers")
+    return urls
 
 
 def _port(text: str) -> int:

@@ -42,6 +42,28 @@ def test_the_home_is_below_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://[::1/x",
+        "http://::1",
+        "http://h:99999",
+        "http://h?token=S3CRET",
+        "http://h/#S3CRET",
+    ],
+)
+def test_an_impossible_address_of_the_server_is_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PILOTAGE_URL", url)
+    with pytest.raises(
+        BadInput, match=r"^PILOTAGE_URL: has .*; give a URL like http://127.0.0.1:8470$"
+    ) as told:
+        settings()
+    assert "S3CRET" not in str(told.value)
+
+
+@pytest.mark.parametrize(
     ("url", "host", "port"),
     [
         ("http://127.0.0.1:9000", "127.0.0.1", 9000),
@@ -73,3 +95,14 @@ def test_a_url_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, url: str
     monkeypatch.setenv("PILOTAGE_URL", url)
     with pytest.raises(WrongSettings):
         Settings.read()
+
+
+def test_further_servers_are_urls_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings.read().more_urls == ()
+    monkeypatch.setenv("PILOTAGE_MORE_URLS", "http://b:8470/, https://c.example")
+    assert Settings.read().more_urls == ("http://b:8470", "https://c.example")
+    for wrong in ("http://b,,http://c", "b:8470", "http://ada:S3CRET@b", ",".join(["http://b"] * 30)):
+        monkeypatch.setenv("PILOTAGE_MORE_URLS", wrong)
+        with pytest.raises(BadInput, match=r"^PILOTAGE_MORE_URLS: ") as told:
+            settings()
+        assert "S3CRET" not in str(told.value)

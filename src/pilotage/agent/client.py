@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import secrets
 import urllib.error
@@ -18,6 +19,7 @@ from .machine import now
 from .parsing import WireError, parse, serialise
 from .web import Web, opener, said
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 TIMEOUT = 20.0
 """Seconds without an answer after which the server counts as unreachable."""
@@ -63,11 +65,12 @@ class Pause:
 class PilotClient:
     """A pilot's calls to its server. Every call raises UnreachableError, GivenUpError or RefusedError.
 
-    One thread makes the calls in order, so nothing else in the agent waits for them.
+    One thread makes the calls in order, so nothing else in the agent waits for them. ``url`` may name several
+    servers of one store, separated by commas: where one does not answer, the next call goes to the next.
     """
 
     def __init__(self, url: str, token: str, timeout: float = TIMEOUT, identity: str = "") -> None:
-        self._url = url
+        self._urls = [url] if url.startswith(relay.FILE) else url.split(",")
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._nonce = secrets.token_hex(32)
         self._timeout = timeout
@@ -130,7 +133,14 @@ class PilotClient:
         return await loop.run_in_executor(self._thread, self._request, method, path, content)
 
     def _address(self) -> str:
-        return f"{relay.address(self._url).rstrip('/')}/api/v1/pilot"
+        return f"{relay.address(self._urls[0]).rstrip('/')}/api/v1/pilot"
+
+    def _go_on(self, url: str) -> None:
+        """Let the next call go to another server, unless another thread has seen to it."""
+        first, *others = self._urls
+        if others and url.startswith(first):
+            self._urls = [*others, first]
+            log.warning("%s does not answer; the next call goes to %s", first, others[0])
 
     def _request(self, method: str, path: str, content: bytes | None) -> bytes:
         try:
@@ -145,6 +155,7 @@ class PilotClient:
         except urllib.error.HTTPError as error:
             raise _error_for(f"{method} {path}: {error.code}", error) from error
         except (OSError, HTTPException) as error:
+            self._go_on(url)
             # Without a connection the server heard nothing. After any later error it may have carried out the
             # call.
             refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))

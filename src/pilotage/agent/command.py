@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--url",
         default="http://127.0.0.1:8000",
-        help="the server; file:///PATH is a file that holds its address",
+        help="the server, or several of one store with commas; file:///PATH is a file that holds its address",
     )
     options.add_argument(
         "--identity", default="", help="key and certificate of pilots and relay, for a tunnel"

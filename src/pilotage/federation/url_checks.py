@@ -18,7 +18,7 @@ def url_faults(federation: Federation) -> Iterator[Fault]:
     """Yield each impossible URL, as far as that shows without a network call."""
     for at, site in enumerate(federation.sites):
         if site.monitoring_url:
-            yield from _faults(("sites", at, "monitoring_url"), site.monitoring_url)
+            yield from _faults(("sites", at, "monitoring_url"), site.monitoring_url, base=False)
     for at, storage in enumerate(federation.storages):
         path: Path = ("storages", at)
         yield from _faults((*path, "url"), storage.url)
@@ -36,8 +36,8 @@ def url_faults(federation: Federation) -> Iterator[Fault]:
                 yield from _of_options((*path, "servers", number, "options"), server.options)
 
 
-def _faults(path: Path, url: str) -> Iterator[Fault]:
-    if fault := url_fault(url):
+def _faults(path: Path, url: str, *, base: bool = True) -> Iterator[Fault]:
+    if fault := url_fault(url, base=base):
         yield Fault(path, fault, "give a URL like https://host.example.org:8443/path")
 
 

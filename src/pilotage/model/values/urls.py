@@ -14,12 +14,16 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _USER = re.compile(r"(?<=//)[^/?#\s'\"]*@")
 
 
-def url_fault(url: str, schemes: Collection[str] = ()) -> str:
+def url_fault(url: str, schemes: Collection[str] = (), *, base: bool = False) -> str:
     """Return the fault of a URL with one of the ``schemes`` (none: any scheme); empty if it has none.
 
-    The words contain no part of the URL that may be secret.
+    A ``base`` has paths appended, so it ends with a path. The words contain no part of the URL that may be
+    secret.
     """
-    return next(_faults(url, schemes), "")
+    found = next(_faults(url, schemes), "")
+    if not found and base and url.partition("://")[0] not in FOLDERS and ("?" in url or "#" in url):
+        return "has a ? or #, behind which no path can follow; credentials belong into options"
+    return found
 
 
 def _faults(url: str, schemes: Collection[str]) -> Iterator[str]:
@@ -53,7 +57,9 @@ def _authority(rest: str) -> str:
 def _host_faults(place: str) -> Iterator[str]:
     name, _, port = place.partition(":")
     if place.startswith("["):
-        name, _, after = place[1:].partition("]")
+        name, end, after = place[1:].partition("]")
+        if not end:
+            yield f"has the address [{name[:60]} without its closing bracket"
         if not _is_address(IPv6Address, name):
             yield f"has the host [{name[:60]}], which is no IPv6 address"
         if after and not after.startswith(":"):
