@@ -323,6 +323,25 @@ def test_m2_the_station_and_monitoring_url_that_a_site_tells_reach_the_payload(
         assert payload_variables(house)["MONITORING_URL"] == "https://declared"
 
 
+@pytest.mark.parametrize("by", ["site", "operator"])
+def test_m2_m3_tasks_may_name_the_stations_that_a_site_tells(house: House, by: str) -> None:
+    stations = {"stationnames": ["chicago", "boston"]}
+    federate(house, attributes=stations if by == "operator" else {})
+    house.take("advertise")
+    if by == "site":
+        ((_, (fault,)),) = house.submit({"stations": ("boston",)}).refused
+        assert fault == ("stations[0]", "there is no station 'boston'; known: north")
+        push(house, **stations)
+    named, other = house.task(stations=("boston",)), house.task(stations=("north",))
+    house.take("broker")
+    assert states(house, named) == [JobState.ACTIVATED]
+    assert states(house, other) == [JobState.PENDING], "what the site tells replaces its storages' stations"
+    changed = what_if.run(house.runtime, what_if.Changes(task={"stations": ["chicago"]}), other)
+    assert changed.opened == ("north-queue",)
+    ((_, (fault,)),) = house.submit({"stations": ("bostn",)}).refused
+    assert fault == ("stations[0]", "there is no station 'bostn'; did you mean boston?")
+
+
 def test_m4_explain_names_the_sole_obstacle_and_what_if_lifts_it(house: House) -> None:
     federate(house, attributes={"Arch": "arm"})
     house.take("advertise")

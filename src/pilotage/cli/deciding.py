@@ -190,6 +190,7 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
         enumerate(specs),
         world.federation,
         Lookup(lambda storage, glob: movers.for_storage(storage).scan(storage, glob)),
+        partial(submit.faults_in, ads=world.advertisements),
     )
     with _told(BROKER, path, debug):
         found = preview.preview(world, [(index, one.spec) for index, one in accepted], None)

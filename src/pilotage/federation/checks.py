@@ -1,16 +1,17 @@
 """Checks across fields: references must exist, limits must agree, names must be unique."""
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.model.rules.folders import others_files
-from pilotage.model.rules.stations import stations_of
+from pilotage.model.rules.stations import known_stations
 from pilotage.model.rules.transfer_shares import declared_sub_shares
 from pilotage.model.values import fairshare
 from pilotage.model.values.entry_point_groups import BROKERAGES
@@ -26,15 +27,19 @@ from .task_checks import task_faults
 
 
 def check_task(
-    spec: TaskSpec, federation: Federation, owner: Identity | None = None
+    spec: TaskSpec,
+    federation: Federation,
+    owner: Identity | None = None,
+    ads: Iterable[Advertisement] = (),
 ) -> list[tuple[Path, str]]:
     """Return why a task cannot run in a federation: each place in the task, and its fault.
 
-    With an ``owner``, their VO must own the share.
+    With an ``owner``, their VO must own the share. Sites tell further stations in their ``ads`` (M2).
     """
     found = chain(
         task_faults(spec),
         _references(spec, federation, owner),
+        _stations(spec, federation, ads),
         binding_faults(spec, federation, owner),
         output_dataset_faults(spec, federation, owner),
     )
@@ -249,7 +254,6 @@ def brokerages() -> frozenset[str]:
 
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
     yield from _nucleus(spec, federation)
-    yield from _stations(spec, federation)
     queues = KnownNames("queue", {queue.name for queue in federation.queues})
     for at, name in enumerate(spec.queues):
         yield from queues.lacks(("queues", at), name)
@@ -279,8 +283,8 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
                 yield from storages.lacks(("inputs", at, key, index), name)
 
 
-def _stations(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
-    stations = KnownNames("station", set(chain(*stations_of(federation).values())))
+def _stations(spec: TaskSpec, federation: Federation, ads: Iterable[Advertisement]) -> Iterator[Fault]:
+    stations = KnownNames("station", known_stations(federation, ads) if spec.stations else ())
     for at, name in enumerate(spec.stations):
         yield from stations.lacks(("stations", at), name)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 
 from pilotage.federation import checks
@@ -11,6 +12,7 @@ from pilotage.flow.errors import KeyReused
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.spec import Input, LiveWork
 from pilotage.model.records.work import File, InputFile, NewTask, Replica, TaskSpec
@@ -86,12 +88,13 @@ def examined(
     federation = runtime.store.federation()
     quota = quota_of(runtime.store, federation, owner)
     datasets = OutputDatasets(runtime)
+    ads = cache(lambda: runtime.world("advertisements").advertisements)
     return examined_offline(
         ((index, inputs.scoped(spec, owner)) for index, spec in specs),
         federation,
         inputs.lookup_for(runtime, owner),
         lambda spec, federation: [
-            *_faults(spec, federation, owner),
+            *faults_in(spec, federation, owner, ads() if spec.stations else ()),
             *inputs.out_of_scope(spec, federation, owner),
             *_foreign(runtime.store, spec, federation, owner),
             *datasets.faults(spec, federation),
@@ -123,7 +126,7 @@ def examined_offline(
     for index, spec in specs:
         resolved, faults = inputs.resolve(spec, federation, lookup)
         # The others are told in the same round: of the task as it was given where not all inputs were found.
-        others = (faults_of or _faults)(spec if faults else resolved.spec, federation)
+        others = (faults_of or faults_in)(spec if faults else resolved.spec, federation)
         faults = _all_faults(faults, others) or excess_of(resolved.spec)
         if faults:
             submitted.refused.append((index, faults))
@@ -138,8 +141,14 @@ def _all_faults(first: Sequence[Fault], others: Iterable[Fault]) -> list[Fault]:
     return [*first, *(fault for fault in others if not (places and fault[0].startswith(places)))]
 
 
-def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = None) -> list[Fault]:
-    found = checks.check_task(spec, federation, owner)
+def faults_in(
+    spec: TaskSpec,
+    federation: Federation,
+    owner: Identity | None = None,
+    ads: Iterable[Advertisement] = (),
+) -> list[Fault]:
+    """Return the faults that a task has in a federation whose sites sent these ads."""
+    found = checks.check_task(spec, federation, owner, ads)
     return [(field_name(path), message) for path, message in found]
 
 

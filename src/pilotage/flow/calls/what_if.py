@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks, documents, messages
-from pilotage.federation.faults import BadDocument, Fault
+from pilotage.federation.faults import BadDocument, Fault, Path
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
@@ -81,7 +81,7 @@ def changed(world: World, changes: Changes) -> World:
     federation = _with_queues(world.federation, changes.queues, faults)
     wanted = _expanded(changes.task, faults)
     spec = _with_values(task.spec, wanted, faults)
-    faults += _new_faults(task, spec, federation)
+    faults += _new_faults(task, spec, replace(world, federation=federation))
     if faults:
         raise BadDocument(_named(fault, changes.task) for fault in faults)
     jobs = tuple(
@@ -163,11 +163,14 @@ def _with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault])
     return replace(record, **{name: getattr(read, name) for name in values})
 
 
-def _new_faults(task: Task, spec: TaskSpec, federation: Federation) -> list[Fault]:
+def _new_faults(task: Task, spec: TaskSpec, world: World) -> list[Fault]:
     """Return why the changed task could not be accepted, without the unchanged task's own faults."""
-    already = set(checks.check_task(task.spec, federation, task.owner))
-    found = checks.check_task(spec, federation, task.owner)
-    return [Fault(path, text) for path, text in found if (path, text) not in already]
+
+    def faults(asked: TaskSpec) -> list[tuple[Path, str]]:
+        return checks.check_task(asked, world.federation, task.owner, world.advertisements)
+
+    already = set(faults(task.spec))
+    return [Fault(path, text) for path, text in faults(spec) if (path, text) not in already]
 
 
 def _named(fault: Fault, wanted: Mapping[str, Any]) -> Fault:

@@ -1,8 +1,8 @@
 """Stations: the names by which tasks choose sites, and jobs their data (M2, M3)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from pilotage.model.records.advertisements import Constant
+from pilotage.model.records.advertisements import Advertisement, Constant, usable
 from pilotage.model.records.federation import Federation, Site, Storage
 
 
@@ -39,3 +39,10 @@ def stations_of(federation: Federation) -> Mapping[str, tuple[str, ...]]:
         if queue.storage in storages and queue.site in found:
             found[queue.site].add(station_of(storages[queue.storage]))
     return {site: tuple(sorted(names)) for site, names in found.items()}
+
+
+def known_stations(federation: Federation, ads: Iterable[Advertisement]) -> set[str]:
+    """Return every station that a task may name: of storages, of operators, and of the sites' own ads."""
+    attributes = [*(site.attributes for site in federation.sites), *(ad.attributes for ad in ads)]
+    told = (told_stations(usable(one)[0]) for one in attributes)
+    return {name for names in (*stations_of(federation).values(), *told) for name in names}
