@@ -6,12 +6,13 @@ import pytest
 
 from pilotage.api.explanations import explained_pilot
 from pilotage.flow.task_cancellation import cancel
-from pilotage.model.records.states import PilotState
+from pilotage.model.records.states import PilotState, TaskState
 from pilotage.model.records.work import Pilot
 from pilotage.model.values.identity import Identity
 from pilotage.ports.computing import PilotStatus
 
 from .house import FakeElement, House
+from .test_guards_f2_f3 import fail, fetch
 
 WAITS = "PENDING (Resources)"
 
@@ -74,6 +75,19 @@ def test_pilots_of_a_cancelled_task_are_ended_where_nothing_else_waits(
     cancel(house.runtime, task, "cancelled by a person", "alice")
     assert {one.state for one in pilots(house)} == {PilotState.CANCELLED}
     assert set(element.cancelled) == {f"reference-{order.pilot}" for order in element.orders}
+
+
+def test_pilots_of_a_task_that_is_stopped_are_ended_as_well(house: House, element: FakeElement) -> None:
+    """Its first attempts all failed alike (F3)."""
+    task = waiting(house, jobs=20)
+    ordered = {order.pilot for order in element.orders}
+    runs = house.pilot()
+    for _ in range(10):
+        fail(house, runs, fetch(house, runs))
+    assert house.take("stop")
+    assert house.store.queries.task(task).state is TaskState.FAILED  # type: ignore[union-attr]
+    assert {one.id for one in pilots(house) if one.state is PilotState.CANCELLED} == ordered
+    assert {f"reference-{one}" for one in ordered} == set(element.cancelled)
 
 
 @pytest.mark.parametrize(

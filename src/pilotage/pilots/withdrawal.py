@@ -1,4 +1,4 @@
-"""Withdraw pilots from batch systems after their work was cancelled."""
+"""Withdraw pilots from batch systems after their work was cancelled or stopped."""
 
 from collections import defaultdict
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
-from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
+from pilotage.flow.task_cancellation import let_go
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
@@ -16,12 +16,11 @@ from pilotage.tasks import stopping
 from pilotage.tasks.stopping import STOP
 
 
-def _give_up_downloads(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Cancel downloads that only the stopped jobs waited for."""
+def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Let go what was there for the stopped jobs alone: downloads, and pilots in batch systems."""
     changes = zip(decision.changes, committed.accepted, strict=True)
     closed = {id_ for one, ids in changes if isinstance(one, Move) and one.kind == "job" for id_ in ids}
-    waiting = (job for job in world.jobs if job.id in closed and job.state is JobState.ASSIGNED)
-    give_up(runtime, {name for job in waiting for name in job.inputs})
+    let_go(runtime, (job for job in world.jobs if job.id in closed), STOP)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -37,7 +36,7 @@ STEP = Step(
     place=10,
     summary="Stop tasks whose first attempts all failed alike.",
     reads=(failing_alike, only_where("tasks"), live_jobs, "task_counts"),
-    phases=always(Phase(actor=STOP, decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
+    phases=always(Phase(actor=STOP, decide=stopping.stop, act=_let_go, in_parts=True)),
     subjects=(TASK,),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.FAILED)}),
