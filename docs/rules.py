@@ -616,8 +616,8 @@ RULES: tuple[Rule, ...] = (
         "M3",
         "A list of stations becomes the job's Requirements; users may add constraints and a Rank.",
         (f"{MATCHMAKING}.job_ads", "model.rules.stations"),
-        settled="`stations`, `site_requirements` and `site_rank` of a task. A storage names its station, unless "
-        "the site or its operators tell others, which tasks may name.",
+        settled="`stations`, `site_requirements` and `site_rank` of a task. A storage names its station, "
+        "unless the site or its operators tell others, which tasks may name.",
     ),
     Rule(
         "M4",
