@@ -3,6 +3,7 @@
 # ruff: noqa: E501 -- one case a line
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -244,6 +245,20 @@ def test_a_share_of_a_vo_is_for_its_members() -> None:
 def test_every_fault_of_a_task_is_told() -> None:
     spec = replace(TASK, nucleus="x", queues=("y",), share="z", command=())
     assert places(check_task(spec, FEDERATION)) == [("outputs",), ("nucleus",), ("queues", 0), ("share",)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"conda": "envs/rna"}, ("conda",)),
+        ({"conda": "/opt/rna:/usr"}, ("conda",)),
+        ({"conda": "/opt/rna", "container_name": "debian:12"}, ("conda",)),
+        ({"modules": ("gcc",), "container_name": "debian:12"}, ("modules",)),
+        ({"modules": ("gcc",), "command": (), "outputs": (), "merge": None}, ("modules",)),
+    ],
+)
+def test_environments_that_cannot_be_entered_are_refused(fields: dict[str, Any], place: Path) -> None:
+    assert places(check_task(replace(TASK, **fields), FEDERATION)) == [place]
 
 
 def test_faults_are_bounded_however_many_a_stranger_makes() -> None:

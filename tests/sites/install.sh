@@ -7,7 +7,7 @@ openssh-server openssh-sftp-server openssh-client
 gridengine-master gridengine-exec gridengine-client
 nordugrid-arc-arex nordugrid-arc-arcctl nordugrid-arc-client nordugrid-arc-plugins-needed
 nordugrid-arc-plugins-arcrest libxml-simple-perl
-nginx-core xrootd-server xrootd-client xrootd-plugins xrootd-server-plugins"
+environment-modules nginx-core xrootd-server xrootd-client xrootd-plugins xrootd-server-plugins"
 skipped() {
   echo "test-sites: $1; tests of what is missing are skipped" >&2
   exit 0

@@ -30,7 +30,16 @@ _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Return the faults that a task has in any federation."""
-    parts = (_payload, _words, placeholder_faults, _files, _resources, _products, classads.task_faults)
+    parts = (
+        _payload,
+        _words,
+        _environments,
+        placeholder_faults,
+        _files,
+        _resources,
+        _products,
+        classads.task_faults,
+    )
     return list(islice(chain.from_iterable(part(spec) for part in parts), MOST_FAULTS))
 
 
@@ -68,6 +77,17 @@ def _words(spec: TaskSpec) -> Iterator[Fault]:
             yield Fault(("environment", name), "holds a null character", "leave it out")
     yield from _command(("command",), spec.command)
     yield from _command(("merge", "command"), spec.merge.command if spec.merge else ())
+
+
+def _environments(spec: TaskSpec) -> Iterator[Fault]:
+    if spec.conda and not (spec.conda.startswith("/") and spec.conda.isprintable() and ":" not in spec.conda):
+        message = f"{spec.conda!r} is not the path of a folder on the nodes"
+        yield Fault(("conda",), message, "give an absolute path without a colon, like /opt/conda/envs/rna")
+    for name in ("conda", "modules"):
+        if getattr(spec, name) and spec.container_name:
+            yield Fault((name,), "is for payloads without a container", "leave out one of both")
+        elif getattr(spec, name) and not spec.command:
+            yield Fault((name,), "is for an empty payload", "give a command that uses it")
 
 
 def _command(path: Path, command: Sequence[str]) -> Iterator[Fault]:

@@ -13,6 +13,7 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
+from pilotage.model.rules.declared_environments import entered
 from pilotage.model.rules.job_payload import payload_of, variables
 from pilotage.model.rules.sources import Sources
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
@@ -163,7 +164,7 @@ def _work(
     return Work(
         task=task.id,
         kind=kind,
-        command=spec.command,
+        command=entered(spec),
         environment={**variables, **spec.environment},
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),

@@ -36,6 +36,7 @@ DEFAULT_SHARE = "default"
 
 JobKind = Literal["normal", "scout", "merge"]
 Binding = Literal["early", "elastic", "late"]
+ModuleName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+/:-]*$")]
 """How firmly a job is bound to its preferred queue: it stays there; a pilot that would end it sooner may
 borrow it; or any candidate's pilot takes it (E1)."""
 
@@ -251,6 +252,10 @@ class TaskSpec:
     """Container image to run in: a path, or a name from a queue's tags or a registry (B14)."""
     only_tags: bool = False
     """Whether the image must be among a queue's tags (B14)."""
+    conda: Annotated[str, Field(max_length=1000)] = ""
+    """Folder of a conda environment on the nodes, whose programs come first in the search path."""
+    modules: Annotated[tuple[ModuleName, ...], Field(max_length=50)] = ()
+    """Environment modules that are loaded before the command, in this order."""
     event_service: bool = False
     """Whether it is event service, which only some queues accept (B23)."""
     min_events: Annotated[Whole, Field(ge=0, le=2**31 - 1)] = 0
