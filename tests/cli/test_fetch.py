@@ -97,6 +97,16 @@ def test_the_manifest_has_a_line_for_each_file(
     assert (tmp_path / "manifest.csv").read_text().splitlines()[1].startswith("1,5,")
 
 
+def test_the_manifest_goes_by_the_number_of_jobs(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(10), output(9)]}
+    served.answers["GET /tasks/12/jobs"] = {"jobs": [made(9), made(10)]}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    lines = (tmp_path / "manifest.csv").read_text().splitlines()[1:]
+    assert [line.partition(",")[0] for line in lines] == ["9", "10"]
+
+
 def test_a_file_of_the_users_is_not_overwritten_by_the_manifest(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -62,12 +62,12 @@ def _rows(
     client: "Client", task: int, fetched: "Iterable[tuple[WantedFile, Any]]"
 ) -> Iterator[dict[str, object]]:
     jobs = {job["id"]: job for job in _jobs(client, task)}
-    for one, output in fetched:
-        number = output.get("job")
-        job = jobs.get(number, {}) if type(number) is int else {}
+    numbered = [(_job_number(output), one) for one, output in fetched]
+    for number, one in sorted(numbered, key=lambda row: (row[0], row[1].place.name)):
+        job = jobs.get(number, {})
         parameters = job.get("parameters") or {}
         yield {
-            "job": number,
+            "job": number or None,
             "index": job.get("index"),
             **{_column(name): value for name, value in parameters.items()},
             # Names may hold blanks: shlex.split takes them apart again.
@@ -77,6 +77,11 @@ def _rows(
             "bytes": one.size,
             "checksum": one.checksum,
         }
+
+
+def _job_number(output: Any) -> int:
+    number = output.get("job")
+    return number if type(number) is int else 0
 
 
 def _column(parameter: str) -> str:
