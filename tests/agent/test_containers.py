@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.agent.attempt import AttemptFailedError
-from pilotage.agent.containers import VARIABLES, ContainerRuntime, choose, find_runtimes, write_variables
+from pilotage.agent.attempt import VARIABLES, AttemptFailedError
+from pilotage.agent.containers import ContainerRuntime, choose, find_runtimes, write_variables
 from pilotage.agent.view import SitePaths
 from tests.waiting import PATIENCE, wait_for
 

@@ -1,6 +1,7 @@
 """Outputs by name, by pattern and in folders: what is found, what is left alone, and what is refused."""
 
 import os
+from glob import escape
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pilotage.agent.attempt import AttemptFailedError, legal
 from pilotage.agent.outputs import find, matches, told
 from pilotage.model.values.outputs import example, is_taken
 from pilotage.model.values.types import OutputPath, OutputPattern
+from pilotage.movers.contract import ODD_NAMES
 
 from .test_agent import Site, sh, site
 
@@ -65,17 +67,37 @@ def test_links_and_special_files_that_match_are_named(tmp_path: Path) -> None:
         find(("plots/",), tmp_path)
 
 
-def test_names_that_storages_would_not_take_are_changed_and_never_to_one_that_is_taken(
-    tmp_path: Path,
-) -> None:
-    made(tmp_path, "plots/mass (GeV).png", "plots/-a/é.png")
-    assert find(("plots/",), tmp_path) == {
-        "plots/mass__GeV_.png": "plots/mass (GeV).png",
-        "plots/_a/_.png": "plots/-a/é.png",
-    }
-    made(tmp_path, "plots/mass__GeV_.png")
-    with pytest.raises(AttemptFailedError, match="would both be called 'plots/mass__GeV_"):
-        find(("plots/",), tmp_path)
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_outputs_keep_their_names_by_name_by_pattern_and_in_a_folder(tmp_path: Path, name: str) -> None:
+    made(tmp_path, name, f"out/{name}", "out/other")
+    assert find((name,), tmp_path) == [name]
+    assert sorted(find(("out/",), tmp_path)) == sorted((f"out/{name}", "out/other"))
+    assert find((f"out/{escape(name)}",), tmp_path) == [f"out/{name}"]
+    for asked in (name, f"out/{name}", escape(name), f"{name}/"):
+        assert TypeAdapter(OutputPattern).validate_python(asked) == asked
+    assert is_taken(name, name)
+    assert is_taken("out/", f"out/{name}")
+    assert legal("output", TypeAdapter(OutputPath).validate_python(name), deep=True) == name
+
+
+@pytest.mark.parametrize("name", ["line\nbreak", os.fsdecode(b"\xff"), "c1\x9b2m"])
+def test_a_file_whose_name_cannot_be_stored_fails_the_attempt_in_words(tmp_path: Path, name: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).touch()
+    with pytest.raises(
+        AttemptFailedError, match=r"output .*: not a legal file name: it (has a control|is no)"
+    ):
+        find(("out/",), tmp_path)
+
+
+def test_folders_keep_hidden_files_and_what_programs_leave_in_the_home_stays_out(tmp_path: Path) -> None:
+    made(tmp_path, "a.zarr/.zgroup", "a.zarr/x/.zarray", "a.zarr/x/0.0", ".cache/junk", ".config")
+    made(tmp_path, ".container-environment", "top")
+    zarr = ["a.zarr/.zgroup", "a.zarr/x/.zarray", "a.zarr/x/0.0"]
+    assert sorted(find(("a.zarr/",), tmp_path)) == zarr
+    assert sorted(find(("**",), tmp_path)) == [*zarr, "top"]
+    assert sorted(find(("**", ".c*"), tmp_path)) == [".config", *zarr, "top"]
+    assert sorted(find((".cache/", ".config"), tmp_path)) == [".cache/junk", ".config"]
 
 
 def test_a_pattern_without_a_file_is_named(tmp_path: Path) -> None:
@@ -90,11 +112,8 @@ def test_optional_outputs_may_be_left_out(tmp_path: Path) -> None:
     made(tmp_path, "results/a.txt")
     (tmp_path / "broken").symlink_to(tmp_path / "none")
     optional = ("log", "broken", "plots/", "*.root")
-    assert find(("results/", *optional), tmp_path, optional) == {
-        "broken": "broken",
-        "results/a.txt": "results/a.txt",
-    }
-    assert find(optional[2:], tmp_path, optional) == {}
+    assert find(("results/", *optional), tmp_path, optional) == ["broken", "results/a.txt"]
+    assert find(optional[2:], tmp_path, optional) == []
     made(tmp_path, "log", "plots/p.png")
     assert sorted(find(optional[:1] + optional[2:], tmp_path, optional)) == ["log", "plots/p.png"]
 
@@ -170,3 +189,21 @@ def test_an_agent_stores_every_file_with_its_folders(site: Site) -> None:
     assert site.server.last(3).error == "output none/*: the payload left no such file"
     assert (site.server.last(4).state, site.server.last(4).outputs) == ("done", ())
     assert not site.scratch("3.1").exists()
+
+
+@pytest.mark.slow
+def test_an_agent_reads_and_stores_files_of_odd_names(site: Site) -> None:
+    inputs = []
+    for name in ODD_NAMES:
+        made(site.storage, name)
+        inputs.append({"name": name, "size": len(name.encode()), "checksum": ""})
+    # A payload that reads the list line by line finds each file.
+    script = 'while IFS= read -r path; do cat "./$path" >> all || exit 1; done < inputs.txt; mv inputs out'
+    site.server.works = [[site.work(*sh(script), inputs=inputs, outputs=["out/", "all"])]]
+    site.run()
+    assert (site.server.last(1).state, site.server.last(1).error) == ("done", "")
+    names = {f"out/{name}" for name in ODD_NAMES}
+    assert {output.name for output in site.server.last(1).outputs} == {"all", *names}
+    for name in ODD_NAMES:
+        assert (site.scratch() / "out" / name).read_text() == name
+    assert (site.scratch() / "all").read_text() == "".join(ODD_NAMES)

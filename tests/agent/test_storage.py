@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -15,6 +16,7 @@ from pilotage.agent.file_access import Ways
 from pilotage.agent.storage import open_storage
 from pilotage.agent.transfer import discard, fetch, store
 from pilotage.agent.wire import JobInput, JobOrder, Work
+from pilotage.movers.contract import ODD_NAMES
 
 WAYS = Ways(None)  # type: ignore[arg-type]  # no storage here asks
 
@@ -88,7 +90,7 @@ def test_files_come_and_go_over_http(server: Any, tmp_path: Path, folder: str) -
     fetch(WAYS, one, JobInput("in:1.txt", 5, "adler32:062c0215"), tmp_path / "copy", lambda: False)
     assert (tmp_path / "copy").read_text() == "hello"
     (tmp_path / "out").write_bytes(b"x" * 100_000)
-    output = store(WAYS, one, "out", "out", tmp_path, lambda: False)
+    output = store(WAYS, one, "out", tmp_path, lambda: False)
     assert (output.name, output.size) == ("out", 100_000)
     assert handler.files["/data/.scratch/house/1.1/out"] == b"x" * 100_000
     assert {key for _, _, key in handler.seen} == {"open"}
@@ -163,3 +165,18 @@ def test_a_folder_keeps_its_files(tmp_path: Path) -> None:
     assert list((tmp_path / "new/.scratch/house").iterdir()) == []
     with pytest.raises(FileNotFoundError):
         opened.read("none")
+
+
+@pytest.mark.parametrize("kind", ["folder", "web"])
+def test_storages_hold_odd_names(server: tuple[str, type[WebDav]], tmp_path: Path, kind: str) -> None:
+    url, handler = server
+    handler.folders.add("/data/odd")
+    storage = open_storage(f"{url}/data" if kind == "web" else f"file://{tmp_path}", {})
+    for name in ODD_NAMES:
+        storage.write(f"odd/{name}", io.BytesIO(name.encode()))
+        with storage.read(f"odd/{name}") as stream:
+            assert stream.read() == name.encode()
+    if kind == "web":
+        assert {unquote(path).removeprefix("/data/odd/") for path in handler.files} == {*ODD_NAMES}
+    else:
+        assert all((tmp_path / "odd" / name).is_file() for name in ODD_NAMES)

@@ -70,7 +70,7 @@ def test_a_file_is_read_and_written_at_the_address_that_the_server_gives(place: 
     house, handler, copy = place
     assert brought(house, copy) == "hello"
     (tmp_path / "out").write_bytes(b"four")
-    assert store(Ways(house), attempt("s3://bucket"), "out", "out", tmp_path, never).size == 4
+    assert store(Ways(house), attempt("s3://bucket"), "out", tmp_path, never).size == 4
     assert (handler.files["/data/out"], house.handed_on) == (b"four", 0)
     assert house.asked == [wire.FileRequest(1, 1, "in"), wire.FileRequest(1, 1, "out", size=4)]
     assert {key for _, _, key in handler.seen} == {"short"}
@@ -83,7 +83,7 @@ def test_without_an_address_the_server_hands_the_file_on(place: Any, tmp_path: P
     house.granted = ""
     assert brought(house, copy, "sftp://host/x") == "hello"
     (tmp_path / "out").write_bytes(b"four")
-    store(Ways(house), attempt("sftp://host/x"), "out", "out", tmp_path, never)
+    store(Ways(house), attempt("sftp://host/x"), "out", tmp_path, never)
     assert (handler.files["/data/out"], house.handed_on) == (b"four", 2)
 
 

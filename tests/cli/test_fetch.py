@@ -166,6 +166,20 @@ def test_folders_of_outputs_come_along_and_lead_nowhere_else(
     assert "has no name that a file can have here" in told.stderr
 
 
+def test_hidden_outputs_are_fetched_only_into_a_folder_that_is_named(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lying server must not leave a ``.bashrc`` or a hook of git where somebody happens to be."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("tasks/f/12/1/.ssh/authorized_keys", "tasks/f/12/1/.bashrc"):
+        served.answers["GET /tasks/12/outputs"] = {"files": [output(1, name=name, kind="merge")]}
+        told = pilotage("fetch", 12)
+        assert (told.exit_code, "is hidden: name the folder" in told.stderr) == (2, True)
+        assert not list(tmp_path.glob(".*"))
+        assert pilotage("fetch", 12, "--to", tmp_path / "named").exit_code == 0
+    assert (tmp_path / "named/.bashrc").read_bytes() == CONTENT
+
+
 @pytest.mark.parametrize(
     "lie",
     [
@@ -178,10 +192,8 @@ def test_folders_of_outputs_come_along_and_lead_nowhere_else(
         {"name": "tasks/f/12/1/../../victim/out.txt"},
         {"name": "tasks/f/12/1//etc/passwd"},
         {"name": "tasks/f/12/1/a\0b"},
-        {"name": "tasks/f/12/1/.bashrc"},
         {"name": "..", "kind": "merge"},
         {"name": "/etc/passwd", "kind": "merge"},
-        {"name": ".ssh/authorized_keys", "kind": "merge"},
         {"name": ["a"], "kind": "merge"},
         {"size": "10000"},
         {"size": -1},

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pilotage.movers.contract import ODD_NAMES
+
 from .conftest import FakeServer, Pilotage
 
 
@@ -19,7 +21,6 @@ def root(server: FakeServer, tmp_path: Path) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
     (root / "runs" / "link").symlink_to(root / "top")
-    (root / "runs" / "far").symlink_to("/etc")
     storages = [
         {"name": "web", "url": "https://example.org/"},
         {"name": "disk", "url": f"file://{root}"},
@@ -27,6 +28,7 @@ def root(server: FakeServer, tmp_path: Path) -> Path:
     ]
     server.answers["GET /federation"] = {"storages": storages}
     server.answers["POST /files"] = {"new": 1, "refused": []}
+    server.answers["POST /files/scan"] = {"files": 1, "new": 0, "refused": []}
     return root
 
 
@@ -44,33 +46,40 @@ def test_a_directory_is_registered_below_the_root_of_its_storage(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:
     told = pilotage("files", "register", root / "runs")
-    assert (told.exit_code, told.stdout) == (0, "2 files registered, 1 of them new\n")
-    files = [described(root, name, scope="") for name in ("runs/1/a", "runs/2/b")]
+    assert (told.exit_code, told.stdout) == (0, "5 files registered, 1 of them new\n")
+    names = ("runs/.cache/c", "runs/1/a", "runs/2/.hidden", "runs/2/b")
+    files = [described(root, name, scope="") for name in names]
     assert sent(server) == [{"files": files, "each": True, "dry_run": False}]
 
 
-def test_links_and_hidden_files_of_a_directory_are_named(
+def test_links_of_a_directory_are_followed_by_the_server_and_those_out_of_it_are_named(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:
     os.mkfifo(root / "runs/1/pipe")
-    for number in range(20):
-        (root / "runs" / f"more{number}").symlink_to("elsewhere")
+    (root / "runs/far").symlink_to("/etc")
+    (root / "runs/nothing").symlink_to("elsewhere")
+    (root / "runs/odd [1]").symlink_to("1")
     told = pilotage("files", "register", root / "runs")
-    assert told.exit_code == 0, "a directory stands for its plain files"
-    assert "25 passed over" in told.stderr
-    links = told.stderr.partition("symbolic links, which are never followed:\n")[2].splitlines()
-    assert [line.strip() for line in links[:3]] == ["far", "link", "more0"]
-    assert "  and 12 more" in links
+    assert (told.exit_code, told.stdout) == (1, "6 files registered, 1 of them new\n")
+    asked = [body["match"] for call, body in server.requests if call == "POST /files/scan"]
+    assert sorted(asked) == ["runs/link", "runs/odd [[]1]/**"]
+    assert "a symbolic link that leads out of its storage, or to nothing:\n  runs/far\n  runs/nothing\n" in (
+        told.stderr + "\n"
+    )
     assert "special files:\n  1/pipe\n" in told.stderr
-    assert "hidden:\n  2/.hidden\n  .cache\n" in told.stderr
 
 
-def test_the_whole_storage_is_registered_without_outputs_and_hidden_files(
+def test_the_whole_storage_is_registered_without_outputs_and_what_is_pilotages_own(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:
+    for name in (".scratch/f/1.1/out", ".copies/f/atlas/x", "runs/.a.f.12.1.part"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
     assert pilotage("files", "register", root, "--no-checksums", "--scope", "atlas").exit_code == 0
     assert [(one["name"], one["checksum"], one["scope"]) for one in sent(server)[0]["files"]] == [
+        ("runs/.cache/c", "", "atlas"),
         ("runs/1/a", "", "atlas"),
+        ("runs/2/.hidden", "", "atlas"),
         ("runs/2/b", "", "atlas"),
         ("top", "", "atlas"),
     ]
@@ -82,7 +91,9 @@ def test_of_storages_one_in_the_other_the_nearest_is_taken_unless_told(
     pilotage("files", "register", root / "runs" / "2")
     pilotage("files", "register", root / "runs" / "2", "--storage", "disk")
     assert [(one["name"], one["replicas"]) for body in sent(server) for one in body["files"]] == [
+        (".hidden", ["inner"]),
         ("b", ["inner"]),
+        ("runs/2/.hidden", ["disk"]),
         ("runs/2/b", ["disk"]),
     ]
 
@@ -91,24 +102,26 @@ def test_a_dry_run_reads_nothing_and_says_so_to_the_server(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:
     told = pilotage("files", "register", root / "runs", "--dry-run")
-    assert (told.exit_code, told.stdout) == (0, "2 files would be registered, 1 of them new\n")
+    assert (told.exit_code, told.stdout) == (0, "5 files would be registered, 1 of them new\n")
     (body,) = sent(server)
     assert body["dry_run"] is True
-    assert [one["checksum"] for one in body["files"]] == ["", ""]
+    assert [one["checksum"] for one in body["files"]] == [""] * 4
 
 
 def test_names_that_no_file_may_have_are_left_out_and_told(
     pilotage: Pilotage, server: FakeServer, root: Path
 ) -> None:
-    for name in ("a b", "größe", "x;y", os.fsdecode(b"\xff\xfe"), "-n", "line\nbreak"):
-        (root / "runs" / "1" / name).write_text("x")
-    told = pilotage("files", "register", root / "runs" / "1")
-    assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
-    assert "6 left out" in told.stderr
-    assert "  runs/1/a b\n" in told.stderr
-    assert "letters, digits and _.:@+=~-" in told.stderr
+    for name in (*ODD_NAMES, os.fsdecode(b"\xff\xfe"), "line\nbreak", "c1\x9b2m"):
+        (root / "runs/1" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "runs/1" / name).write_text("x")
+    told = pilotage("files", "register", root / "runs/1")
+    assert (told.exit_code, "1 of them new" in told.stdout) == (1, True)
+    (body,) = sent(server)
+    assert {one["name"] for one in body["files"]} == {f"runs/1/{name}" for name in ("a", *ODD_NAMES)}
+    assert "3 left out" in told.stderr
+    assert "without control characters" in told.stderr
     document = json.loads(pilotage("files", "register", root / "runs" / "1", "--json").stdout)
-    assert len(document["left_out"]) == 6
+    assert len(document["left_out"]) == 3
 
 
 def test_a_file_that_cannot_be_read_is_left_out(
@@ -122,7 +135,7 @@ def test_a_file_that_cannot_be_read_is_left_out(
     opened = Path.open
     monkeypatch.setattr(Path, "open", denied)
     told = pilotage("files", "register", root / "runs")
-    assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
+    assert (told.exit_code, told.stdout) == (1, "4 files registered, 1 of them new\n")
     assert "Permission denied" in told.stderr
 
 
@@ -170,15 +183,29 @@ def test_faulty_lines_of_a_manifest_are_told_and_the_others_registered(
     (tmp_path / "list").write_bytes(MANIFEST)
     server.answers["POST /files"] = {"new": 1, "refused": [{"at": 1, "reason": "it was changed"}]}
     told = pilotage("files", "register", tmp_path / "list", "--storage", "disk")
-    assert (told.exit_code, told.stdout) == (1, "2 files registered, 1 of them new\n")
+    assert (told.exit_code, told.stdout) == (1, "4 files registered, 1 of them new\n")
     files = [(one["name"], one["size"]) for one in sent(server)[0]["files"]]
-    assert files == [("runs/1", 5), ("runs/2", 6), ("runs/10", 7)]
-    assert "14 left out" in told.stderr
+    assert files == [("runs/1", 5), ("runs/2", 6), ("runs/a b", 5), ("größe", 5), ("runs/10", 7)]
+    assert "12 left out" in told.stderr
     assert "it was changed:\n  line 4: runs/2\n" in told.stderr
-    for number in (*range(5, 15), 15, 16, 17):
+    for number in (6, 7, 8, 9, *range(11, 18)):
         assert f"  line {number}: " in told.stderr, number
     assert "checksum: " in told.stderr
     assert "\0" not in told.stderr
+
+
+def test_odd_names_stand_in_manifests_as_csv_and_as_json(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    quoted = ['"{}",5'.format(name.replace('"', '""')) for name in ODD_NAMES]
+    plain = [f"{name},5," for name in ODD_NAMES if name == name.strip()]
+    lines = [*quoted, *plain, *(json.dumps({"name": name, "size": 5}) for name in ODD_NAMES)]
+    (tmp_path / "list").write_text("\n".join(lines), encoding="utf-8")
+    server.answers["POST /files"] = {"new": 0, "refused": []}
+    told = pilotage("files", "register", tmp_path / "list", "--storage", "disk")
+    assert (told.exit_code, told.stderr) == (0, "")
+    names = [one["name"] for one in sent(server)[0]["files"]]
+    assert names == [*ODD_NAMES, *(name for name in ODD_NAMES if name == name.strip()), *ODD_NAMES]
 
 
 def test_a_file_that_is_no_manifest_is_not_read_to_its_end(

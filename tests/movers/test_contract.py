@@ -9,7 +9,6 @@ import fsspec
 import pytest
 
 from pilotage.model.records.federation import Storage
-from pilotage.model.records.work import InputFile
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import RunningCopy
@@ -19,6 +18,7 @@ from pilotage.ports.moving import (
     Delivery,
     DeliveryStatus,
     ScanLimits,
+    ScannedFiles,
     Started,
 )
 from tests.movers.servers import directory_rig, nginx, rclone
@@ -89,7 +89,9 @@ def test_streaming_keeps_the_contract_with_webdav(
             name: f"file://{root}" if name in local else f"http://{address}/{name}"
             for name, root in roots.items()
         }
-        assert violations(Streaming, directory_rig(roots, urls)) == []
+        # The index pages of nginx leave out hidden files.
+        rig = replace(directory_rig(roots, urls), lists_hidden=kind != "nginx" or "north" in local)
+        assert violations(Streaming, rig) == []
 
 
 @pytest.mark.slow
@@ -148,8 +150,11 @@ class Faulty(Streaming):
             return {reference: replace(status, bytes=0) for reference, status in found.items()}
         return found
 
-    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
-        return super().scan(storage, glob, limits)[:: -1 if self.fault == "scan unsorted" else 1]
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> ScannedFiles:
+        found = super().scan(storage, glob, limits)
+        if self.fault == "scan unsorted":
+            found.reverse()
+        return found
 
     def remove(self, storage: Storage, prefix: str) -> None:
         if self.fault == "remove nothing":
@@ -170,7 +175,7 @@ class Faulty(Streaming):
         pytest.param("same reference", "two deliveries have the references", marks=pytest.mark.slow),
         ("unknown fails", "a reference that it never gave is not unknown"),
         ("counts nothing", "bytes counts 0"),
-        ("scan unsorted", "scanned/* finds ['scanned/b', 'scanned/a']"),
+        ("scan unsorted", "scanned/* finds ['scanned/b', 'scanned/a'"),
         ("remove nothing", "removing .scratch/contract/1.1 leaves"),
         ("open for ever", "a closed mover starts deliveries"),
     ],

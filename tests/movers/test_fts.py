@@ -99,7 +99,8 @@ def test_the_contract_is_kept(house: House) -> None:
         def deliver(self, delivery: Delivery, *more: Any) -> Delivered:
             return super().deliver(replace(delivery, service=house.service), *more)
 
-    assert violations(ByFts, rig) == []
+    # The index pages of nginx leave out hidden files.
+    assert violations(ByFts, replace(rig, lists_hidden=False)) == []
     assert any(file["file_state"] == "FINISHED" for file in house.fts.files)
 
 

@@ -1,6 +1,8 @@
 """Bytes move whole or not at all, between filesystems as they are."""
 
 import hashlib
+import os
+import pickle
 import resource
 import threading
 import zlib
@@ -27,6 +29,7 @@ from pilotage.ports.moving import (
     Place,
     ScanLimits,
     StorageError,
+    WrongPatternError,
     order,
 )
 from pilotage.testing import transfer
@@ -334,49 +337,96 @@ def test_scan_finds_plain_files_by_name_with_size_and_checksum(tmp_path: Path) -
     for name, content in {"runs/b": b"bb", "runs/a": b"", "runs/sub/c": b"c", "other": b"x"}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
-    (root / "runs/.hidden").write_bytes(b"h")
-    (root / "runs/link").symlink_to(root / "other")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/secret").write_bytes(b"s")
-    (root / "runs/away").symlink_to(tmp_path / "outside")
     found = scan(storage(root), "runs/*")
     assert [(file.name, file.size, file.checksum, file.replicas) for file in found] == [
         ("runs/a", 0, adler32(b""), ("here",)),
         ("runs/b", 2, adler32(b"bb"), ("here",)),
     ]
     assert [file.name for file in scan(storage(root), "runs/**")] == ["runs/a", "runs/b", "runs/sub/c"]
-    assert scan(storage(root), "runs/away/*") == []
     assert [file.name for file in scan(storage(root), "other")] == ["other"]
     assert scan(storage(root), "none*") == []
 
 
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A storage with links inside it, and, in ``bad``, links that are not followed."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    make(root, "runs/a", "runs/b", "deep/er/c", "tasks/house/1/1/out", ".copies/house/x")
+    make(outside, "secret")
+    (tmp_path / "door").symlink_to(root)
+    for name, target in {
+        "runs/near": "a",
+        "runs/absolute": str(root / "deep/er/c"),
+        "runs/folder": "../deep",
+        "runs/chain": "folder/er/c",
+        "bad/out": str(outside / "secret"),
+        "bad/above": "../../outside",
+        "bad/nothing": "none",
+        "bad/self": "self",
+        "bad/around": "..",
+        "bad/outputs": "../tasks/house/1",
+        "bad/copies": "../.copies",
+    }.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).symlink_to(target)
+    return tmp_path / "door"
+
+
+def test_links_within_a_storage_are_followed_to_where_they_lead(linked: Path) -> None:
+    limits = ScanLimits(refuse_links=True)
+    found = scan(storage(linked), "runs/**", limits)
+    lying = {
+        "runs/absolute": "deep/er/c",
+        "runs/chain": "deep/er/c",
+        "runs/folder/er/c": "deep/er/c",
+        "runs/near": "runs/a",
+    }
+    assert [file.name for file in found] == sorted([*lying, "runs/a", "runs/b"])
+    assert found.paths == lying
+    assert pickle.loads(pickle.dumps(found)).paths == lying
+    assert [file.size for file in found] == [2] * 6
+    for glob in ("runs/folder/*/c", "runs/folder/er/c", "runs/*/er/c", "**/er/c"):
+        assert "runs/folder/er/c" in [file.name for file in scan(storage(linked), glob)], glob
+
+
 @pytest.mark.parametrize(
-    ("glob", "met"),
+    ("glob", "link", "why"),
     [
-        ("runs/*", "runs/link"),
-        ("runs/link", "runs/link"),
-        ("runs/**", "runs/"),
-        ("**/a", "runs/"),
-        ("*/*/secret", "runs/"),
-        ("runs/away/*", "runs/away"),
-        ("runs/away/secret", "runs/away"),
+        ("bad/ou?", "bad/out", "leads out of its storage"),
+        ("bad/out", "bad/out", "leads out of its storage"),
+        ("bad/above/*", "bad/above", "leads out of its storage"),
+        ("bad/above/secret", "bad/above", "leads out of its storage"),
+        ("*/above/secret", "bad/above", "leads out of its storage"),
+        ("bad/nothing", "bad/nothing", "leads to nothing"),
+        ("bad/self", "bad/self", "leads to nothing"),
+        ("bad/around/**", "bad/around", "leads out of its storage"),
+        ("**/secret", "bad/", "leads"),
+        ("bad/outputs/**", "bad/outputs", "to outputs or copies that Pilotage keeps"),
+        ("bad/copies/**", "bad/copies", "to outputs or copies that Pilotage keeps"),
     ],
 )
-def test_a_link_that_a_pattern_meets_is_refused_by_its_name(tmp_path: Path, glob: str, met: str) -> None:
+def test_a_link_that_is_not_followed_is_refused_by_its_name(
+    linked: Path, glob: str, link: str, why: str
+) -> None:
     """Inputs that would be missing without a word are none: what a task reads is what its pattern says."""
-    root = tmp_path / "root"
-    (root / "runs").mkdir(parents=True)
-    for name in ("a", "b"):
-        (root / "runs" / name).write_bytes(b"x")
-    (root / "runs/link").symlink_to(root / "runs/a")
-    (root / "runs/.hidden").symlink_to(root / "runs/a")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/secret").write_bytes(b"s")
-    (root / "runs/away").symlink_to(tmp_path / "outside")
-    limits = ScanLimits(refuse_links=True)
-    with pytest.raises(StorageError, match=f"{met}.*a link, or lies behind one, which is never followed"):
-        scan(storage(root), glob, limits)
-    assert [file.name for file in scan(storage(root), "runs/[ab]", limits)] == ["runs/a", "runs/b"]
+    with pytest.raises(
+        WrongPatternError, match=f"'{link}.* cannot be an input: it is a symbolic link.*{why}"
+    ):
+        scan(storage(linked), glob, ScanLimits(refuse_links=True))
+    told = scan(storage(linked), glob)
+    assert told == []
+    assert any(why in reason for name, reason in told.left_out.items() if name.startswith(link))
+
+
+def test_links_that_lead_in_a_circle_end_by_name(tmp_path: Path) -> None:
+    make(tmp_path, "a/one", "b/two")
+    (tmp_path / "a/x").symlink_to("../b")
+    (tmp_path / "b/y").symlink_to("../a")
+    found = scan(storage(tmp_path), "a/**")
+    assert [file.name for file in found] == ["a/one", "a/x/two"]
+    assert list(found.left_out) == ["a/x/y"]
+    assert "back to a folder around it" in found.left_out["a/x/y"]
+    assert [file.name for file in scan(storage(tmp_path), "a/x/y/one")] == ["a/x/y/one"]
 
 
 @pytest.mark.parametrize("glob", ["../outside/*", "/etc/*", "a/../../b"])
@@ -385,11 +435,15 @@ def test_scan_does_not_leave_the_storage(tmp_path: Path, glob: str) -> None:
         scan(storage(tmp_path), glob)
 
 
-def test_scan_refuses_a_name_that_no_file_may_have_and_says_which(tmp_path: Path) -> None:
-    (tmp_path / "two words").write_bytes(b"x")
-    with pytest.raises(StorageError, match="'two words' at here cannot be an input: names are of") as refused:
+@pytest.mark.parametrize("name", ["line\nbreak", os.fsdecode(b"\xff")])
+def test_scan_refuses_a_name_that_no_file_may_have_and_says_which(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "good").write_bytes(b"x")
+    with pytest.raises(WrongPatternError, match="at here cannot be an input: names are") as refused:
         scan(storage(tmp_path), "*")
-    assert "pydantic" not in str(refused.value)
+    assert repr(name) in str(refused.value)
+    found = scan(storage(tmp_path), "*", ScanLimits(any_name=True))
+    assert ([file.name for file in found], list(found.left_out)) == (["good"], [name])
 
 
 def test_remove_deletes_a_dead_attempts_scratch_and_nothing_else(tmp_path: Path) -> None:
@@ -415,21 +469,24 @@ def make(root: Path, *names: str, content: bytes = b"xy") -> None:
     ("glob", "names"),
     [
         ("*", ["top"]),
-        ("**", ["a/b/deep", "a/one", "b/two", "top"]),
-        ("**/*", ["a/b/deep", "a/one", "b/two", "top"]),
-        ("**/**/*", ["a/b/deep", "a/one", "b/two", "top"]),
+        ("**", [".hidden/x", "a/.hid", "a/b/deep", "a/one", "b/two", "top"]),
+        ("**/*", [".hidden/x", "a/.hid", "a/b/deep", "a/one", "b/two", "top"]),
+        ("**/**/*", [".hidden/x", "a/.hid", "a/b/deep", "a/one", "b/two", "top"]),
         ("**/b/*", ["a/b/deep", "b/two"]),
-        ("*/*", ["a/one", "b/two"]),
+        ("*/*", [".hidden/x", "a/.hid", "a/one", "b/two"]),
         ("[ab]/*o*", ["a/one", "b/two"]),
         ("a/on?", ["a/one"]),
         ("top/*", []),
         ("a/**/deep", ["a/b/deep"]),
-        (".hidden/*", []),
-        ("*/.hid", []),
+        (".hidden/*", [".hidden/x"]),
+        ("*/.hid", ["a/.hid"]),
+        (".copies/**", []),
+        (".scratch/**", []),
     ],
 )
 def test_patterns_match_part_by_part(tmp_path: Path, glob: str, names: list[str]) -> None:
     make(tmp_path, "top", "a/one", "a/b/deep", "b/two", ".hidden/x", "a/.hid")
+    make(tmp_path, ".copies/house/s/x", ".scratch/house/1.1/x", "a/.one.house.12.3.part")
     assert [file.name for file in scan(storage(tmp_path), glob)] == names
 
 

@@ -62,7 +62,7 @@ def no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_third_party_copies_keep_the_contract(roots: dict[str, Path], tmp_path: Path) -> None:
     with xrootd(roots["north"], tmp_path / "a") as north, xrootd(roots["south"], tmp_path / "b") as south:
         urls = {"north": north.http, "south": south.http}
-        assert violations(Streaming, directory_rig(roots, urls)) == []
+        assert violations(Streaming, replace(directory_rig(roots, urls), not_held=r"\?| $")) == []
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from .wire import JobOrder, Pair, StorageFault, Work
 
-# No part begins with a dot or a dash, so a name is never "..", a hidden file or an option of a command.
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*")
-RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+VARIABLES = ".container-environment"
+"""The file with the environment of a payload in a container, in the job's directory."""
+RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr", VARIABLES})
 """Names in a job's directory that payload files may not take."""
 
 
@@ -59,23 +60,28 @@ class Attempt:
 def legal(what: str, name: str, *, deep: bool = False) -> str:
     """Return the name if it stays inside its directory. With ``deep`` it may also name a file in a subfolder.
 
-    Raises AttemptFailedError.
+    Raises AttemptFailedError that says why it is none.
     """
-    parts = name.split("/") if deep else [name]
-    if all(_PART.fullmatch(part) for part in parts):
+    if any(part in ("", ".", "..") for part in name.split("/")) or ("/" in name and not deep):
+        fault = "no part of it may be empty, . or .."
+    elif _CONTROL.search(name):
+        fault = "it has a control character"
+    elif not is_text(name):
+        fault = "it is no text in UTF-8"
+    else:
         return name
-    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: letters, digits and ._:@+=~-")
+    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: {fault}")
 
 
-def legal_path(what: str, path: str) -> str:
-    """Return a path below a storage's URL. Only its first part may begin with a dot.
-
-    Raises AttemptFailedError.
-    """
-    legal(what, path[1:] if path.startswith(".") else path, deep=True)
-    return path
+def is_text(name: str) -> bool:
+    """Return whether a name is text: bytes that are no UTF-8 become lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def legal_scratch(attempt: Attempt) -> str:
     """Return the attempt's scratch folder. Raises AttemptFailedError."""
-    return legal_path("scratch", attempt.order.scratch)
+    return legal("scratch", attempt.order.scratch, deep=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .attempt import AttemptFailedError
+from .attempt import VARIABLES, AttemptFailedError
 from .view import SYSTEM, SitePaths
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ PROGRAMS = (
 """Programs and their kinds, in order of preference: the first that works and accepts the image runs it."""
 PATIENCE = 60.0
 """Seconds that a trial may take."""
-VARIABLES = ".container-environment"
 """The file in a job's directory from which a program reads the payload's environment."""
 _OWN = ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "APPTAINER_CACHEDIR")
 _LINKS = ("bin", "sbin", "lib", "lib64")
@@ -146,7 +145,9 @@ def write_variables(place: Path, inside: Mapping[str, str]) -> None:
                 f"environment: {name!r} has a line end, which containers cannot be given"
             )
     path = place / VARIABLES
-    path.write_text("".join(f"{name}={value}\n" for name, value in inside.items() if name != "PATH"))
+    path.write_text(
+        "".join(f"{name}={value}\n" for name, value in inside.items() if name != "PATH"), encoding="utf-8"
+    )
     path.chmod(0o600)
 
 

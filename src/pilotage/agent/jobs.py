@@ -322,12 +322,12 @@ class JobRunner:
             await self._in_thread(add_note, place, f"outputs{outputs.told(skipped)}")
         held.stored = bool(found)
         stored: list[Output] = []
-        for name, path in found.items():
+        for name in found:
             # Count the bytes sent, not those on disk: a sparse file is sent in full.
             left = outputs.most_bytes(attempt) - sum(one.size for one in stored)
             stored.append(
                 await self._in_thread(
-                    transfer.store, self._ways, attempt, name, path, place, lambda: bool(held.stopping), left
+                    transfer.store, self._ways, attempt, name, place, lambda: bool(held.stopping), left
                 )
             )
         return stored

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .attempt import RESERVED, Attempt, AttemptFailedError
+from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .machine import MEGABYTE
 
-log = logging.getLogger(__name__)
 MOST_FILES, MOST_BYTES, LONGEST_NAME = 1000, 10**12, 200
 """Limits for patterns and folders of an attempt: number of files, bytes of all together, characters of a
 name."""
@@ -22,7 +20,7 @@ DEEPEST = 16
 """Most parts of a path. The search does not enter deeper folders."""
 MOST_LOOKED_AT = 100_000
 """Most files and folders that a search visits."""
-_WILDCARD, _UNUSUAL = re.compile(r"[*?\[]"), re.compile(r"(^|(?<=/))[^A-Za-z0-9_]|[^A-Za-z0-9_.+=~/-]")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def find(
@@ -30,8 +28,8 @@ def find(
     directory: Path,
     optional: Collection[str] = (),
     skipped: list[str] | None = None,
-) -> dict[str, str]:
-    """Find outputs. Return their paths in the directory by the names under which they are stored.
+) -> list[str]:
+    """Find outputs. Return their paths in the directory, which are the names under which they are stored.
 
     A plain name counts even if no such file exists, unless it is ``optional``. Raises AttemptFailedError if a
     required pattern or folder matches nothing, or if they match too much. Links and special files that match
@@ -41,30 +39,36 @@ def find(
     patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
     named = (name for name in asked if name not in patterns)
     # Keep a dangling link: storing it fails with a clear message.
-    found = {name: name for name in named if name not in optional or os.path.lexists(directory / name)}
+    found = [name for name in named if name not in optional or os.path.lexists(directory / name)]
     unmet, size = set(patterns), 0
     for path, length in _files(directory, patterns) if patterns else ():
-        met = {pattern for pattern in patterns if matches(pattern, path)}
+        met = {pattern for pattern in patterns if _looks(pattern, path) and matches(pattern, path)}
         if length is None:
             links += [path] if any(_meets(pattern, path) for pattern in patterns) else []
             continue
-        if not met or path in found.values():
+        if not met or path in found:
             continue
         unmet -= met
         size += length
-        name = _usual(path)
-        if name in found:
-            raise AttemptFailedError(f"outputs {found[name]!r} and {path!r} would both be called {name!r}")
-        found[name] = path
+        found.append(_usable(path))
         if len(found) > MOST_FILES or size > MOST_BYTES:
             raise AttemptFailedError(
                 f"outputs: more than {MOST_FILES} files, or {MOST_BYTES} bytes, are found"
             )
     for pattern in sorted(unmet.difference(optional)):
-        if not any(matches(pattern, path) for path in found.values()):
+        if not any(matches(pattern, path) for path in found):
             met_links = [link for link in links if _meets(pattern, link)]
             raise AttemptFailedError(f"output {pattern}: the payload left no such file{told(met_links)}")
     return found
+
+
+def _looks(pattern: str, path: str) -> bool:
+    """Return whether a pattern looks at a path.
+
+    The directory is the payload's home, where programs leave their hidden files: only a pattern that begins
+    with a dot finds those. Deeper ones are files like any other.
+    """
+    return pattern.startswith(".") or not path.startswith(".")
 
 
 def _meets(pattern: str, link: str) -> bool:
@@ -101,10 +105,15 @@ def matches(pattern: str, path: str) -> bool:
     for name in path.split("/"):
         following = set()
         for number in reached:
-            if number < len(parts) and (parts[number] == "**" or fnmatchcase(name, parts[number])):
+            if number < len(parts) and _is_met(parts[number], name):
                 following.add(number if parts[number] == "**" else number + 1)
         reached = _with_none(parts, following)
     return len(parts) in reached
+
+
+def _is_met(part: str, name: str) -> bool:
+    """Return whether one part of a pattern matches a name, or is written like it: it may hold ``[``."""
+    return part in ("**", name) or fnmatchcase(name, part)
 
 
 def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
@@ -118,7 +127,7 @@ def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
 def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int | None]]:
     """Yield path and size of regular files; None is the size of links and special files.
 
-    Skip hidden files and files that the agent put there.
+    Skip files that the agent put there.
     """
     left, front = MOST_LOOKED_AT, [""]
     while front:
@@ -132,7 +141,7 @@ def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int 
             raise AttemptFailedError(f"outputs: more than {MOST_LOOKED_AT} files and folders to look at")
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.name.startswith(".") or path in RESERVED:
+            if path in RESERVED or not any(_looks(pattern, path) for pattern in patterns):
                 continue
             if entry.is_file(follow_symlinks=False):
                 yield path, entry.stat(follow_symlinks=False).st_size
@@ -155,11 +164,8 @@ def _is_entered(path: str, patterns: Sequence[str]) -> bool:
     return False
 
 
-def _usual(path: str) -> str:
-    """Return the path with ``_`` for each character that a file name may not have here."""
-    name = _UNUSUAL.sub("_", path)
-    if len(name) > LONGEST_NAME:
+def _usable(path: str) -> str:
+    """Return the path if a file may have it as its name. Raises AttemptFailedError."""
+    if len(path) > LONGEST_NAME:
         raise AttemptFailedError(f"output {path!r}: longer than {LONGEST_NAME} characters")
-    if name != path:
-        log.info("output %r is called %r", path, name)
-    return name
+    return legal("output", path, deep=True)

@@ -196,4 +196,4 @@ class HttpServer:
                 raise
 
     def _ask(self, method: str, path: str, source: IO[bytes] | None = None) -> HTTPResponse:
-        return self._web.ask(method, f"{self._root}/{urllib.parse.quote(path, safe='/:@+=~')}", source)
+        return self._web.ask(method, f"{self._root}/{urllib.parse.quote(path, safe='/:@=~')}", source)

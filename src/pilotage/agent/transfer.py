@@ -22,7 +22,6 @@ from .attempt import (
     InputLostError,
     StorageFailedError,
     legal,
-    legal_path,
     legal_scratch,
 )
 from .file_access import Halt, Ways, is_storages_fault
@@ -77,7 +76,7 @@ def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Ha
     An input read from afar never counts as lost: it may only be invisible from here.
     """
     storage = ways.to(attempt, file.name, file.source, halted)
-    source = legal_path("input", file.path or legal("input", file.name, deep=True))
+    source = legal("input", file.path or file.name, deep=True)
     target.parent.mkdir(parents=True, exist_ok=True)
 
     def once() -> None:
@@ -164,9 +163,9 @@ def _too_large(most: int) -> AttemptFailedError:
 
 
 def store(
-    ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, halted: Halt, most: int = MOST_SENT
+    ways: Ways, attempt: Attempt, name: str, directory: Path, halted: Halt, most: int = MOST_SENT
 ) -> Output:
-    """Store one output, given by its path in the directory, under its name in the attempt's scratch folder.
+    """Store one output of the directory under its name in the attempt's scratch folder.
 
     Raises AttemptFailedError if the payload made no regular file there, or made one above ``most`` bytes.
     """
@@ -175,7 +174,7 @@ def store(
 
     def once() -> None:
         legal("output", name, deep=True)
-        with _opened(directory, path) as local:
+        with _opened(directory, name) as local:
             # Refuse it before sending the first byte. A file may still grow while it is read.
             if local.seek(0, os.SEEK_END) > most:
                 raise _too_large(most)

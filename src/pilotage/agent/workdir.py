@@ -27,7 +27,7 @@ def prepare(
         for name, text in payload_files.items():
             _write(directory, name, text)
         paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
-        (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths))
+        (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         for file, path in zip(attempt.order.inputs, paths):
             fetch(ways, attempt, file, directory / path, halted)
     except OSError as error:
@@ -38,7 +38,7 @@ def _write(directory: Path, name: str, text: str) -> None:
     if legal("payload file", name) in RESERVED:
         raise AttemptFailedError(f"payload file {name}: the name is taken; take none of {sorted(RESERVED)}")
     path = directory / name
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     # Texts arrive without permissions. A first line with ``#!`` marks a script, which must be executable.
     if text.startswith("#!"):
         path.chmod(0o755)

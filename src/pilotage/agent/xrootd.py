@@ -49,6 +49,13 @@ def _root(url: str) -> str:
     return f"{scheme}://{host}/" + f"/{folder.strip('/')}".rstrip("/")
 
 
+def _address(root: str, path: str) -> str:
+    """Return the address of a file. The protocol has no escapes: a ``?`` would end the name."""
+    if "?" in path:
+        raise FileNotFoundError(errno.ENOENT, "names at XRootD servers hold no ?", path)
+    return f"{root}/{path}"
+
+
 class XrdCopies:
     """Files below a URL of an XRootD server, through ``xrdcp`` with the node's own credentials."""
 
@@ -57,14 +64,14 @@ class XrdCopies:
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it: the program writes it to a pipe."""
-        return cast("IO[bytes]", _Output([self._program, "-s", "-f", f"{self._root}/{path}", "-"]))
+        return cast("IO[bytes]", _Output([self._program, "-s", "-f", _address(self._root, path), "-"]))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``, making folders as needed.
 
         Return None, because the server does not say how many bytes arrived.
         """
-        command = [self._program, "-s", "-f", "-p", "-", f"{self._root}/{path}"]
+        command = [self._program, "-s", "-f", "-p", "-", _address(self._root, path)]
         with tempfile.TemporaryFile() as errors:
             process = _started(command, errors, fed=True)
             try:
@@ -89,7 +96,7 @@ class GfalCopies:
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it: the program writes it to a pipe."""
-        return cast("IO[bytes]", _Output([self._reader, "--bytes", "-t", DAY, f"{self._root}/{path}"]))
+        return cast("IO[bytes]", _Output([self._reader, "--bytes", "-t", DAY, _address(self._root, path)]))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``, making folders as needed.
@@ -102,7 +109,9 @@ class GfalCopies:
             copy.flush()
             limit = str(_seconds(copy.tell()))
             command = [self._writer, "-f", "-p", "-t", limit, "-T", limit]
-            process = _started([*command, f"file://{copy.name}", f"{self._root}/{path}"], errors, fed=True)
+            process = _started(
+                [*command, f"file://{copy.name}", _address(self._root, path)], errors, fed=True
+            )
             try:
                 process.communicate()
             except BaseException:

@@ -16,10 +16,10 @@ from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.outside.file_readers import TooManyReaders
 from pilotage.model.records.catalogues import open_to
 from pilotage.model.records.federation import Federation, Storage
-from pilotage.model.records.work import InputFile, Replica
+from pilotage.model.records.work import InputFile
 from pilotage.model.rules.folders import OthersFilesError, may_list, not_yours, refuse_others
 from pilotage.model.values.identity import Credential
-from pilotage.model.values.paths import FILE_NAMES, is_copy, is_file_name, is_output
+from pilotage.model.values.paths import is_copy, is_output
 from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.ports.moving import StorageError, WrongPatternError
@@ -247,7 +247,8 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
     """Register the files at a storage that match a pattern; copies and outputs are none of them.
 
-    Those that cannot be registered are told, links and special files too, and the others are registered.
+    Links within the storage are followed. Those that cannot be registered are told, other links and special
+    files too, and the others are registered.
     """
     scope = body.scope or scopes_of(caller.identity)[0]
     check_scope(caller, scope)
@@ -263,26 +264,21 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         raise HTTPException(422, f"{body.match!r} stands for outputs of tasks, which are known already")
     try:
         scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
+        paths = getattr(scanned, "paths", {})
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
-        refuse_others(files, [place], person)
+        refuse_others(files, place, person, paths)
     except OthersFilesError as error:
         raise HTTPException(403, str(error)) from error
     except WrongPatternError as error:
         raise HTTPException(422, str(error)) from error
     except (StorageError, LookupError, OSError) as error:
         raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
-    passed_over = getattr(scanned, "left_out", {})
-    unfit = {at: FILE_NAMES for at, one in enumerate(files) if not is_file_name(one.name)}
-    sound = {at: one for at, one in enumerate(files) if at not in unfit}
-    new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)
-    refused = [
-        UnregisteredFile(name=_printable(files[at].name), reason=why)
-        for at, why in sorted((unfit | conflicts).items())
-    ]
-    refused += [
-        UnregisteredFile(name=_printable(path), reason=passed_over[path]) for path in sorted(passed_over)
-    ]
-    return answer(Listed(files=len(sound) - len(conflicts), new=new, refused=refused))
+    new, conflicts = catalogue.register_each(
+        runtime, dict(enumerate(files)), actor(caller), body.dry_run, paths
+    )
+    refused = {files[at].name: why for at, why in conflicts.items()} | getattr(scanned, "left_out", {})
+    told = [UnregisteredFile(name=_printable(name), reason=refused[name]) for name in sorted(refused)]
+    return answer(Listed(files=len(files) - len(conflicts), new=new, refused=told))
 
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
@@ -331,11 +327,7 @@ def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
 
 
 def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
-    urls = {storage.name: storage.url.rstrip("/") for storage in store.federation().storages}
-
-    def view(replica: Replica) -> ReplicaView:
-        url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
-        return ReplicaView(storage=replica.storage, url=url)
+    urls = {storage.name: storage.url for storage in store.federation().storages}
 
     return [
         # Do not validate: ten thousand of these in one answer would take seconds.
@@ -345,7 +337,7 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
             checksum=one.file.checksum,
             task=one.file.task,
             job=one.file.job,
-            replicas=[view(replica) for replica in one.replicas],
+            replicas=[ReplicaView.of(replica, urls) for replica in one.replicas],
         )
         for one in entries
     ]

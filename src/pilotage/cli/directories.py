@@ -1,6 +1,7 @@
 """List a directory's files on a storage for registration: find them below its root and read their
 checksums."""
 
+import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,8 @@ from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from typing import Any
 
-from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name
+from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
+from pilotage.model.values.types import is_own
 from pilotage.movers.checksums import CHUNK, Checksum
 
 from .errors import BadInput
@@ -19,8 +21,7 @@ WORKERS = 4
 """Files read at the same time. More would not speed up a disk."""
 
 
-HIDDEN, LINK, SPECIAL = "hidden", "symbolic links, which are never followed", "special files"
-"""What paths are that are passed over."""
+OUT, SPECIAL = "a symbolic link that leads out of its storage, or to nothing", "special files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,17 @@ class LyingFile:
 
 @dataclass(slots=True)
 class DirectoryListing:
-    """Files below a directory of a storage, and why other paths were left out, or passed over."""
+    """Files below a directory of a storage, and why other paths were left out, or passed over.
+
+    ``links`` are patterns of what links lead to within the storage, for the server to list.
+    """
 
     storage: str
     files: list[LyingFile] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     passed_over: dict[str, str] = field(default_factory=dict)
-    """Paths that are no plain files, or hidden, and what they are."""
+    """Paths that are no plain files, and what they are."""
+    links: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -77,7 +82,7 @@ class DirectoryListing:
 def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryListing:
     """List the files below a directory by name, without outputs of tasks.
 
-    Links, special files and hidden ones are passed over, and told.
+    Special files are passed over, and told.
     ``storages`` are the federation's. Without ``storage``, use the one with the nearest root. Raises BadInput
     if the directory lies on no storage, or not on this one.
     """
@@ -93,50 +98,41 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
         raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {known}")
     name = max(holding, key=lambda name: len(holding[name].parts))
     found = DirectoryListing(name)
+    root = holding[name]
     for path, size in _walk(place, found):
-        file = LyingFile(path.relative_to(holding[name]).as_posix(), size, path)
-        parts = file.name.split("/")
-        if parts[0] == OUTPUTS or any(part.startswith(".") for part in parts[:-1]):
+        file = LyingFile(path.relative_to(root).as_posix(), size, path)
+        if file.name.startswith(f"{OUTPUTS}/") or is_own(file.name) or is_part(file.name):
             continue
-        if parts[-1].startswith("."):
-            found.passed_over[path.relative_to(place).as_posix()] = HIDDEN
-            continue
-        if is_file_name(file.name):
-            found.files.append(file)
-        else:
+        if not is_file_name(file.name):
             found.left_out[file.name] = FILE_NAMES
+        elif not path.is_symlink():
+            found.files.append(file)
+        elif path.exists() and path.resolve().is_relative_to(root):
+            found.links.append(glob.escape(file.name) + "/**" * path.is_dir())
+        else:
+            found.left_out[file.name] = OUT
     found.files.sort(key=lambda file: file.name)
     return found
 
 
 def _walk(place: Path, listing: DirectoryListing) -> Iterator[tuple[Path, int]]:
-    """Yield plain files and their sizes. Tell paths that cannot be read, and those that are passed over."""
+    """Yield plain files and links, and their sizes. Tell paths that cannot be read, and special files."""
 
     def tell(error: OSError) -> None:
         listing.left_out[str(error.filename)] = error.strerror or str(error)
 
-    def pass_over(path: Path, reason: str) -> None:
-        listing.passed_over[path.relative_to(place).as_posix()] = reason
-
     for folder, folders, names in os.walk(place, onerror=tell):
-        for name in folders:
-            path = Path(folder, name)
-            if name.startswith("."):
-                pass_over(path, HIDDEN)
-            elif path.is_symlink():
-                pass_over(path, LINK)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
+        for name in (*names, *(one for one in folders if Path(folder, one).is_symlink())):
             path = Path(folder, name)
             try:
                 found = path.lstat()
             except OSError as error:
                 tell(error)
                 continue
-            if S_ISREG(found.st_mode):
+            if S_ISREG(found.st_mode) or S_ISLNK(found.st_mode):
                 yield path, found.st_size
             else:
-                pass_over(path, LINK if S_ISLNK(found.st_mode) else SPECIAL)
+                listing.passed_over[path.relative_to(place).as_posix()] = SPECIAL
 
 
 def _described(file: LyingFile, storage: str, checksum: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _outputs(client: "Client", task: int, merged: bool, match: str) -> list[Any]
 
     outputs = _listed(client.get(f"/tasks/{task}/outputs"))
     kinds = [file for file in outputs if not merged or file.get("kind") == "merge"]
-    found = [file for file in kinds if fnmatchcase(_path(file), match)]
+    found = [file for file in kinds if match == _path(file) or fnmatchcase(_path(file), match)]
     if not found:
         what = "merged outputs" if merged else "outputs"
         which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
@@ -91,6 +91,9 @@ def _wanted(found: list[Any], to: Path) -> "list[tuple[WantedFile, Any]]":
 
     places: dict[str, Any] = {}
     for file in found:
+        # Shells, editors and git obey hidden files of a current directory, and the server may be anybody's.
+        if to == Path() and _place(file).startswith("."):
+            raise BadInput(f"the output {_place(file)!r} is hidden: name the folder to put it into with --to")
         first = places.setdefault(_place(file), file)
         if first is not file:
             both = f"{first.get('file')} and {file.get('file')}"

@@ -1,6 +1,7 @@
 """Manifests: lists of files at a storage, one per line. Unreadable lines are reported."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +23,11 @@ MOST_FAULTY = 10_000
 """Most faulty lines: a file with more is no manifest."""
 
 EXAMPLE = "runs/7/events.root,1048576,adler32:0a1b2c3d"
+_JSON = re.compile(r'\{\s*"')
+_LINE = re.compile(
+    r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<name>[^"].*?))\s*,\s*(?P<size>[0-9]+)'
+    r"\s*(?:,\s*(?P<checksum>[^,]*?)\s*)?"
+)
 HEADER = "name,size"
 """The beginning of a first line with column names."""
 
@@ -35,7 +41,7 @@ def entries(manifest: Path, storage: str, left_out: dict[str, str]) -> Iterator[
     try:
         with manifest.open("rb") as stream:
             for number, line in _lines(stream):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape").strip()
                 if not text or (number == 1 and text.lower().startswith(HEADER)):
                     continue
                 try:
@@ -69,16 +75,18 @@ def _entry(line: str, length: int) -> dict[str, Any]:
     if length > LONGEST_LINE:
         raise ValueError(f"longer than {LONGEST_LINE} bytes")
     wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")
-    if line.startswith("{"):
+    wrong = ValueError(f"no NAME,SIZE,CHECKSUM such as {EXAMPLE}")
+    if _JSON.match(line):
         try:
-            found = json.loads(line)
-            return {"name": found["name"], "size": found["size"], "checksum": found.get("checksum", "")}
+            entry = json.loads(line)
+            return {"name": entry["name"], "size": entry["size"], "checksum": entry.get("checksum", "")}
         except (ValueError, KeyError, RecursionError):
             raise wrong from None
-    name, *rest = (word.strip() for word in line.split(","))
-    if len(rest) not in (1, 2) or not (rest[0].isascii() and rest[0].isdecimal()):
+    # The name may hold commas and quotes. In quotes, it may also begin and end with blanks.
+    if (found := _LINE.fullmatch(line)) is None:
         raise wrong
-    return {"name": name, "size": int(rest[0]), "checksum": rest[1] if len(rest) > 1 else ""}
+    name = found["name"] if found["quoted"] is None else found["quoted"].replace('""', '"')
+    return {"name": name, "size": int(found["size"]), "checksum": found["checksum"] or ""}
 
 
 def _check(entry: dict[str, Any]) -> None:

@@ -65,6 +65,7 @@ def register(
             _tell_passed_over(found.passed_over)
             with bar(found.size if read else 0, quiet=json_output) as progress:
                 answer = _sent(client, _described(found, progress, read), scope, dry_run, left_out)
+            _add_linked(client, found, scope, dry_run, answer)
         elif source:
             answer = _sent(client, _listed_by(source, storage, left_out), scope, dry_run, left_out)
     _show(answer, left_out, dry_run, json_output)
@@ -106,6 +107,16 @@ def _scanned(
     answer = client.send("POST", "/files/scan", body)
     left_out |= {one["name"]: one["reason"] for one in answer["refused"]}
     return {"files": answer["files"], "new": answer["new"]}
+
+
+def _add_linked(
+    client: "Client", found: "DirectoryListing", scope: str, dry_run: bool, answer: dict[str, int]
+) -> None:
+    """Let the server list what links of a directory lead to, and add its counts to the answer."""
+    for link in found.links:
+        more = _scanned(client, found.storage, link, scope, dry_run, found.left_out)
+        for name, count in more.items():
+            answer[name] += count
 
 
 def _listed(client: "Client", directory: Path, storage: str) -> "DirectoryListing":

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pilotage.model.documents.serialization import json_schema
-from pilotage.model.values.types import OUTPUT_DATASET
+from pilotage.model.values.types import FILE_NAME, OUTPUT_DATASET, PLAIN_NAME
 from pilotage.model.values.urls import hidden
 
 from .faults import Fault, Path
@@ -34,20 +34,16 @@ _UNIT_OF = {name: unit for unit, names in _UNITS.items() for name in names.split
 
 _PATTERNS = {
     "^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$": "start with a letter or digit, then letters, digits and _.:@+-",
-    "^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$": (
-        "give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"
+    f"^{FILE_NAME}$": (
+        "give a relative path like data/part 1.txt, without control characters, empty parts, . and .."
     ),
     "^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$": (
         "give a name like runs-2026 or runs/2026 of letters, digits and _.+=~-"
     ),
-    "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$": "give a plain file name of letters, digits and _.+-, without a slash",
-    r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$": (
-        "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, and a / at "
-        "the end of a folder"
-    ),
-    r"^[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*(/[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*)*/?$": (
-        "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, {index} for "
-        "the job's place, and a / at the end of a folder"
+    f"^{PLAIN_NAME}$": "give a plain file name, without slashes and control characters, and neither . nor ..",
+    f"^{FILE_NAME}/?$": (
+        "give a relative path, with * ? [] or ** for what varies, {index} for the job, and a / at the end "
+        "of a folder; without control characters, empty parts, . and .."
     ),
     "^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$": (
         "give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"
@@ -70,6 +66,7 @@ _KINDS = {
     "model_attributes_type": ("is not a mapping", "give fields as name: value"),
     "bool_type": ("is neither true nor false", "give true or false"),
     "string_type": ("is not text", "put it in quotes"),
+    "string_unicode": ("is not text in UTF-8", "rename it"),
     "tuple_type": ("is not a list", "give a list, [one, two] or one a line after a dash"),
     "dict_type": ("is not a mapping", "give fields as name: value"),
     "dataclass_type": ("is not a mapping", "give fields as name: value"),

@@ -90,6 +90,17 @@ class GrantingBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class LinkingBackend(Backend, Protocol):
+    """A backend whose folders may hold symbolic links."""
+
+    def resolved(self, path: str) -> str:
+        """Return the path that a link leads to, without links on its way; it may be missing.
+
+        Raises LinkError if it leads out of the storage.
+        """
+
+
+@runtime_checkable
 class SpaceBackend(Backend, Protocol):
     """A backend that reports its storage's free space."""
 

@@ -1,10 +1,12 @@
 """The promises of movers, as one function that authors of movers call in their tests."""
 
+import re
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from glob import escape
 
 from pilotage.model.records.federation import Storage
 from pilotage.model.values.paths import COPIES
@@ -14,13 +16,45 @@ CONTENT = bytes(range(256)) * 12_000
 NAME = "contract/file"
 SCRATCH = ".scratch/contract/1.1"
 
+ODD_NAMES = (
+    "two words.txt",
+    " blank at the start",
+    "blank at the end ",
+    "Pr\u00fcfung (1).txt",
+    "Pru\u0308fung (1).txt",
+    "\u65e5\u672c\u8a9e \U0001f600.txt",
+    "100%.txt",
+    "100%25%2f.txt",
+    "C#.txt",
+    "a+b.txt",
+    "R&D.txt",
+    "why?.txt",
+    "why?x=1&y=2#z.txt",
+    'it\'s "quoted".txt',
+    "a,b;c.txt",
+    "set[1].txt",
+    "star*.txt",
+    ".hidden",
+    "..two dots",
+    "-rf",
+    "~",
+    "$HOME `id`.txt",
+    "back\\slash.txt",
+    "a:b@c=d!e.txt",
+    "{braces}|<tag>^.txt",
+    "folder (a)/data.zarr/.zarray",
+)
+"""Names of files as people have them. A mover takes all that its servers can hold."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
     """Two empty storages, and direct access to them that bypasses the mover.
 
     ``put`` writes a file below a storage. ``read`` returns a file's bytes, or None if it does not exist.
-    ``names`` returns all paths of files below a storage.
+    ``names`` returns all paths of files below a storage. ``not_held`` is a regular expression of names that
+    these storages cannot hold: a mover refuses them. ``lists_hidden`` is false for servers whose listings
+    leave out names that begin with a dot.
     """
 
     source: Storage
@@ -28,6 +62,8 @@ class Rig:
     put: Callable[[Storage, str, bytes], None]
     read: Callable[[Storage, str], bytes | None]
     names: Callable[[Storage], list[str]]
+    not_held: str = ""
+    lists_hidden: bool = True
 
 
 def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: float = 60) -> list[str]:
@@ -37,9 +73,9 @@ def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: 
     counts as one that never does.
     """
     trial = _Trial(make, rig, patience)
-    checks = [_abilities, _unknown, _whole, _again, _replaced, _refused, _scratch, _paths]
+    checks = [_abilities, _unknown, _whole, _again, _replaced, _refused, _scratch, _paths, _odd_names]
     if trial.mover.abilities.scan:
-        checks.append(_scan)
+        checks += [_scan, _scan_odd_names]
     if trial.mover.abilities.remove:
         checks.append(_remove)
     return [fault for check in (*checks, _close) for fault in _told(check, trial)]
@@ -214,12 +250,43 @@ def _paths(trial: _Trial) -> Iterator[str]:
                 yield f"{path!r} is {verb}, which is no path below a storage"
 
 
+def _odd_names(trial: _Trial) -> Iterator[str]:
+    rig = trial.rig
+    for name in ODD_NAMES:
+        path, content = f"odd/{name}", name.encode()
+        if held := f"odd/{name}" in _held(rig):
+            rig.put(rig.source, path, content)
+        status = trial.deliver(trial.delivery(content, path, path))
+        if held and (status.state, trial.arrived(path)) != ("delivered", content):
+            yield f"{path!r} does not arrive: {status.state}, {status.error}"
+        if not held and (status.state != "failed" or not status.error):
+            yield f"{path!r}, which cannot be held, is not refused: {status.state}"
+    arrived = {path for path in rig.names(rig.destination) if path.startswith("odd/")}
+    if arrived != _held(rig):
+        yield f"with odd names there is something else at the destination: {sorted(arrived ^ _held(rig))}"
+
+
+def _held(rig: Rig) -> set[str]:
+    return {f"odd/{name}" for name in ODD_NAMES if not (rig.not_held and re.search(rig.not_held, name))}
+
+
+def _scan_odd_names(trial: _Trial) -> Iterator[str]:
+    rig = trial.rig
+    found = {file.name: file.size for file in trial.mover.scan(rig.source, "odd/**")}
+    listed = {name for name in _held(rig) if rig.lists_hidden or "/." not in name}
+    if found != {name: len(name.removeprefix("odd/").encode()) for name in listed}:
+        yield f"odd/** finds, or does not find, {sorted(found.keys() ^ listed)}"
+    for name in sorted(_held(rig)):
+        if [file.name for file in trial.mover.scan(rig.source, escape(name))] != [name]:
+            yield f"{name!r} is not found by its name"
+
+
 def _scan(trial: _Trial) -> Iterator[str]:
     rig, mover = trial.rig, trial.mover
     for name in ("scanned/b", "scanned/a", "scanned/.hidden", "scanned/below/c"):
         rig.put(rig.source, name, name.encode())
     found = mover.scan(rig.source, "scanned/*")
-    if [file.name for file in found] != ["scanned/a", "scanned/b"]:
+    if [file.name for file in found] != ["scanned/.hidden"] * rig.lists_hidden + ["scanned/a", "scanned/b"]:
         yield f"scanned/* finds {[file.name for file in found]}"
     for file in found:
         content = file.name.encode()

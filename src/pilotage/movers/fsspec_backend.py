@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from glob import escape
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
 
@@ -82,12 +83,17 @@ class FsspecBackend:
             with sink:
                 for chunk in chunks:
                     sink.write(chunk)
-            self._filesystem.mv(draft, target)
+            self._move(draft, target)
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._filesystem.makedirs(self._at(target).rpartition("/")[0], exist_ok=True)
-        self._filesystem.mv(self._at(source), self._at(target))
+        self._move(self._at(source), self._at(target))
+
+    def _move(self, source: str, target: str) -> None:
+        # Not fsspec's own ``mv``, which reads names as patterns.
+        self._filesystem.cp_file(source, target)
+        self._filesystem.rm_file(source)
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -96,7 +102,7 @@ class FsspecBackend:
     def delete_folder(self, path: str, *, recursive: bool) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         if recursive:
-            self._filesystem.rm(self._at(path), recursive=True)
+            self._filesystem.rm(escape(self._at(path)), recursive=True)
         else:
             self._filesystem.rmdir(self._at(path))
 

@@ -8,10 +8,11 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from cachetools import FIFOCache
 
+from pilotage.model.values.urls import file_url
 from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
@@ -20,6 +21,7 @@ from .downloads import Download, plain_file
 from .folder_calls import beside, empty
 from .http_bodies import Body, as_body, check_answer, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
+from .http_moves import HttpMoves
 from .http_quota import quota
 from .listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
 from .ranged import MOST, RangedStream, sample_end
@@ -90,7 +92,7 @@ class HttpBackend:
         self._folders: FIFOCache[str, None] = FIFOCache(KNOWN_FOLDERS)
         self._plain = False
         self._door = UploadDoor(self.request, self.delete)
-        self._copies = HttpCopies(self)
+        self._copies, self._moves = HttpCopies(self), HttpMoves(self, self._root)
 
     @property
     def origin(self) -> str:
@@ -163,7 +165,7 @@ class HttpBackend:
         with nothing_left(draft, lambda: self._discard(draft)), self._remembered(path):
             with self.request("PUT", draft, body=as_body(chunks, size)):
                 pass
-            self._move(draft, path)
+            self._moves.move(draft, path)
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
@@ -202,7 +204,7 @@ class HttpBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._make(target.rpartition("/")[0])
         with self._remembered(target):
-            self._move(source, target)
+            self._moves.move(source, target)
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -299,7 +301,9 @@ class HttpBackend:
         else:
             request = requests.Request(method, url, headers=headers, data=body).prepare()
         adapter = session.get_adapter(url if parts.hostname == self._host else ELSEWHERE)
-        return adapter.send(request, timeout=TIMEOUTS, **settings)
+        answer: requests.Response = adapter.send(request, timeout=TIMEOUTS, **settings)
+        self._moves.heard(answer)
+        return answer
 
     def _propfind(self, path: str, *, depth: int) -> list[tuple[str, PathEntry]] | None:
         """Return names and entries that WebDAV lists for a path; None if the server has no WebDAV."""
@@ -308,7 +312,8 @@ class HttpBackend:
         headers = {"Depth": str(depth), "Content-Type": "application/xml"}
         with self.request("PROPFIND", path, headers=headers, body=PROPFIND, allowed=NO_WEBDAV) as answer:
             if answer.status_code == HTTPStatus.MULTI_STATUS:
-                return list(from_multistatus(whole_text(answer), urlsplit(answer.url).path))
+                at, raw = urlsplit(answer.url).path, self._moves.is_xrootd
+                return list(from_multistatus(whole_text(answer), at, may_be_raw=raw))
             self._plain = answer.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
             return None
 
@@ -324,11 +329,6 @@ class HttpBackend:
             except StorageError:
                 if number == len(DISCARD_PAUSES):
                     raise
-
-    def _move(self, source: str, target: str) -> None:
-        headers = {"Destination": self.url(target), "Overwrite": "T"}
-        with self.request("MOVE", source, headers=headers):
-            pass
 
     def _make(self, folder: str) -> None:
         """Make a folder and its parents. Folders made once are assumed to exist."""
@@ -376,8 +376,9 @@ class HttpBackend:
         return {**self._headers, "Authorization": f"Bearer {token}"}
 
     def url(self, path: str) -> str:
-        """Return the address of a path."""
-        return f"{self._root}/{quote(path, safe='/:@+=~')}"
+        """Return the address of a path. Raises WrongFileError for one that the server cannot hold."""
+        self._moves.check(path)
+        return file_url(self._root, path)
 
     def _open(self) -> "requests.Session":
         """Return the session with its connections. It uses the environment's proxies, but no ``.netrc``."""

@@ -3,10 +3,11 @@
 The parsers are imported at the first use: a server without web storages saves their MiB.
 """
 
+import re
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from pilotage.ports.moving import StorageError
 
@@ -23,6 +24,9 @@ NO_WEBDAV = (
 )
 """Statuses of servers that lack a method of WebDAV."""
 
+_NO_ADDRESS = re.compile(r"[^\x21-\x7e]|[\"<>\\^`{|}#?]|%(?![0-9A-Fa-f]{2})")
+"""What no escaped address holds."""
+
 PROPFIND = (
     b'<?xml version="1.0" encoding="utf-8"?>'
     b'<propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>'
@@ -30,14 +34,20 @@ PROPFIND = (
 """The properties that :func:`from_multistatus` reads."""
 
 
-def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
+def from_multistatus(
+    document: bytes, folder: str, *, may_be_raw: bool = False
+) -> Iterator[tuple[str, PathEntry]]:
     """Yield names and entries from a PROPFIND's answer. ``folder`` is the path of its URL, whose own entry
     has an empty name.
 
-    Raises StorageError for an invalid document.
+    Some servers write no escapes: with ``may_be_raw`` an address that is none says so of all. Raises
+    StorageError for an invalid document.
     """
-    for response in parsed(document).iter("{DAV:}response"):
-        name = _below(response.findtext("{DAV:}href", ""), folder)
+    responses = list(parsed(document).iter("{DAV:}response"))
+    links = [response.findtext("{DAV:}href", "") for response in responses]
+    raw = may_be_raw and any(map(_NO_ADDRESS.search, links))
+    for response, link in zip(responses, links, strict=True):
+        name = _below(quote(link) if raw else link, folder)
         if name is None:
             continue
         size = response.findtext(".//{DAV:}getcontentlength", "").strip()
@@ -71,7 +81,8 @@ def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
 
 def _below(link: str, folder: str) -> str | None:
     """Return the name behind a link if it is in the folder; empty for the folder itself."""
-    path, at = unquote(urlsplit(link).path).rstrip("/"), unquote(folder).rstrip("/")
+    # Bytes that are no UTF-8 stay what they are: as other letters they would name another file.
+    path, at = (unquote(one, errors="surrogateescape").rstrip("/") for one in (urlsplit(link).path, folder))
     if path == at:
         return ""
     name = path.removeprefix(f"{at}/")

@@ -64,6 +64,13 @@ class LocalBackend:
                 with suppress(FileNotFoundError):
                     yield item.name, _entry(item.stat(follow_symlinks=False))
 
+    def resolved(self, path: str) -> str:
+        """See :class:`~pilotage.movers.backend.LinkingBackend`."""
+        root, real = (os.path.realpath(one) for one in (self._root, self._root / path))
+        if not real.startswith(f"{root.rstrip('/')}/"):
+            raise LinkError(f"{path} leads out of the storage")
+        return real[len(root.rstrip("/")) + 1 :]
+
     @contextmanager
     def read(self, path: str) -> Iterator[IO[bytes]]:
         """See :class:`~pilotage.movers.backend.Backend`.

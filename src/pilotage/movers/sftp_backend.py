@@ -97,6 +97,10 @@ class SftpBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         yield from self._call(self._entries(folder))
 
+    def resolved(self, path: str) -> str:
+        """See :class:`~pilotage.movers.backend.LinkingBackend`."""
+        return self._call(self._resolved(path))
+
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`. It resumes after a broken connection."""
@@ -236,6 +240,18 @@ class SftpBackend:
         sftp = await self._opened()
         return _entry(await sftp.lstat(await self._at(sftp, path)))
 
+    async def _resolved(self, path: str) -> str:
+        import asyncssh
+
+        sftp = await self._opened()
+        try:
+            real = str(await sftp.realpath(f"{self._root}/{path}"))
+        except asyncssh.SFTPFailure:  # a link that leads to itself
+            return path
+        if not real.startswith(f"{self._root}/"):
+            raise LinkError(f"{path} leads out of the storage")
+        return real[len(self._root) + 1 :]
+
     async def _space(self) -> Space | None:
         import asyncssh
 
@@ -337,7 +353,7 @@ class SftpBackend:
                 self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
                 wide = partial(self._connection.open_session, window=WINDOW)
                 self._connection.open_session = wide  # type: ignore[method-assign]
-                client = await self._connection.start_sftp_client()
+                client = await self._connection.start_sftp_client(path_errors="surrogateescape")
                 # If the folder is missing this fails, and must fail again: no other folder may replace it.
                 self._root = str(await client.realpath(self._asked or "/")).rstrip("/")
                 self._client = client

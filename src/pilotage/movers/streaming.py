@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from pilotage.model.records.federation import Storage, TransferService
-from pilotage.model.records.work import InputFile
 from pilotage.model.values.paths import COPIES, SCRATCH, is_copy, is_scratch
 from pilotage.model.values.slot_parts import SMALL_FILE
 from pilotage.ports import adapters
@@ -24,6 +23,7 @@ from pilotage.ports.moving import (
     Progress,
     Readable,
     ScanLimits,
+    ScannedFiles,
     Space,
     StorageError,
     WrongFileError,
@@ -107,7 +107,7 @@ class Streaming(CopyThreads):
             open=True,
         )
 
-    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> ScannedFiles:
         """See :func:`pilotage.movers.scanning.scan`."""
         with explained(StorageError, f"scanning {storage.url} for {glob!r}"):
             return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)

@@ -18,6 +18,7 @@ from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageE
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import checksum_of
 from .folder_calls import beside, empty
+from .http_moves import check_for_xrootd
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
@@ -287,6 +288,7 @@ class XRootDBackend:
 
     def _path(self, path: str, more: str = "") -> str:
         """Return a path with the suffix of the client's addresses: the token, and ``more``."""
+        check_for_xrootd(path)
         token = f"authz=Bearer%20{quote(self._token())}" if self._token_file else ""
         query = "&".join(filter(None, (token, more)))
         return self._with(f"{self._root}/{path}" if path else self._root or "/", query)

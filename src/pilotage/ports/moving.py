@@ -97,8 +97,9 @@ class Delivery:
         return tuple(f"{folder}/{part}".lstrip("/") for part in parts)
 
     def _part(self, attempt: int) -> str:
-        name = self.destination.path.rpartition("/")[2]
-        return f".{name[:100]}.{self.instance}.{self.transfer}.{attempt}.part"
+        # Folders take names of 255 bytes, and some letters have four.
+        name = self.destination.path.rpartition("/")[2].encode()[:100].decode(errors="ignore")
+        return f".{name}.{self.instance}.{self.transfer}.{attempt}.part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +169,8 @@ class ScanLimits:
     """Limits of a scan: the matching ``files``, and ``seconds`` for all of it.
 
     Checksums are read for files up to ``checksum_size`` bytes while there is time; others stay empty. With
-    ``any_name`` the scan returns files whose names no input may have. Otherwise it refuses them. Links are
-    skipped, or, with ``refuse_links``, refused if a pattern matches one.
+    ``any_name`` the scan leaves out files whose names no input may have. Otherwise it refuses them. Links
+    that lead out of the storage are left out, or, with ``refuse_links``, refused if a pattern matches one.
     """
 
     files: int = 100_000
@@ -183,11 +184,20 @@ SCAN_LIMITS = ScanLimits()
 
 
 class ScannedFiles(list[InputFile]):
-    """The files that a scan found; ``left_out`` says of other paths that match why they are none of them."""
+    """The files that a scan found.
 
-    def __init__(self, files: Iterable[InputFile] = (), left_out: Mapping[str, str] | None = None) -> None:
+    ``left_out`` says of other paths that match why they are none of them. ``paths`` say by name where files
+    lie that links lead to.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[InputFile] = (),
+        left_out: Mapping[str, str] | None = None,
+        paths: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(files)
-        self.left_out = dict(left_out or {})
+        self.left_out, self.paths = dict(left_out or {}), dict(paths or {})
 
 
 class Mover(Protocol):

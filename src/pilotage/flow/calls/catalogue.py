@@ -1,6 +1,7 @@
 """Register files in the catalogue, and forget them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision, Forget
@@ -9,23 +10,36 @@ from pilotage.model.values.paths import is_copy
 from pilotage.store import FileConflict
 from pilotage.store.views.catalogue import CatalogueEntry
 
+NO_PATHS: Mapping[str, str] = MappingProxyType({})
+
 
 class StillWanted(Exception):
     """A file cannot be forgotten: a job or a task reads it, or a transfer moves it."""
 
 
-def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: bool = False) -> int:
+def register(
+    runtime: Runtime,
+    found: Sequence[InputFile],
+    actor: str,
+    dry_run: bool = False,
+    paths: Mapping[str, str] = NO_PATHS,
+) -> int:
     """Record files, which have scopes, and their storages. Return how many were new.
 
-    With ``dry_run`` record nothing. Raises :class:`~pilotage.store.FileConflict` for a file that contradicts
-    a known one. Then none is recorded.
+    ``paths`` say by name where files lie that do not lie under their names. With ``dry_run`` record nothing.
+    Raises :class:`~pilotage.store.FileConflict` for a file that contradicts a known one. Then none is
+    recorded.
     """
     files = _files(found)
     if dry_run:
         runtime.store.queries.refuse_conflicts(files)
         names = {file.name for file in files}
         return len(names) - len(runtime.store.catalogue.files(sorted(names)))
-    replicas = [Replica(file=file.identifier, storage=storage) for file in found for storage in file.replicas]
+    replicas = [
+        Replica(file=file.identifier, storage=storage, path=paths.get(file.name, ""))
+        for file in found
+        for storage in file.replicas
+    ]
     records: tuple[Creation, ...] = (*files, *replicas)
     change = Create(records=records, cause="registered")
     decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
@@ -34,7 +48,11 @@ def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: 
 
 
 def register_each(
-    runtime: Runtime, found: Mapping[int, InputFile], actor: str, dry_run: bool = False
+    runtime: Runtime,
+    found: Mapping[int, InputFile],
+    actor: str,
+    dry_run: bool = False,
+    paths: Mapping[str, str] = NO_PATHS,
 ) -> tuple[int, dict[int, str]]:
     """Record the files without a contradiction, each by its index among all given ones.
 
@@ -45,7 +63,7 @@ def register_each(
     refused = {places[at]: str(conflict) for at, conflict in conflicts.items()}
     while left := {at: file for at, file in found.items() if at not in refused}:
         try:
-            return register(runtime, list(left.values()), actor, dry_run), refused
+            return register(runtime, list(left.values()), actor, dry_run, paths), refused
         except FileConflict as conflict:
             # Somebody else registered it meanwhile.
             refused |= {at: str(conflict) for at, one in left.items() if one.identifier == conflict.file}

@@ -81,7 +81,9 @@ def _correction(
         author=author if takes_back else "",
     )
     lying = [*own, *given.replicas] if takes_back else right or ()
-    yield from (Replica(file=given.identifier, storage=name) for name in dict.fromkeys(lying))
+    paths = {replica.storage: replica.path for replica in entry.replicas}
+    for name in dict.fromkeys(lying):
+        yield Replica(file=given.identifier, storage=name, path=paths.get(name, ""))
 
 
 def _right_at(

@@ -196,21 +196,25 @@ def _on_storages(
     pattern: InputPattern, storages: Mapping[str, Storage], lookup: Lookup
 ) -> Sequence[FoundFile]:
     """Scan the storages of a pattern. Raises LookupError for an unknown storage, or if nothing is found."""
-    files: list[InputFile] = []
+    found: list[FoundFile] = []
     for name in pattern.storages:
         if name not in storages:
             raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
         try:
-            files += lookup.scan(storages[name], pattern.glob)
+            files = lookup.scan(storages[name], pattern.glob)
         except TimeoutError as error:
             raise StorageError(
                 f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "
                 "the files with their sizes"
             ) from error
-    refuse_others(files, storages.values(), lookup.owner)
-    if not files:
+        paths = getattr(files, "paths", {})
+        refuse_others(files, storages[name], lookup.owner, paths)
+        for file in files:
+            at = {name: paths[file.name]} if file.name in paths else {}
+            found.append(FoundFile(file=replace(file, scope=pattern.scope), paths=at))
+    if not found:
         raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
-    return [FoundFile(file=replace(file, scope=pattern.scope)) for file in files]
+    return found
 
 
 def _same(one: InputFile, other: InputFile) -> bool:

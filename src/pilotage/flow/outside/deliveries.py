@@ -144,8 +144,8 @@ class Deliveries:
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """Return all matching files of a storage. Raises StorageError, LookupError or OSError.
 
-        With ``any_name`` include files whose names no input may have, and skip links. Otherwise refuse both,
-        so that no input is missing silently.
+        With ``any_name`` leave out, and tell, files whose names no input may have, and links that lead out of
+        the storage. Otherwise refuse both, so that no input is missing silently.
 
         A storage that hangs delays its caller by ``SCAN_GRACE`` s more, and nobody else.
         """

@@ -25,7 +25,6 @@ from pilotage.model.values.types import (
     OutputDataset,
     OutputName,
     OutputPattern,
-    OutputTemplate,
     Scope,
     Seconds,
     Whole,
@@ -174,12 +173,12 @@ class TaskSpec:
     is run on each group of ``files_per_job`` of them."""
     inputs: tuple[Input, ...] = ()
     """Files to read, patterns of them, or datasets."""
-    outputs: tuple[OutputTemplate, ...] = ()
+    outputs: tuple[OutputPattern, ...] = ()
     """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and
     folders, such as ``plots/``. A pattern or folder must give at least one file. ``{index}`` stands for the
     job's place in the task, here and in ``command`` and ``environment``; so do ``{seed}`` and
     ``{first_event}`` for these."""
-    optional_outputs: tuple[OutputTemplate, ...] = ()
+    optional_outputs: tuple[OutputPattern, ...] = ()
     """Those of ``outputs``, in the same spelling, that a job may leave out."""
     strict_processes: bool = False
     """Whether a job fails if its command ends while processes that it started still run. They are killed

@@ -1,6 +1,6 @@
 """Folders of storages: whose files lie where, and so who may name them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
@@ -48,12 +48,23 @@ class OthersFilesError(LookupError):
     """A listing found files that the caller may not name."""
 
 
-def refuse_others(files: Iterable[InputFile], storages: Iterable[Storage], owner: Identity | None) -> None:
+def refuse_others(
+    files: Iterable[InputFile],
+    storage: Storage,
+    owner: Identity | None,
+    paths: Mapping[str, str],
+) -> None:
     """Raise OthersFilesError if a listing found files that the owner may not name. None may name anything.
 
-    A folder of others may lie within one's own. The error does not show their files' names.
+    A folder of others may lie within one's own. The error does not show their files' names. ``paths`` say
+    where files lie that links lead to, by name.
     """
-    if owner and (count := sum(1 for _ in others_files(files, storages, owner))):
+    if owner is None:
+        return
+    for name, path in sorted(paths.items()):
+        if not may_name(storage, path, owner):
+            raise OthersFilesError(f"{name!r} is, or lies behind, a symbolic link to a folder of others")
+    if count := sum(1 for _ in others_files(files, [storage], owner)):
         raise OthersFilesError(
             f"{count} of the files that match lie in folders of others; narrow the pattern"
         )

@@ -6,33 +6,53 @@ Several Pilotages may share a storage, so every name contains the instance's nam
 import re
 
 from .patterns import literal_beginning
-from .types import FILE_NAME, LONGEST_FILE_NAME
+from .types import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, OWN_FOLDERS, is_own
 
-SCRATCH = ".scratch"
-"""The folder of attempts' outputs. No logical name has a part that begins with a dot."""
+SCRATCH, COPIES = OWN_FOLDERS
+"""The folder of attempts' outputs, and that of copies that Pilotage makes. No logical name lies in them, and
+patterns find nothing there."""
 
-COPIES = ".copies"
-"""The folder of copies that Pilotage makes. Patterns and listings find only originals."""
+_PART = re.compile(r"\..*\.\d+\.\d+(-ask)?\.part")
 
 OUTPUTS = "tasks"
 """The folder of accepted outputs."""
 
-INPUTS = frozenset({"inputs", "inputs.txt", "tmp"})
+INPUTS = frozenset({"inputs", "inputs.txt", "tmp", ".container-environment"})
 """What an agent puts into a job's directory before the payload starts. Outputs have other names."""
 
 RESERVED = INPUTS | {"stdout", "stderr"}
 """The same with the payload's output streams, which may be outputs. Payload files have other names."""
 
 FILE_NAMES = (
-    f"names are of letters, digits and _.:@+=~-, up to {LONGEST_FILE_NAME} in all, folders set apart by /, "
-    "and no part begins with another character than a letter, a digit or _"
+    f"names are relative paths in UTF-8, of up to {LONGEST_FILE_NAME} characters and {MOST_BYTES_OF_NAME} "
+    f"bytes, without control characters, empty parts, . and .., and not below {' or '.join(OWN_FOLDERS)}"
 )
 """The rule of :func:`is_file_name` in words."""
 
 
 def is_file_name(name: str) -> bool:
     """Return whether a file may have this name in the catalogue."""
-    return len(name) <= LONGEST_FILE_NAME and re.fullmatch(FILE_NAME, name) is not None
+    return (
+        len(name) <= LONGEST_FILE_NAME
+        and is_text(name)
+        and len(name.encode()) <= MOST_BYTES_OF_NAME
+        and re.fullmatch(FILE_NAME, name) is not None
+        and not is_own(name)
+    )
+
+
+def is_text(name: str) -> bool:
+    """Return whether a name is text: bytes that are no UTF-8 become lone surrogates, which cannot be sent."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_part(path: str) -> bool:
+    """Return whether a path belongs to a file that a delivery has not finished."""
+    return _PART.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:

@@ -2,10 +2,19 @@
 
 import re
 from collections.abc import Callable, Sequence
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 
 WILDCARDS = re.compile(r"[*?\[]")
+
+
+def is_met(part: str, name: str) -> bool:
+    """Return whether one part of a pattern matches one part of a name.
+
+    A name also matches when it is written like the part: ``[`` and ``]`` may belong to it.
+    """
+    return name == part or fnmatchcase(name, part)
+
 
 Part = Callable[[str], object]
 """Matches one part of a name."""
@@ -22,7 +31,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         if part == "**":
             pieces.append([])
         else:
-            pieces[-1].append(re.compile(translate(part)).match)
+            pieces[-1].append(re.compile(f"{translate(part)}|{re.escape(part)}\\Z").match)
     if len(pieces) > 1 and not pieces[-1]:
         # Two stars at the end stand for the files in any folder.
         pieces[-1].append(re.compile(translate("*")).match)

@@ -4,9 +4,12 @@ A scope belongs to a VO, or to one person. Its characters exclude the colon, so 
 identifier ends the scope. Worlds saved before scopes existed hold names without one.
 """
 
+import re
+
 from .identity import Identity
 from .paths import is_output
 
+_SCOPED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.@+=~-]*):")
 PERSONAL = "user."
 """The prefix of personal scopes."""
 
@@ -41,9 +44,13 @@ def identifier(scope: str, name: str) -> str:
 
 
 def split_identifier(file: str) -> tuple[str, str]:
-    """Split an identifier into scope and name. The scope is empty if there is none."""
-    scope, colon, name = file.partition(":")
-    return (scope, name) if colon else ("", file)
+    """Split an identifier into scope and name. The scope is empty if there is none.
+
+    A colon behind what no scope may be, such as a folder, belongs to the name.
+    """
+    if found := _SCOPED.match(file):
+        return found[1], file[found.end() :]
+    return "", file
 
 
 def name_of(file: str) -> str:

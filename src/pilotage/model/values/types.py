@@ -23,9 +23,36 @@ LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z
 LabelText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Any text of one line."""
 
-LONGEST_FILE_NAME = 500
-FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*"
-FileName = Annotated[str, Field(min_length=1, max_length=LONGEST_FILE_NAME, pattern=f"^{FILE_NAME}$")]
+LONGEST_FILE_NAME, MOST_BYTES_OF_NAME = 500, 1000
+"""Most characters of a file's name, and bytes in UTF-8: an index of PostgreSQL takes no more."""
+
+_FIRST, _OTHER = r"[^./\x00-\x1f\x7f-\x9f]", r"[^/\x00-\x1f\x7f-\x9f]"
+PLAIN_NAME = rf"(\.{{0,2}}{_FIRST}{_OTHER}*|\.{{3}}{_OTHER}*)"
+"""Any name of a file or folder but ``.`` and ``..``, without control characters."""
+
+FILE_NAME = f"{PLAIN_NAME}(/{PLAIN_NAME})*"
+OWN_FOLDERS = (".scratch", ".copies")
+"""Folders at the root of every storage that Pilotage keeps for itself."""
+
+
+def is_own(path: str) -> bool:
+    """Return whether a path below a storage's URL lies in a folder that Pilotage keeps for itself."""
+    return path.partition("/")[0] in OWN_FOLDERS
+
+
+def _of_people(name: str) -> str:
+    if is_own(name):
+        raise PydanticCustomError("own", f"lies in {name.partition('/')[0]}, which Pilotage keeps for itself")
+    if len(name.encode()) > MOST_BYTES_OF_NAME:
+        raise PydanticCustomError("bytes", f"has more than {MOST_BYTES_OF_NAME} bytes in UTF-8")
+    return name
+
+
+FileName = Annotated[
+    str,
+    Field(min_length=1, max_length=LONGEST_FILE_NAME, pattern=f"^{FILE_NAME}$"),
+    AfterValidator(_of_people),
+]
 LONGEST_DATASET_NAME = 400
 DatasetName = Annotated[
     str,
@@ -45,34 +72,10 @@ OUTPUT_DATASET = (
 OutputDataset = Annotated[str, Field(max_length=600, pattern=OUTPUT_DATASET)]
 """``CATALOGUE~SCOPE:NAME``, or a dataset in one's own scope: ``user.NAME~VO:NAME``, or just its name."""
 
-OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
-OutputPath = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$",
-    ),
-]
-OutputPattern = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        pattern=r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$",
-    ),
-]
-"""A path, a path with wildcards, or a folder, which ends in ``/``."""
-
-OutputTemplate = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        pattern=r"^[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*(/[A-Za-z0-9_*?\[{][A-Za-z0-9_.+=~*?!\[\]{}-]*)*/?$",
-    ),
-]
-"""The same with placeholders, such as ``{index}``."""
+OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{PLAIN_NAME}$")]
+OutputPath = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{FILE_NAME}$")]
+OutputPattern = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{FILE_NAME}/?$")]
+"""A path, a pattern, or a folder, which ends in ``/``. Tasks may have ``{index}`` in it."""
 
 
 def plain_checksum(value: object) -> object:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import quote
 
 FOLDERS = frozenset({"file", "local", "memory"})
 """Schemes whose URLs are paths: special characters in them may be part of a folder's name."""
@@ -12,6 +13,15 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _BLANK = re.compile(r"\s")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _USER = re.compile(r"(?<=//)[^/?#\s'\"]*@")
+
+
+def file_url(url: str, path: str) -> str:
+    """Return the address of a path below a storage's URL.
+
+    Web addresses have escapes. All others hold names as they are.
+    """
+    escaped = quote(path, safe="/:@=~") if url.partition("://")[0] in _WEB else path
+    return f"{url.rstrip('/')}/{escaped}"
 
 
 def url_fault(url: str, schemes: Collection[str] = (), *, base: bool = False) -> str:

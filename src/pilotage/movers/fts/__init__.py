@@ -4,11 +4,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
+from pilotage.model.values.urls import file_url
 from pilotage.movers.third_party import CannotFetch
 from pilotage.movers.transfer_services import Sign
-from pilotage.ports.moving import Delivery, Place, Progress
+from pilotage.ports.moving import Delivery, Progress
 
 from .client import FtsClient
 from .fts_jobs import FtsFile, FtsJobs
@@ -50,8 +50,8 @@ class Fts:
             transfer=delivery.transfer,
             attempt=delivery.attempt,
             size=delivery.size,
-            source=_url(delivery.source, delivery.source.path),
-            targets={_url(target, part): part for part in parts},
+            source=file_url(delivery.source.url, delivery.source.path),
+            targets={file_url(target.url, part): part for part in parts},
             tokens=self._tokens(delivery),
             activity=str(self._options.get("activity", "")),
         )
@@ -65,7 +65,3 @@ class Fts:
             Path(name or self._options["token_file"]).expanduser().read_text().strip() for name in files
         )
         return source, target
-
-
-def _url(place: Place, path: str) -> str:
-    return f"{place.url.rstrip('/')}/{quote(path, safe='/:@+=~')}"

@@ -20,9 +20,10 @@ from sqlalchemy import (
     update,
 )
 
-from pilotage.model.records.data import CorrectedFile
+from pilotage.model.records.data import CorrectedFile, Replica
 from pilotage.model.records.work import JobKind
 from pilotage.model.values.paths import COPIES
+from pilotage.model.values.urls import file_url
 from pilotage.store.database.columns import Id, index_later, metadata, partial_index, text_column
 
 files = Table(
@@ -77,6 +78,12 @@ class ReplicaView:
 
     storage: str
     url: str
+
+    @classmethod
+    def of(cls, replica: Replica, urls: Mapping[str, str]) -> "ReplicaView":
+        """Return what people see of a replica, by the URLs of storages."""
+        known = urls.get(replica.storage, "")
+        return cls(storage=replica.storage, url=known and file_url(known, replica.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

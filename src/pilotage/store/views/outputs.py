@@ -25,8 +25,7 @@ def of_task(
     }
     lying: dict[str, list[ReplicaView]] = defaultdict(list)
     for replica in reader.replicas_of(made):
-        url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
-        lying[replica.file].append(ReplicaView(storage=replica.storage, url=url))
+        lying[replica.file].append(ReplicaView.of(replica, urls))
     return [
         OutputView(
             name=name_of(file.name),
