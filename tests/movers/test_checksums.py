@@ -77,10 +77,32 @@ def test_checksums_that_people_give_are_kept_in_one_form(given: str) -> None:
     assert made.checksum == "adler32:09600001"
 
 
+@pytest.mark.parametrize("given", ["adler32:00000000", "ADLER32:0", "md5:" + "0" * 32])
+def test_zeros_that_people_copied_from_a_catalogue_are_no_checksum(given: str) -> None:
+    """Else the sound file would never be taken for the one that is described."""
+    assert from_document(InputFile, {"name": "a", "size": 1, "checksum": given}).checksum == ""
+
+
+@pytest.mark.parametrize(
+    ("replica", "checksum"),
+    [
+        ({"adler32": "9600001", "md5": "a" * 32}, "adler32:09600001"),
+        ({"adler32": "00000000", "md5": "A" * 32}, f"md5:{'a' * 32}"),
+        ({"adler32": "00000000", "md5": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_zeros_of_a_catalogue_are_no_checksum(replica: dict[str, str | None], checksum: str) -> None:
+    rucio = pytest.importorskip("pilotage.catalogues.rucio", reason="the client of Rucio is not installed")
+    assert rucio._checksum(replica) == checksum
+
+
 def test_checksums_of_manifests_are_kept_in_one_form(tmp_path: Path) -> None:
     manifest = tmp_path / "files.csv"
     left_out: dict[str, str] = {}
-    manifest.write_text("a,1,adler32:9600001\nb,1,adler32:0960ABCD\nc,1,adler32:123456789\nd,1\n")
+    manifest.write_text(
+        "a,1,adler32:9600001\nb,1,adler32:0960ABCD\nc,1,adler32:123456789\nd,1\ne,1,adler32:0\n"
+    )
     found = [one["checksum"] for _, one in entries(manifest, "disk", left_out)]
-    assert found == ["adler32:09600001", "adler32:0960abcd", ""]
+    assert found == ["adler32:09600001", "adler32:0960abcd", "", ""]
     assert len(left_out) == 1

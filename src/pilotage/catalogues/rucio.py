@@ -21,7 +21,7 @@ from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.catalogues import ReplicationRule
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.patterns import matcher
-from pilotage.model.values.types import CLOSED
+from pilotage.model.values.types import CLOSED, plain_checksum
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, OutputFile
 
 from .rucio_outputs import Rses, RucioOutputs
@@ -230,6 +230,5 @@ def _widened(glob: str) -> str:
 
 
 def _checksum(replica: Mapping[str, Any]) -> str:
-    if replica.get("adler32"):
-        return f"adler32:{replica['adler32'].lower().zfill(8)}"
-    return f"md5:{replica['md5'].lower()}" if replica.get("md5") else ""
+    given = (plain_checksum(f"{kind}:{replica[kind]}") for kind in ("adler32", "md5") if replica.get(kind))
+    return next((str(one) for one in given if one), "")

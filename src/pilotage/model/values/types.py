@@ -79,10 +79,15 @@ OutputPattern = Annotated[str, Field(min_length=1, max_length=200, pattern=f"^{F
 
 
 def plain_checksum(value: object) -> object:
-    """Return a checksum in stored form: lower case, and adler32 with leading zeros."""
+    """Return a checksum in stored form: lower case, and adler32 with leading zeros.
+
+    It is empty if its digits are all zero: then a server listed it that had not computed it.
+    """
     if not isinstance(value, str):
         return value
     kind, mark, digits = value.strip().lower().partition(":")
+    if digits and not digits.strip("0"):
+        return ""
     return f"{kind}{mark}{digits.zfill(8) if kind == 'adler32' and digits else digits}"
 
 
