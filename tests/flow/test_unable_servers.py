@@ -22,12 +22,13 @@ from pilotage.flow.steps import STEPS, step
 from pilotage.model.records.constants import StagingConstants
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.states import JobState, PilotState, TransferState
-from pilotage.model.records.work import InputFile
+from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
 from pilotage.staging import preparing
+from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for
 
@@ -138,6 +139,29 @@ def test_what_another_server_prepared_holds_up_nothing_that_this_one_can_move(
     far.now += 61
     until(far, lacking, task, {JobState.ACTIVATED: 1})
     assert {attempt for _, attempt in transfers(far)} == {1}
+
+
+def test_a_server_that_cannot_delete_a_copy_leaves_it_and_its_record_to_one_that_can(far: House) -> None:
+    """It forgot the copy, and could not delete it: its bytes stayed for ever, and nobody knew of them."""
+    path = ".copies/flow/ligo/f"
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file(f"/far/{path}", b"four")
+    create(
+        far.store,
+        File(name="ligo:f", size=4, checksum=""),
+        Replica(file="ligo:f", storage="north-disk"),
+        Replica(file="ligo:f", storage="south-disk", path=path),
+    )
+    far.now += 40 * 86400
+    passes(far, server(far, Lacking), "clean")
+    entry = far.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    assert len(entry.replicas) == 2
+    passes(far, server(far), "clean")
+    entry = far.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    assert [one.storage for one in entry.replicas] == ["north-disk"]
+    assert not memory.exists(f"/far/{path}")
 
 
 def test_status_and_explain_say_that_nobody_can(far: House, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Remove unwanted copies by age, use and quota."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pilotage.flow.idle_reasons import moment
+from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Forget
@@ -14,6 +16,11 @@ from pilotage.store.worlds.copies import copies
 
 MOST_COPIES = 10_000
 """Most copies that one pass removes."""
+
+
+def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
+    """Return at which storages this process cannot delete files, if there are copies."""
+    return {"unable": runtime.deliveries.unable(world.federation) if world.copies else ()}
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
@@ -42,7 +49,7 @@ STEP = Step(
     name=CLEAN,
     place=12,
     summary="Remove copies that nobody wants any more, by age, use and quota.",
-    reads=(copies(MOST_COPIES),),
+    reads=(copies(MOST_COPIES), ProcessFields(("unable",), _unable)),
     phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),
     subjects=(FILE, SITE),
     idle=_idle,
