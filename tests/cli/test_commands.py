@@ -613,6 +613,17 @@ def test_a_queue_is_explained_alone_and_for_a_task(pilotage: Pilotage, server: F
     assert pilotage("explain", 12, "--queue", "north", "--what-if", "ram=1").exit_code == 2
 
 
+@pytest.mark.parametrize("state", ["assigned", "holding", "transferring", "pending", "defined"])
+def test_what_holds_jobs_up_is_told_by_status_whatever_their_state(
+    pilotage: Pilotage, server: FakeServer, state: str
+) -> None:
+    """Files wait for a server that can move them, before a job starts and after it has run."""
+    trouble = "2 transfers wait for a server that can move them; this one cannot"
+    server.answers["GET /tasks/12"] = view("running", {state: 2, "running": 1}) | {"troubles": [trouble]}
+    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    assert f"held up: {trouble}" in pilotage("status", 12).stdout
+
+
 def test_why_nothing_starts_is_told_by_status_and_submit(
     pilotage: Pilotage, server: FakeServer, tmp_path: Path
 ) -> None:

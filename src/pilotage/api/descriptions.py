@@ -148,7 +148,7 @@ FIELDS: Mapping[str, str] = {
     "Ready.problems": "what keeps the server from its work",
     "set_aside": "which steps fail at it and have set it aside, with the error and what lifts it",
     "throttled": "by which quotas of live jobs some are throttled, and what releases them; empty: none",
-    "troubles": "why nothing starts where its jobs wait for a pilot",
+    "troubles": "why nothing starts where its jobs wait for a pilot, or which files wait for another server",
     "unit": "unit of need and best",
     "url": "address; empty: not shown",
     "version": "version",

@@ -234,7 +234,8 @@ def explained_task(
     if task.state not in ENDED["task"]:
         told += set_aside_lines.of_task(runtime, task)
     known = troubles(runtime, task)
-    told += [f"nothing starts: {trouble}" for trouble in known]
+    held = "nothing starts" if task.jobs.get(JobState.ACTIVATED) else "held up"
+    told += [f"{held}: {trouble}" for trouble in known]
     told += [f"warning: {text}" for text in sure_waits.of_task(runtime, task, known)]
     told += [line] if (line := throttled_by(runtime, task)) else []
     told += published(runtime, task)

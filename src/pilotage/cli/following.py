@@ -150,7 +150,8 @@ def waiting(view: dict[str, Any]) -> list[str]:
     lines += [view["throttled"]] if view.get("throttled") else []
     if ready:
         lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
-        lines += [f"nothing starts: {trouble}" for trouble in view.get("troubles", ())]
+    # Where jobs have started, their files may wait all the same.
+    lines += [f"{'nothing starts' if ready else 'held up'}: {one}" for one in view.get("troubles", ())]
     return lines
 
 
