@@ -17,7 +17,7 @@ from pilotage.movers.contract import violations
 from pilotage.movers.ranged import SPARE, spare
 from pilotage.movers.sftp_streams import SftpStream
 from pilotage.movers.streaming import Streaming
-from pilotage.ports.moving import Readable, StorageError
+from pilotage.ports.moving import Readable, ScanLimits, StorageError, WrongPatternError
 from tests.movers.servers import directory_rig, program
 from tests.movers.sftp import Sftp, sftp
 
@@ -79,6 +79,27 @@ def test_a_connection_that_is_cut_while_writing_leaves_no_file_of_that_name(
     assert list((tmp_path / "made").iterdir()) == []
     backend.store("file", ".part", iter([LARGE]), len(LARGE))
     assert (tmp_path / "made/file").read_bytes() == LARGE
+
+
+def test_patterns_follow_links_within_the_storage_and_name_those_out_of_it(
+    server: Sftp, tmp_path: Path
+) -> None:
+    for name in ("root/real/f", "outside/secret"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"x")
+    for name, target in {"near": "real", "one": str(tmp_path / "root/real/f"), "self": "self"}.items():
+        (tmp_path / "root" / name).symlink_to(target)
+    (tmp_path / "root/away").symlink_to("../outside")
+    (tmp_path / "root/nothing").symlink_to("none")
+    place = Storage(name="s", site="s", url=f"{server.url}{tmp_path}/root", options=server.options)
+    mover = Streaming(lambda: None)
+    found = mover.scan(place, "**")
+    assert found.paths == {"near/f": "real/f", "one": "real/f"}
+    assert [file.name for file in found] == ["near/f", "one", "real/f"]
+    assert sorted(found.left_out) == ["away", "nothing", "self"]
+    assert "leads out of its storage" in found.left_out["away"]
+    with pytest.raises(WrongPatternError, match="'away' cannot be an input"):
+        mover.scan(place, "away/*", ScanLimits(refuse_links=True))
 
 
 def test_links_are_not_followed(server: Sftp, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from .output import Json, echo, show_json
 TASK = """\
 # Counts the words of each file, one job a file. Then: pilotage fetch NUMBER --to results
 name: words
-command: [sh, -c, "wc -w $(cat inputs.txt) > words.txt"]
+command: [sh, -c, 'xargs -d "\\n" wc -w < inputs.txt > words.txt']
 inputs:
   - {{ storages: [{storage}], glob: "example/*.txt" }}
 outputs: [words.txt]
