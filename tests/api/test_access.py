@@ -87,6 +87,7 @@ OWNERS = {
     ("POST", "/tasks/{task}/renew"),
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/failures"),
+    ("GET", "/tasks/{task}/wait"),
     ("GET", "/tasks/{task}/logs"),
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/explain"),

@@ -53,3 +53,7 @@ def test_queues_are_shown_with_their_circuit_breakers(pilotage: Pilotage, server
     server.answers["GET /queues"] = {"queues": [queue]}
     words = " ".join(pilotage("queues").stdout.split())
     assert "jobs at short/n1 for task 7: open, 2023-11-14 22:14:20 UTC: jobs failed fast, 5 in" in words
+    assert "online 1" in words, "one node of a queue is not the queue"
+    for state in ("open", "half-open"):
+        queue["breakers"] = [BREAKER, {**BREAKER, "kind": "queue", "state": state}]
+        assert f"online, breaker {state} 1" in " ".join(pilotage("queues").stdout.split())

@@ -220,7 +220,7 @@ def test_status_of_a_task_too_large_for_one_answer_counts_by_state(
 ) -> None:
     server.answers["GET /tasks/12"] = view("running", {"running": 10_001})
     assert pilotage("status", 12).stdout.endswith("jobs: 10001 running\n")
-    assert [call for call, _ in server.requests] == ["GET /tasks/12"]
+    assert [call for call, _ in server.requests] == ["GET /tasks/12", "GET /tasks/12/wait"]
 
 
 def test_status_watches_a_task_to_its_end(pilotage: Pilotage, server: FakeServer) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from pilotage.flow.calls import task_wait
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 
@@ -12,7 +13,7 @@ from .answers import answer, documented
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
 from .tasks import seen
-from .views import FailedJobs, Jobs
+from .views import FailedJobs, Jobs, TaskWait
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 
@@ -45,6 +46,12 @@ def get_jobs(
         state=state, failed=failed, sort=sort, limit=limit, after=after, offset=offset, inputs=inputs
     )
     return answer({"jobs": runtime.store.job_lists.page(task, page, runtime.clock())})
+
+
+@router.get("/{task}/wait", responses=documented(TaskWait, 404))
+def get_wait(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Why a task waits, in one sentence, and its place in line."""
+    return answer(task_wait.of_task(runtime, seen(runtime.store, caller, task)))
 
 
 @router.get("/{task}/failures", responses=documented(FailedJobs, 404))

@@ -22,6 +22,16 @@ class Jobs(BaseModel):
     jobs: list[ListedJob]
 
 
+class TaskWait(BaseModel):
+    """Why a task waits, in one sentence, and its place in line; empty where it does not wait."""
+
+    why: str
+    line: str
+    share: str
+    tasks_ahead: int
+    jobs_ahead: int
+
+
 class FailedJobs(BaseModel):
     """Failed jobs by error and queue, most jobs first; ``left_out`` are those of further groups."""
 

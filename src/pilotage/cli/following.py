@@ -137,18 +137,22 @@ class _Seen:
         )
 
 
-def waiting(view: dict[str, Any]) -> list[str]:
-    """Return what a task waits for, with the command that explains it; nothing if it does not wait."""
+def waiting(view: dict[str, Any], is_explained: bool = False) -> list[str]:
+    """Return what a task waits for, with the command that explains it; nothing if it does not wait.
+
+    Where it ``is_explained`` how many jobs wait for what, return only what makes them wait for long.
+    """
     jobs: dict[str, int] = view["jobs"]
     started = any(jobs.get(state) for state in AT_A_PILOT)
     ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
     lines = []
     if view["state"] == TaskState.SCOUTING:
         lines.append("its scouts go first: the other jobs are made when these have shown what they need")
-    if pending := jobs.get(JobState.PENDING, 0):
+    pending = jobs.get(JobState.PENDING, 0)
+    if pending and not is_explained:
         lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
     lines += [view["throttled"]] if view.get("throttled") else []
-    if ready:
+    if ready and not is_explained:
         lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
     # Where jobs have started, their files may wait all the same.
     lines += [f"{'nothing starts' if ready else 'held up'}: {one}" for one in view.get("troubles", ())]

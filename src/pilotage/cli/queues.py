@@ -1,5 +1,7 @@
 """Queues and global shares, with their current load."""
 
+from typing import Any
+
 import typer
 
 from . import queue_test
@@ -31,7 +33,10 @@ SHARES = (
 
 @app.callback(epilog="Example: pilotage queues --json\n\nExample: pilotage queues test north-short")
 def queues(context: typer.Context, json_output: Json = False) -> None:
-    """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped."""
+    """Show queues with their limits, jobs, pilots, and circuit breakers that have tripped.
+
+    A queue whose breaker is open gets nothing until the time that is shown; the reason stands beside it.
+    """
     if context.invoked_subcommand:
         return
     from .client import Client
@@ -45,7 +50,7 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
         (
             queue["name"],
             queue["site"],
-            queue["status"],
+            _status(queue),
             queue["cores"] or "any",
             limit_of(queue["max_memory"], "MB"),
             limit_of(queue["max_walltime"] / 3600, "h"),
@@ -56,6 +61,13 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
         for queue in document["queues"]
     ]
     show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
+
+
+def _status(queue: Any) -> str:
+    """Return a queue's status, with the state of a breaker that holds back more than single nodes."""
+    states = {one["state"] for one in queue["breakers"] if one["kind"] != "node"}
+    tripped = next((state for state in ("open", "half-open") if state in states), "")
+    return f"{queue['status']}, breaker {tripped}" if tripped else str(queue["status"])
 
 
 app.command(name="test", epilog="Example: pilotage queues test north-short --timeout 3600")(

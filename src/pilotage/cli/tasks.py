@@ -1,12 +1,14 @@
 """Look at tasks."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pilotage.model.records.states import ENDED
 
-from .errors import CommandFailure
+from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
 from .subjects import Task, task_number
@@ -41,15 +43,22 @@ def status(
         bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks at most.")] = 50,
+    now: Annotated[
+        bool, typer.Option("--now", help="What waits, runs, fails and moves, in ten lines.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
-    """Show tasks, or one task with its jobs by queue and state."""
-    from . import following
+    """Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line."""
+    from . import following, overview
     from .client import Client
 
     filters.refuse_beside(task)
+    if now and (task is not None or watch or filters.given):
+        raise BadInput("--now is about all that is under way; leave out tasks, filters and --watch")
     with Client() as client:
-        if task is not None:
+        if now:
+            overview.show_overview(client, json_output)
+        elif task is not None:
             number = task_number(client, task)
             if watch:
                 following.follow(client, [number], shown=not json_output)
@@ -108,37 +117,57 @@ def outputs(
 
 
 def _show_task(client: "Client", task: int, json_output: bool) -> None:
-    from . import following
-
     view = client.get(f"/tasks/{task}")
     by_queue = _jobs_by_queue(client, view)
+    has_ended = view["state"] in ENDED["task"]
+    wait = {} if has_ended else _wait(client, task)
     if json_output:
-        show_json({**view, "jobs_by_queue": by_queue})
+        show_json({**view, "jobs_by_queue": by_queue, "wait": wait or None})
         return
     who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
-    if view.get("labels"):
-        echo(f"labels: {_labels(view)}")
-    if view.get("held"):
-        echo(f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}")
     if view["error"]:
         console().print(f"error: {visible(view['error'])}", style="red")
-    if view.get("datasets"):
-        echo(f"reads {', '.join(view['datasets'])}")
-    if view.get("measured"):
-        echo(_measured(view["measured"]))
-    warned = [f"warning: {text}" for text in view.get("warnings", ())]
-    for line in (*view.get("set_aside", ()), *following.waiting(view), *warned, *view.get("published", ())):
+    for line in _lines(view, wait):
         echo(line)
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
-    if view["state"] in ENDED["task"]:
+    if has_ended:
         echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
+
+
+def _lines(view: Any, wait: Any) -> Iterator[str]:
+    """Yield what is to be said of a task: why it waits, who holds it, what was measured, warnings."""
+    from . import following
+
+    if wait.get("why"):
+        yield f"{wait['why']} More: pilotage explain {view['id']}"
+    if wait.get("line"):
+        yield wait["line"]
+    if view.get("labels"):
+        yield f"labels: {_labels(view)}"
+    if view.get("held"):
+        yield f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}"
+    if view.get("datasets"):
+        yield f"reads {', '.join(view['datasets'])}"
+    if view.get("measured"):
+        yield _measured(view["measured"])
+    yield from view.get("set_aside", ())
+    yield from following.waiting(view, is_explained=bool(wait.get("why")))
+    yield from (f"warning: {text}" for text in view.get("warnings", ()))
+    yield from view.get("published", ())
+
+
+def _wait(client: "Client", task: int) -> Any:
+    """Return why a task waits, and its place in line; nothing from a server that does not know."""
+    with suppress(CommandFailure):
+        return client.get(f"/tasks/{task}/wait")
+    return {}
 
 
 def _measured(found: Any) -> str:

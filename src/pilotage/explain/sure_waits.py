@@ -27,15 +27,16 @@ def of_choices(choices: Sequence[Choice]) -> Iterator[str]:
         others = {queue for one in found if one.rule == "B2" for queue in one.queues}
         named = [one for one in found if one.rule != "B2" and not others.issuperset(one.queues)]
         shown = obstacles(named or found)[:SHOWN]
-        told = "; ".join(_line(one) for one in shown)
-        yield f"no queue takes its {_kind(choice.job_kind)} until somebody acts: {told}"
+        ways = "; ".join(told(one) for one in shown)
+        yield f"no queue takes its {_kind(choice.job_kind)} until somebody acts: {ways}"
 
 
 def _kind(kind: str) -> str:
     return {"scout": "scouts", "merge": "merge jobs"}.get(kind, "jobs")
 
 
-def _line(one: Obstacle) -> str:
+def told(one: Obstacle) -> str:
+    """Return what stands in the way: its name and rule, where, what is needed, and who can act."""
     needed = ""
     if one.best is not None:
         needed = f", {number(one.need)} {one.unit} needed and {number(one.best)} there at best"

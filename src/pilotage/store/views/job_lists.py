@@ -7,19 +7,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    null,
+    or_,
+    select,
+)
 
+from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.failures import ending_of
-from pilotage.model.records.states import ENDED, LIVE_JOBS, JobState
+from pilotage.model.records.states import ENDED, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
 from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
-from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.tables.tasks import SpecCache, tasks
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -34,9 +48,10 @@ _UNSTARTED = (
     *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
     *(JobState.ASSIGNED, JobState.ACTIVATED, JobState.SENT, JobState.STARTING),
 )
+_IN_LINE = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)
 _ENDED = tuple(state for state in JobState if state in ENDED["job"])
 _PAYLOAD = "payload exited with code"
-_j = jobs.c
+_j, _t, _c = jobs.c, tasks.c, counts.c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +105,27 @@ _INPUTS = (
 )
 
 
+_waiting_jobs = (
+    select(func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.first == cast(_t.id, String))
+    .where(_c.state.in_([str(state) for state in _IN_LINE]))
+    .correlate(tasks)
+    .scalar_subquery()
+)
+_line = (
+    select(func.coalesce(_waiting_jobs, 0).label("jobs"))
+    .where(is_state(tasks, *LIVE_TASKS), _t.share == bindparam("share"), _t.held == "")
+    .where(
+        or_(
+            _t.priority > bindparam("priority"),
+            and_(_t.priority == bindparam("priority"), _t.id < bindparam("task")),
+        )
+    )
+    .subquery()
+)
+_AHEAD = select(func.count(), func.sum(_line.c.jobs)).where(_line.c.jobs > 0)
+
+
 class JobLists:
     """Reads the jobs of tasks. Nothing here changes anything."""
 
@@ -110,6 +146,16 @@ class JobLists:
             return _with_inputs(connection, found) if page.inputs else found
 
         return self._database.read(read)
+
+    def ahead(self, share: str, priority: int, task: int) -> tuple[int, int]:
+        """Return how many tasks of a share come before a task, and their jobs that have not started.
+
+        They have a higher priority, or the same and a smaller number. Held ones and their jobs wait for a
+        person, so they are not ahead of anybody.
+        """
+        values = {"share": share, "priority": priority, "task": task}
+        found = self._database.read(lambda connection: connection.execute(_AHEAD, values).one())
+        return int(found[0]), int(found[1] or 0)
 
     def failed(self, task: int) -> tuple[list[FailedGroup], int]:
         """Return the failed jobs of a task by error and queue, most jobs first, and how many are left out."""

@@ -1,0 +1,58 @@
+"""Why a task waits, in one sentence, and its place in line."""
+
+from collections.abc import Mapping, Sequence
+
+from pilotage.model.documents.decision import Choice
+from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
+
+from .analysis import explain
+from .sure_waits import told
+from .words import few, plural
+
+
+def why(
+    state: TaskState,
+    jobs: Mapping[JobState, int],
+    held: str,
+    last: Choice | None,
+    queues: Sequence[str],
+) -> str:
+    """Return why a task waits; empty if it does not.
+
+    ``last`` is the newest choice for its jobs, ``queues`` are those where its jobs wait for a pilot.
+    """
+    if held:
+        return f"It waits because {held} holds it."
+    if state is TaskState.REGISTERED:
+        return "It waits to be split into jobs."
+    busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)
+    where = f" at {few(queues)}" if queues else ""
+    causes = {
+        JobState.PENDING: f"because {_refusal(last)}",
+        JobState.THROTTLED: "because a quota of jobs at work is reached",
+        JobState.DEFINED: "for the next pass of the brokerage",
+        JobState.ACTIVATED: f"for a free pilot{where}{f' while {busy} run' if busy else ''}",
+        JobState.ASSIGNED: "for their input files",
+    }
+    return next((f"{_wait(jobs[one])} {cause}." for one, cause in causes.items() if jobs.get(one)), "")
+
+
+def line(tasks: int, jobs: int, share: str) -> str:
+    """Return a task's place in line; empty if nothing is ahead."""
+    if not tasks:
+        return ""
+    waiting = f"{jobs:,} job" if jobs == 1 else f"{jobs:,} jobs"
+    return f"{plural(tasks, 'task')} with {waiting} {'is' if tasks == 1 else 'are'} ahead in share {share}."
+
+
+def _wait(jobs: int) -> str:
+    return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
+
+
+def _refusal(last: Choice | None) -> str:
+    if last is None:
+        return "no queue takes them now"
+    found = explain(last)
+    if not found.obstacles or found.ranks:
+        return "every queue that fits is full"
+    return f"no queue takes them: {told(found.obstacles[0])}"

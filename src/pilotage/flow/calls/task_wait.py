@@ -1,0 +1,37 @@
+"""Why a task waits, and its place in line."""
+
+from dataclasses import dataclass
+
+from pilotage.explain import task_waits
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import ENDED, UNSTARTED_JOBS, JobState
+from pilotage.store import TaskDetails
+
+_WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceInLine:
+    """Why a task waits, and how many tasks and jobs of its share come before it."""
+
+    why: str
+    line: str
+    share: str
+    tasks_ahead: int = 0
+    jobs_ahead: int = 0
+
+
+def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
+    """Return why a task waits; nothing is ahead of one that is held, or has no job to start."""
+    if task.state in ENDED["task"]:
+        return PlaceInLine(why="", line="", share=task.share)
+    queries = runtime.store.queries
+    choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
+    queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
+    last = choices[0] if choices else None
+    why = task_waits.why(task.state, task.jobs, task.held, last, queues)
+    if task.held or not any(task.jobs.get(state) for state in _WAITING):
+        return PlaceInLine(why=why, line="", share=task.share)
+    tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
+    line = task_waits.line(tasks, jobs, task.share)
+    return PlaceInLine(why=why, line=line, share=task.share, tasks_ahead=tasks, jobs_ahead=jobs)

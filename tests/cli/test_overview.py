@@ -1,0 +1,63 @@
+"""Status in one sentence, and what goes on now in ten lines."""
+
+import json
+import time
+from typing import Any
+
+from .conftest import FakeServer, Pilotage
+from .test_breakers import BREAKER
+from .test_bulk import view
+
+QUEUE = {"name": "short", "status": "online", "pilots": {"running": 2, "failed": 9}, "breakers": []}
+
+
+def test_status_says_why_a_task_waits_and_its_place_in_line(pilotage: Pilotage, server: FakeServer) -> None:
+    waiting: Any = {"jobs": {"activated": 3}, "share": "default", "created": 1.0, "troubles": ["no pilot"]}
+    server.answers["GET /tasks/5"] = view(5, **waiting)
+    server.answers["GET /tasks/5/jobs"] = {"jobs": []}
+    sentence = "3 jobs wait for a free pilot at short."
+    line = "12 tasks with 3,400 jobs are ahead in share default."
+    server.answers["GET /tasks/5/wait"] = {"why": sentence, "line": line, "tasks_ahead": 12}
+    shown = pilotage("status", "5").stdout.splitlines()
+    assert shown[2:5] == [f"{sentence} More: pilotage explain 5", line, "nothing starts: no pilot"]
+    assert json.loads(pilotage("status", "5", "--json").stdout)["wait"]["tasks_ahead"] == 12
+    del server.answers["GET /tasks/5/wait"]
+    assert "3 jobs wait for a pilot; where: pilotage explain 5" in pilotage("status", "5").stdout
+
+
+def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks"] = {"tasks": []}
+    running = [
+        view(5, jobs={"activated": 3, "running": 2}),
+        view(6, held="bob", jobs={"held": 4, "transferring": 1}),
+    ]
+    server.answers["GET /tasks?state=running&limit=1000"] = {"tasks": running}
+    failed = [view(9, "failed", since=time.time() - 60), view(8, "failed", since=1.0)]
+    server.answers["GET /tasks?state=failed&limit=1000"] = {"tasks": failed}
+    breaker = {**BREAKER, "kind": "queue", "what": "jobs at short"}
+    server.answers["GET /queues"] = {
+        "queues": [{**QUEUE, "breakers": [breaker]}, {**QUEUE, "name": "long", "status": "offline"}]
+    }
+    lines = pilotage("status", "--now").stdout.splitlines()
+    assert lines[:-1] == [
+        "tasks:   2 running",
+        "wait:    7 jobs: 4 held, 3 activated",
+        "run:     2 jobs: 2 running",
+        "move:    1 job: 1 transferring",
+        "held:    1 task: 6 fit-6",
+        "failed:  1 task: 9 fit-9 in the last day; why: pilotage jobs 9 --failed",
+        "pilots:  4 running at 2 queues",
+        "offline: long",
+    ]
+    assert lines[-1].startswith("breaker: jobs at short: open, 2023-11-14 22:14:20 UTC: jobs failed fast")
+    assert len(lines) <= 10
+    assert len(json.loads(pilotage("status", "--now", "--json").stdout)["tasks"]) == 2
+    for words in (("5", "--now"), ("--now", "--watch"), ("--now", "--label", "a")):
+        assert pilotage("status", *words).exit_code == 2
+
+
+def test_now_without_anything(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks"] = {"tasks": []}
+    server.answers["GET /queues"] = {"queues": []}
+    lines = pilotage("status", "--now").stdout.splitlines()
+    assert (lines[0], lines[4]) == ("tasks:   none is under way", "failed:  no task in the last day")

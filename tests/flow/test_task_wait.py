@@ -1,0 +1,53 @@
+"""Why a task waits and its place in line, on both databases."""
+
+from pilotage.flow.calls import steering, task_wait
+from pilotage.flow.calls.task_wait import PlaceInLine
+
+from .house import House
+
+
+def wait(house: House, task: int) -> PlaceInLine:
+    found = house.store.queries.task(task)
+    assert found is not None
+    return task_wait.of_task(house.runtime, found)
+
+
+def ahead(house: House, task: int) -> tuple[int, int]:
+    found = wait(house, task)
+    return found.tasks_ahead, found.jobs_ahead
+
+
+def test_tasks_of_the_share_with_jobs_to_start_are_ahead(house: House) -> None:
+    first = house.task(jobs=3)
+    urgent = house.task(jobs=4, priority=600)
+    mine = house.task(jobs=2)
+    house.task(jobs=7)
+    assert ahead(house, mine) == (2, 7)
+    assert ahead(house, first) == (1, 4)
+    assert ahead(house, urgent) == (0, 0)
+    assert house.store.job_lists.ahead("other", 1, 10**9) == (0, 0)
+    assert wait(house, mine).line == "2 tasks with 7 jobs are ahead in share default."
+    steering.hold(house.runtime, urgent, "user:bob")
+    assert ahead(house, mine) == (1, 3)
+    held = PlaceInLine(why="It waits because user:bob holds it.", line="", share="default")
+    assert wait(house, urgent) == held, "a held task has no place in line"
+
+
+def test_jobs_that_run_or_have_ended_are_not_ahead(house: House) -> None:
+    first, mine = house.task(jobs=2), house.task(jobs=1)
+    house.take("broker")
+    assert wait(house, mine).why == "1 job waits for a free pilot at north-queue."
+    pilot = house.pilot()
+    attempts = [(one.job, one.attempt) for work in house.match(pilot, 2).works for one in work.jobs]
+    house.report(pilot, "running", attempts[:2])
+    assert ahead(house, mine) == (0, 0)
+    assert wait(house, first).why == ""
+
+
+def test_what_no_queue_takes_says_what_stands_in_the_way(house: House) -> None:
+    house.federate(max_memory=1000)
+    task = house.task(ram=5000, ram_unit="MB")
+    house.take("broker")
+    told = wait(house, task).why
+    assert told.startswith("1 job waits because no queue takes them: memory")
+    assert "MB needed and 1000 there at best" in told
