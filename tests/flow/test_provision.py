@@ -19,7 +19,7 @@ from pilotage.pilots import director
 from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 from tests.reading import world_of
 
-from .house import FakeElement, House
+from .house import NOW, FakeElement, House
 
 
 @pytest.fixture
@@ -196,6 +196,8 @@ def test_p10_a_pilot_whose_submission_nobody_knows_of_is_submitted_again_under_i
     house.now += RESUBMITTED_AFTER
     house.take("provision")
     assert [order.name for order in element.orders] == [*names, *names]
+    stamp = f"{int(NOW):x}"
+    assert all(name.startswith(f"flow-{stamp}-pilot-") for name in names), "another store has other names"
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
     tokens = [house.store.tokens.find(order.token) for order in element.orders]
     assert all(tokens), "whichever of its tokens it was submitted with, it may enrol"

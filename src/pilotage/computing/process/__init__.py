@@ -83,8 +83,7 @@ class Process:
         unknown = sorted(set(options) - OPTIONS)
         if unknown:
             raise ValueError(f"process: unknown options {unknown}; known are {sorted(OPTIONS)}")
-        # Servers of one account may have federations of the same name, and so pilots of the same names.
-        default = _account_directory() / Settings.read().instance
+        default = platformdirs.user_state_path("pilotage") / "pilots"
         directory, environment = options.get("directory", str(default)), options.get("environment", {})
         if not isinstance(directory, str) or not directory or "\0" in directory:
             raise ValueError(f"process: directory {directory!r} is not a path")
@@ -154,8 +153,7 @@ class Process:
         told = [*agent_options(order), f"--directory={place}"]
         # Pilots share this machine with the server: payloads must not see their directories, or the server's
         # token.
-        hidden = {place.parent, _account_directory(), Settings.read().home}
-        told += [f"--hide={folder}" for folder in sorted(hidden)]
+        told += [f"--hide={folder}" for folder in (place.parent, Settings.read().home)]
         return [sys.executable, "-I", "-m", "pilotage.agent", *told]
 
     def _start(self, order: PilotOrder, place: Path) -> int:
@@ -210,11 +208,6 @@ class Process:
         with self._lock:
             code = self._exits.get(text)
         return PilotStatus(state="ended", reason=_reason(code), exit_code=code)
-
-
-def _account_directory() -> Path:
-    """Return the directory of the pilots of all servers of this account."""
-    return platformdirs.user_state_path("pilotage") / "pilots"
 
 
 def _running(place: Path) -> str:

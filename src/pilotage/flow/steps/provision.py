@@ -134,7 +134,7 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
     for (id_, pilot), token in zip(known, tokens, strict=True):
         order = PilotOrder(
             pilot=id_,
-            name=f"{world.federation.name}-pilot-{id_}",
+            name=_name(world, id_, pilot),
             token=token,
             server_url=runtime.server_url,
             cores=pilot.cores,
@@ -146,6 +146,15 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
         orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)
     for (name, server, pool), asked in orders.items():
         runtime.elements.submit(queues[name], server, pool, asked)
+
+
+def _name(world: World, number: int, pilot: NewPilot | Pilot) -> str:
+    """Return a name that no other pilot of any server has.
+
+    Numbers begin anew with each store, and federations of one name are many: the time tells them apart.
+    """
+    created = pilot.created if isinstance(pilot, Pilot) else world.time
+    return f"{world.federation.name}-{int(created):x}-pilot-{number}"
 
 
 def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
