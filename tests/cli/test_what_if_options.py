@@ -1,6 +1,7 @@
 """Deciding again with changes, and before submission, as people type and read it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pilotage.explain.plans import PlannedTask
 from pilotage.federation.documents import write
 from pilotage.flow.calls import preview
 from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.work import TaskSpec
 from pilotage.testing import federation, jobs, queue, task, world
 
@@ -141,6 +143,22 @@ def test_tasks_are_planned_from_a_saved_world_without_a_server(
     document = json.loads(told)
     assert (document["time"], document["seed"], document["refused"]) == (WORLD.time, WORLD.seed, [])
     assert sum(document["tasks"][1]["choices"][0]["placed"].values()) == 3
+
+
+def test_m2_m3_a_saved_world_knows_the_stations_that_its_sites_told(
+    pilotage: Pilotage, world_file: Path, task_file: Path
+) -> None:
+    told = {"StationNames": ("chicago",)}
+    ad = Advertisement(
+        site="HOME", source="pushed", number=1, time=WORLD.time, pilots=0, submitting=0, attributes=told
+    )
+    words = ("plan", "broker", "--world", world_file, "--task", task_file)
+    task_file.write_text("name: t\nbrokerage: matchmaking\nstations: [chicago]\n")
+    assert "there is no station 'chicago'" in pilotage(*words).stderr
+    world_file.write_text(write(replace(WORLD, advertisements=(ad,))))
+    result = pilotage(*words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "t: 1 job placed" in result.stdout
 
 
 def test_scouts_are_told_apart_from_the_jobs_that_follow(
