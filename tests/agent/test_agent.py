@@ -161,6 +161,35 @@ def test_a_job_gets_its_inputs_and_its_outputs_are_stored_with_size_and_checksum
     assert list(site.place.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("stdin", "of_order", "text"),
+    [
+        ("", "", ""),
+        ("some\ntext\n", "", "some\ntext\n"),
+        ("", "inputs/data/hello.txt", "hello"),
+        ("", "query.sql", "select 1"),
+    ],
+)
+def test_standard_input_is_a_text_or_a_file(site: Site, stdin: str, of_order: str, text: str) -> None:
+    site.server.payloads[7] = {"query.sql": "select 1"}
+    jobs = [order(1, inputs=[HELLO], environment={"PILOTAGE_INDEX": "3"}, stdin=of_order)]
+    command = sh("cat > result; echo $PILOTAGE_INDEX > index")
+    outputs = ["result", "index"]
+    work = site.work(*command, payload_files=True, outputs=outputs, stdin=stdin) | {"jobs": jobs}
+    site.server.idle, site.server.works = 0.6, [[work]]
+    assert site.run() == 0
+    assert site.server.states() == ["starting", "running", "done"]
+    assert (site.scratch() / "result").read_text() == text
+    assert (site.scratch() / "index").read_text() == "3\n"
+
+
+def test_standard_input_does_not_lead_out_of_the_directory(site: Site) -> None:
+    jobs = [order(1, stdin="../../storage/data/hello.txt")]
+    site.server.idle, site.server.works = 0.6, [[site.work("cat") | {"jobs": jobs}]]
+    site.run()
+    assert "not a legal file name" in site.server.last().error
+
+
 def test_a_payload_never_sees_the_token(site: Site) -> None:
     site.server.works = [
         [site.work(*sh("env > env.txt; tr '\\0' '\\n' < /proc/self/environ >> env.txt"), outputs=["env.txt"])]

@@ -39,6 +39,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "outputs": ["out.txt"],
         "optional_outputs": [],
         "strict_processes": False,
+        "stdin": "",
         "storage_options": {},
         "asks": False,
         "contained": True,
@@ -55,6 +56,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
                 "attempt": 1,
                 "scratch": f".scratch/small/{job}.1",
                 "inputs": [],
+                "stdin": "",
                 "environment": {
                     "PILOTAGE_INDEX": str(index),
                     "PILOTAGE_SEED": str(1 + task * 100_000 + index),

@@ -104,7 +104,7 @@ def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: 
 
 def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
     # keep-id: the payload's files belong to the pilot's user, who has to remove them.
-    yield from ("--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
+    yield from ("--rm", "--interactive", "--name", _name(place), "--network", "host", "--userns", "keep-id")
     # Otherwise Podman would run the image's entry point instead of the command.
     yield from ("--passwd=false", "--entrypoint", "[]", "--env-file", str(place / VARIABLES))
     yield from ("--volume", f"{place}:{place}", "--workdir", str(place))

@@ -78,7 +78,7 @@ def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
         os.chdir(order["directory"])
         create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         # Standard input may still be the pipe from the agent, which would show the lease to the payload.
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(order["stdin"] or os.devnull, os.O_RDONLY), 0)
         os.dup2(os.open("stdout", create, 0o644), 1)
         os.dup2(os.open("stderr", create, 0o644), 2)
         command = order["command"]

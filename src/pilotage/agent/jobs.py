@@ -229,9 +229,8 @@ class JobRunner:
     async def _prepare(self, held: Held) -> None:
         attempt, place = held.attempt, self._place(held)
         if len(held.gpus) < attempt.work.gpus:
-            raise AttemptFailedError(
-                f"{attempt.work.gpus} GPUs are asked for, {len(held.gpus)} are free here"
-            )
+            free = f"{len(held.gpus)} are free here"
+            raise AttemptFailedError(f"{attempt.work.gpus} GPUs are asked for, {free}")
         self._pilot.say(Report(*attempt.pair, "starting"))
         payload_files = await self._files_of(held) if attempt.work.payload_files else {}
         await self._in_thread(
@@ -274,19 +273,20 @@ class JobRunner:
 
         Raises AttemptFailedError.
         """
-        work, place = held.attempt.work, self._place(held)
+        attempt, work, place = held.attempt, held.attempt.work, self._place(held)
         order = Order(
             command=work.command,
-            environment=workdir.environment(held.attempt, place, held.gpus),
+            environment=workdir.environment(attempt, place, held.gpus),
             directory=place,
+            stdin=workdir.stdin(attempt),
             walltime=work.walltime,
             memory=work.memory_limit,
             workdir=work.workdir,
             keep=self._resources.keep,
             cut=not {*STREAMS} & {*work.outputs},
             strict_processes=work.strict_processes,
-            cores=held.attempt.cores,
-            group=self._resources.delegation.group(held.attempt.name),
+            cores=attempt.cores,
+            group=self._resources.delegation.group(attempt.name),
         )
         hidden = (*self._resources.hidden, str(self._resources.directory))
         site = SitePaths(work.readable, work.writable, hidden)

@@ -111,7 +111,7 @@ class Order:
     Wall time is in s; memory and data added to the directory are in MB; 0 means no limit. ``keep`` leaves the
     directory in place even if the agent is gone. ``cut`` drops the middle of very long standard output and
     error. With ``strict_processes`` the payload fails if it leaves processes behind. They are killed in any
-    case.
+    case. ``stdin`` is a file in the directory; empty: nothing.
     """
 
     command: Sequence[str]
@@ -124,6 +124,7 @@ class Order:
     keep: bool = False
     cut: bool = False
     strict_processes: bool = False
+    stdin: str = ""
     cores: int = 1
     group: Mapping[str, Any] = field(default_factory=dict)
     view: View = UNCONTAINED
@@ -140,6 +141,7 @@ class Order:
                 "command": tuple(self.command),
                 "environment": dict(self.environment),
                 "directory": str(self.directory),
+                "stdin": self.stdin,
                 "walltime": float(self.walltime),
                 "memory": int(self.memory * MEGABYTE),
                 "workdir": int(self.workdir * MEGABYTE),

@@ -114,7 +114,8 @@ class Source:
 class JobOrder:
     """One attempt to run. ``scratch`` is the folder for its outputs, below the storage's URL.
 
-    ``environment`` holds variables of this job alone, beside those of its work.
+    ``environment`` holds variables of this job alone, beside those of its work. ``stdin`` is the path in its
+    directory of the file that it reads from standard input; empty: none.
     """
 
     job: int
@@ -122,6 +123,7 @@ class JobOrder:
     scratch: str
     inputs: tuple[JobInput, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Work:
     ``images``, it runs in a container of the first that is available. It sees ``gpus`` GPUs. ``sources``
     names remote storages of some inputs. ``asks`` applies to the queue's own storage, as in :class:`Source`.
     ``outputs`` are names, patterns, and folders that end in ``/``. The payload may leave out those in
-    ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. A payload must
+    ``optional_outputs``. With ``strict_processes`` it fails if it leaves processes behind. ``stdin`` is the
+    text on its standard input, unless its order names a file. A payload must
     stop after ``lease`` s without an answered report, or after ``first_lease`` s if the server has answered
     none since the match. 0 means the value in the match's answer.
     """
@@ -152,6 +155,7 @@ class Work:
     outputs: tuple[str, ...] = ()
     optional_outputs: tuple[str, ...] = ()
     strict_processes: bool = False
+    stdin: str = ""
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     asks: bool = False

@@ -13,6 +13,9 @@ from .node import DEVICES_OF_PAYLOADS
 from .transfer import fetch
 from .trees import remove_tree
 
+_STDIN = "tmp/.stdin"
+"""Where a text for standard input lies in the directory."""
+
 
 def prepare(
     ways: Ways, attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt
@@ -26,6 +29,8 @@ def prepare(
         (directory / "tmp").mkdir(parents=True)
         for name, text in payload_files.items():
             _write(directory, name, text)
+        if attempt.work.stdin:
+            (directory / _STDIN).write_text(attempt.work.stdin)
         paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         for file, path in zip(attempt.order.inputs, paths):
@@ -42,6 +47,16 @@ def _write(directory: Path, name: str, text: str) -> None:
     # Texts arrive without permissions. A first line with ``#!`` marks a script, which must be executable.
     if text.startswith("#!"):
         path.chmod(0o755)
+
+
+def stdin(attempt: Attempt) -> str:
+    """Return the path in the directory of the payload's standard input; empty if there is none.
+
+    Raises AttemptFailedError.
+    """
+    if attempt.order.stdin:
+        return legal("standard input", attempt.order.stdin, deep=True)
+    return _STDIN if attempt.work.stdin else ""
 
 
 def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[str, str]:

@@ -237,6 +237,8 @@ FIELDS: Mapping[str, str] = {
     "MatchAnswer.pilot_lease": "s without an answer; after twice that a pilot without work ends",
     "Work.first_lease": "s after which payloads stop of which no report was answered; 0: as the answer says",
     "Work.lease": "s without an answer after which its payloads stop; 0: as the answer says",
+    "Work.stdin": "the text on its standard input; empty: none",
+    "JobOrder.stdin": "path in its directory of the file on its standard input; empty: none",
     "Work.strict_processes": "whether processes that the payload leaves behind fail it",
     "Submission.lease": "s after which nothing of them runs any more unless it is renewed; 0: no lease",
     "Reports.logs": "logs of attempts that end, or are read",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from pilotage.model.records.work import MOST_JOBS, InputPattern, TaskSpec
+from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import parameter_names, row_at, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
@@ -52,6 +53,8 @@ def _texts(spec: TaskSpec) -> Iterator[tuple[Path, str]]:
     for field in ("command", "outputs", "optional_outputs"):
         yield from (((field, at), text) for at, text in enumerate(getattr(spec, field)))
     yield from ((("environment", name), text) for name, text in spec.environment.items())
+    if spec.stdin != ONE_INPUT:
+        yield ("stdin",), spec.stdin
 
 
 def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
@@ -60,11 +63,11 @@ def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
     if "first_event" in found:
         yield from _first_event(path, spec)
     if path[0] in ("outputs", "optional_outputs"):
-        rest = filled(text, dict.fromkeys(OWN, ""), strict=False)
-        if "{" in rest or "}" in rest:
-            near = difflib.get_close_matches(rest.strip("{}"), OWN, n=1)
-            remedy = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(OWN)}"
-            yield Fault(path, f"{text!r} has braces that name nothing", remedy)
+        # Names may have any braces: only what was surely meant otherwise is refused.
+        for name in names(text, strict=True):
+            near = difflib.get_close_matches(name[:100], OWN, n=1, cutoff=0.75)
+            if near and name not in OWN:
+                yield Fault(path, f"{text!r} names no value of a job", f"did you mean {{{near[0]}}}?")
 
 
 def _names(path: Path, text: str, spec: TaskSpec, known: tuple[str, ...]) -> Iterator[Fault]:

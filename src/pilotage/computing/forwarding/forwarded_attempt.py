@@ -72,15 +72,23 @@ class Handover:
     def spec(self) -> dict[str, Any]:
         """Return the task to submit: this one job, tried once, because this side counts attempts."""
         document = {name: value for name, value in self.asked.spec.items() if name not in OURS}
+        if not document.get("stdin"):
+            document.pop("stdin", None)  # an earlier version does not know it
         inputs = self.attempt.order.inputs
         document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
         own = {**self.attempt.order.environment, **document["environment"]}
         document["environment"] = {**own, "PILOTAGE_FORWARDED": self.key}
         if inputs:
             document |= {"inputs": [self._input(file) for file in inputs], "files_per_job": len(inputs)}
+            document |= self._stdin()
             document["command"] = ["sh", SCRIPT, self.folder, *document["command"]]
             document["payload_files"] = {**document["payload_files"], SCRIPT: _MOVE}
         return document
+
+    def _stdin(self) -> dict[str, str]:
+        """Return the name that the other side has for an input that is read from standard input."""
+        name = self.attempt.order.stdin.removeprefix("inputs/")
+        return {"stdin": f"{self.folder}/{name}"} if name != self.attempt.order.stdin else {}
 
     def _input(self, file: JobInput) -> dict[str, Any]:
         name = f"{self.folder}/{file.name}"

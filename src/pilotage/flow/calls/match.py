@@ -16,6 +16,7 @@ from pilotage.model.records.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.rules.declared_environments import entered
 from pilotage.model.rules.job_payload import payload_of, variables
 from pilotage.model.rules.sources import Sources
+from pilotage.model.rules.standard_input import stdin_file
 from pilotage.model.rules.timeouts import LEASED, first_lease_of, heartbeat_of, lease_of, shortest_heartbeat
 from pilotage.model.values.paths import scratch_path
 from pilotage.pilots import lacking
@@ -132,7 +133,8 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
         specs[group] = own
         inputs = tuple(readings.of(job, name) for name in job.inputs)
         scratch = scratch_path(federation.name, job.id, job.attempt)
-        groups[group].append(JobOrder(job.id, job.attempt, scratch, inputs, variables(task, job)))
+        file = stdin_file(own, job.inputs)
+        groups[group].append(JobOrder(job.id, job.attempt, scratch, inputs, variables(task, job), file))
     return tuple(
         _work(federation, tasks[group[0]], group[1], specs[group], queue, orders, told)
         for group, orders in sorted(groups.items())
@@ -159,8 +161,7 @@ def _work(
 ) -> Work:
     asked = task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
-    storage = next(storage for storage in federation.storages if storage.name == queue.storage)
-    opened = told(storage)
+    opened = told(next(storage for storage in federation.storages if storage.name == queue.storage))
     return Work(
         task=task.id,
         kind=kind,
@@ -175,6 +176,7 @@ def _work(
         outputs=spec.outputs,
         optional_outputs=spec.optional_outputs,
         strict_processes=spec.strict_processes,
+        stdin="" if stdin_file(spec, ()) else spec.stdin,
         storage_url=opened.url,
         storage_options=opened.options,
         asks=opened.asks,

@@ -162,6 +162,9 @@ class TaskSpec:
 
     command: tuple[str, ...] = ()
     """The program and its arguments; none: the payload is empty and succeeds at once."""
+    stdin: str = ""
+    """What the payload reads from standard input: the name of a payload file or of an input that every job
+    has, ``{input}`` for the one input of each job, or a text, which has a line break. Empty: nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for the payload."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
@@ -282,6 +285,7 @@ class TaskSpec:
             command=merge.command,
             outputs=merge.outputs,
             optional_outputs=(),
+            stdin="",
             cores=1,
             gpus=0,
             architecture=self.architecture.partition("&")[0],

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pilotage.model.records.spec import MOST_JOBS, TaskSpec
 from pilotage.model.records.states import TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import row_at
 from pilotage.model.values.placeholders import filled
 from pilotage.model.values.shell_texts import VARIABLE, in_shell, shell_texts
@@ -64,8 +65,10 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
             in_shell(spec.command[at], values) if at in run else word for at, word in enumerate(command)
         )
     outputs, optional = texts(spec.outputs), texts(spec.optional_outputs)
-    made = (command, environment, outputs, optional)
-    if not strict and made == (spec.command, spec.environment, spec.outputs, spec.optional_outputs):
+    stdin = spec.stdin if spec.stdin == ONE_INPUT else filled(spec.stdin, values, strict)
+    made = (command, environment, outputs, optional, stdin)
+    before = (spec.command, spec.environment, spec.outputs, spec.optional_outputs, spec.stdin)
+    if not strict and made == before:
         return spec
     return replace(
         spec,
@@ -73,6 +76,7 @@ def payload_of(task: Task, job: Job, spec: TaskSpec) -> TaskSpec:
         environment=environment,
         outputs=outputs,
         optional_outputs=optional,
+        stdin=stdin,
         parameters=(),
     )
 

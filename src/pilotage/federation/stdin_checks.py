@@ -1,0 +1,50 @@
+"""Faults of a task's standard input: it must be a file that each job has, or a text."""
+
+import difflib
+from collections.abc import Iterator
+from itertools import islice
+
+from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.rules.standard_input import ONE_INPUT, named_files
+
+from .faults import Fault
+
+MOST_BYTES = 100_000
+"""Most bytes of a text."""
+
+_FIELD = ("stdin",)
+_TEXT = "for a text end it with a line break, as a block after a |"
+
+
+def stdin_faults(spec: TaskSpec) -> Iterator[Fault]:
+    """Yield what is wrong with the standard input of a task."""
+    if not spec.stdin:
+        return
+    if not spec.command:
+        yield Fault(_FIELD, "is for an empty payload", "give a command that reads it")
+    if "\n" in spec.stdin:
+        if len(spec.stdin.encode()) > MOST_BYTES:
+            yield Fault(_FIELD, f"is longer than {MOST_BYTES} bytes", "name a payload file or an input")
+    elif spec.stdin == ONE_INPUT:
+        if not spec.inputs:
+            yield Fault(_FIELD, "names the input of each job, and there are none", _TEXT)
+        elif spec.files_per_job > 1:
+            yield Fault(_FIELD, "names the one input of each job", "leave files_per_job out")
+    else:
+        yield from _names(spec)
+
+
+def _names(spec: TaskSpec) -> Iterator[Fault]:
+    files = set(spec.payload_files)
+    inputs = {item.name for item in spec.inputs if isinstance(item, InputFile)}
+    for name in islice(named_files(spec), spec.planned_jobs):
+        if name in inputs and spec.groups_of_inputs > 1:
+            remedy = f"write {ONE_INPUT} for each job's own, or let each read all by files_per_job"
+            yield Fault(_FIELD, f"{name!r} is read by one job, not by each", remedy)
+            return
+        # Patterns are not resolved yet where the task is written.
+        if name not in files | inputs and len(inputs) == len(spec.inputs):
+            near = difflib.get_close_matches(name[:200], [*islice(sorted(files | inputs), 1000)], n=1)
+            remedy = f"did you mean {near[0]}? {_TEXT}" if near else _TEXT
+            yield Fault(_FIELD, f"{name[:100]!r} is no input and no payload file", remedy)
+            return
