@@ -2,8 +2,7 @@
 
 import pytest
 
-from pilotage.federation.importers.inspection import SECTION
-from pilotage.federation.importers.slurm import describe
+from pilotage.federation.importers.slurm import SECTION, describe
 
 ANSWER = f"""\
 {SECTION}partitions

@@ -9,8 +9,10 @@ from pilotage.model.records.storage_spaces import LEAST_FREE
 from pilotage.model.values.time_limits import seconds
 
 from .import_result import Entry
-from .inspection import Inspected, note_old_python, questions, sections
+from .inspection import SECTION, Inspected, note_old_python, questions, sections
 from .values import Names
+
+__all__ = ["QUESTIONS", "SECTION", "describe"]
 
 DEFAULT_WALLTIME = 172_800
 MOST_PILOTS = 500
