@@ -1,10 +1,13 @@
 """Wait for tasks, watch them, and find them by their names."""
 
+import io
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from .conftest import FakeServer, Pilotage
 
@@ -56,7 +59,9 @@ def test_an_interrupt_detaches_and_says_how_to_come_back(
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pilotage.cli.following.time.sleep", interrupted)
+    # The module's own name alone: other threads of the tests sleep too.
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupted)
+    monkeypatch.setattr("pilotage.cli.following.time", clock)
     server.answers["GET /tasks/3"] = view(3, "running")
     result = pilotage(*words)
     assert result.exit_code == 130
@@ -106,3 +111,17 @@ def test_a_name_that_no_task_has_is_told(pilotage: Pilotage, server: FakeServer,
     result = pilotage(*words)
     assert (result.exit_code, "no task of the name 'fit'" in result.stderr) == (1, True)
     assert len(server.requests) == 1
+
+
+def test_a_bar_stays_beside_what_waits_on_a_terminal_of_80_columns(
+    pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = io.StringIO()
+    terminal = Console(file=screen, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr("pilotage.cli.following.console", lambda _=False: terminal)
+    waiting = view(11, "running", name="waits-behind-it", jobs={"activated": 2, "finished": 2})
+    server.answers["GET /tasks/11"] = [waiting, {**waiting, "state": "finished"}]
+    assert pilotage("watch", "11").exit_code == 0
+    line = next(line for line in screen.getvalue().splitlines() if "waits-behind-it" in line)
+    assert "━" in line
+    assert "2 activated, 2 finished" in line

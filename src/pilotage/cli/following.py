@@ -67,7 +67,7 @@ def _bars(out: "Console", shown: bool) -> "Progress":
 
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         TextColumn("{task.fields[jobs]}", markup=False),
         TimeElapsedColumn(),
         console=out,
@@ -133,7 +133,8 @@ class _Seen:
             description=visible(f"task {task} {view['name']} {view['state']}"),
             total=sum(view["jobs"].values()) or None,
             completed=sum(view["jobs"].get(state, 0) for state in ENDED["job"]),
-            jobs=visible(jobs + hint),
+            # A line of a terminal has no room for the hint beside the bar.
+            jobs=visible(jobs),
         )
 
 
