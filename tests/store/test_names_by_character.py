@@ -1,9 +1,14 @@
 """Names are looked for by their beginning: by an index on both databases, each once, page by page."""
 
+import random
+from string import ascii_letters
+
 import pytest
 from sqlalchemy import select, text
 
-from pilotage.model.records.work import File
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.paths import is_file_name
+from pilotage.movers.contract import ODD_NAMES
 from pilotage.store import Store
 from pilotage.store.database.columns import begins, by_character
 from pilotage.store.tables.files import files
@@ -50,3 +55,27 @@ def test_postgresql_finds_them_by_an_index_in_their_order(postgresql_url: str) -
     store.close()
     assert "Index Scan using files_by_character" in plan[0]
     assert "Index Cond" in plan[1]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "odd/", "odd/Pr", "odd/Pr\u00fc", "odd/\u65e5\u672c\u8a9e \U0001f600", "odd/100%", "odd/\U0010ffff"],
+)
+def test_odd_names_are_kept_byte_by_byte_and_found_by_their_beginning(store: Store, prefix: str) -> None:
+    names = sorted(f"a:odd/{name}" for name in (*ODD_NAMES, "\U0010ffff", "\U0010ffff\U0010ffff"))
+    create(store, *(File(name=name, size=1, checksum="") for name in names))
+    create(store, *(Replica(file=name, storage="north-disk", path=name[2:]) for name in names))
+    found = store.catalogue.matching(f"a:{prefix}", lambda _: True, "", 100)
+    assert [one.file.name for one in found] == [name for name in names if name.startswith(f"a:{prefix}")]
+    assert all(one.replicas[0].place == one.file.name[2:] for one in found)
+
+
+def test_the_longest_name_fits_both_databases_and_their_indexes(store: Store) -> None:
+    letters = random.Random(7)
+    name = "".join(chr(letters.randrange(0x20000, 0x2A000)) for _ in range(250))
+    assert is_file_name(name)
+    assert not is_file_name(f"{name}x")
+    scope = "".join(letters.choice(ascii_letters) for _ in range(410))
+    create(store, File(name=f"{scope}:{name}", size=1, checksum=""))
+    create(store, Replica(file=f"{scope}:{name}", storage="s" * 200, path=""))
+    assert store.catalogue.entry(f"{scope}:{name}") is not None

@@ -115,7 +115,18 @@ def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnEl
     ordered = by_character(dialect, name)
     # Use one lower bound: with two, SQLite starts at the lower one for every page.
     lower = ordered > after if after >= prefix else ordered >= prefix
-    return and_(lower, ordered <= f"{prefix}\U0010ffff")
+    end = _behind(prefix)
+    return lower if end is None else and_(lower, ordered < end)
+
+
+def _behind(prefix: str) -> str | None:
+    """Return the first text behind all that have a prefix; None if there is none."""
+    start = prefix.rstrip("\U0010ffff")
+    if not start:
+        return None
+    following = ord(start[-1]) + 1
+    # No text holds a surrogate.
+    return start[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def index_later(make: Callable[[], object]) -> None:
