@@ -306,6 +306,8 @@ def test_verbs_tell_what_they_did_to_tasks_and_jobs(pilotage: Pilotage, server: 
     server.answers["POST /jobs/345/retry"] = {"id": 345, "task": 12, "state": "defined"}
     server.answers["POST /jobs/345/cancel"] = {"id": 345, "task": 12, "state": "cancelled"}
     server.answers["POST /tasks/12/hold"] = {"jobs": {}, "task": view("running", {})}
+    server.answers["POST /tasks/12/set"] = {"jobs": {"pending": 1}, "task": view("running", {})}
+    server.answers["POST /jobs/345/set"] = {"jobs": {"defined": 1}, "lines": ["with ram 4000 instead of 1"]}
     server.answers["POST /tasks/12/release"] = (409, {"detail": "task 12 is not held"})
     told = pilotage("retry", 12, "job:345")
     assert told.stdout == (
@@ -317,6 +319,19 @@ def test_verbs_tell_what_they_did_to_tasks_and_jobs(pilotage: Pilotage, server: 
     assert (refused.exit_code, refused.stderr) == (1, "task 12 is not held\n")
     for strange in ("pilot:3", "job:", "a b", "-1"):
         assert pilotage("retry", "--", strange).exit_code == 2
+    assert pilotage("set", 12, "ram=4000", "container_name=1e3").stdout == (
+        "task 12 is running, 1 job changed (1 pending before)\n"
+    )
+    body = {"changes": {"ram": 4000, "container_name": "1e3"}, "dry_run": False, "anyway": False}
+    assert server.requests[-1] == ("POST /tasks/12/set", body)
+    assert pilotage("set", "job:345", "ram=4000", "--dry-run").stdout == (
+        "job 345, 1 job would be changed (1 defined before)\nwith ram 4000 instead of 1\n"
+    )
+    pilotage("retry", "job:345", "--set", "ram=4000", "--anyway")
+    body = {"changes": {"ram": 4000}, "dry_run": False, "anyway": True}
+    assert server.requests[-1] == ("POST /jobs/345/retry", body)
+    for words in ((12,), ("ram=1",), (12, "Q.ram=1"), (12, "=1"), (12, "ram=1", "ram=2")):
+        assert pilotage("set", *words).exit_code == 2
 
 
 QUEUE = {

@@ -36,6 +36,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "status",
             "cancel",
             "retry",
+            "set",
             "hold",
             "release",
             "finish",

@@ -10,7 +10,7 @@ from zlib import adler32
 import pytest
 
 from pilotage.flow.calls import steering
-from pilotage.flow.calls.retry import retry
+from pilotage.flow.calls.retry import retry, retry_preview
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Decision
@@ -83,7 +83,11 @@ def test_a_retried_job_has_as_many_attempts_as_at_first(house: House) -> None:
 
 def test_retry_of_one_job_leaves_the_others_and_a_dry_run_touches_nothing(house: House) -> None:
     task, jobs = failed_task(house)
-    assert retry(house.runtime, task, "user:alice", dry_run=True) == {J.FAILED: 2}
+    moved, found = retry_preview(house.runtime, task)
+    assert moved == {J.FAILED: 2}
+    assert {queue: jobs for choice in found.after for queue, jobs in choice.placed.items()} == {
+        "north-queue": 2
+    }
     assert house.states(task) == {J.FINISHED: 3, J.FAILED: 2}
     assert retry(house.runtime, task, "user:alice", job=jobs[1]) == {J.FAILED: 1}
     assert house.states(task) == {J.FINISHED: 3, J.FAILED: 1, J.DEFINED: 1}

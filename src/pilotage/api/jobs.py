@@ -3,8 +3,9 @@
 from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.flow import task_cancellation
-from pilotage.flow.calls import retry, what_if
+from pilotage.flow.calls import what_if
 from pilotage.flow.errors import NotNow
+from pilotage.flow.runtime import Runtime
 from pilotage.model.records.logs import LogKey
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState
 from pilotage.model.values.identity import Credential
@@ -12,6 +13,7 @@ from pilotage.store import JobDetails, Store
 
 from .access import Person, actor, may_see
 from .answers import answer, documented
+from .changes import Retry, Set, Told
 from .dependencies import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
@@ -63,11 +65,25 @@ def get_logs(
     return answer(shown(runtime.store, LogKey(kind="job", record=job, attempt=number), seen, runs))
 
 
-@router.post("/{job}/retry", responses=documented(JobDetails, 404, 409))
-def post_retry(job: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """Retry one job that ended badly; its task goes on."""
-    retry.retry(runtime, _seen(runtime.store, caller, job).task, actor(caller), job)
-    return answer(_seen(runtime.store, caller, job))
+@router.post("/{job}/retry", responses=documented(JobDetails | Told, 404, 409))
+def post_retry(
+    job: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
+) -> Response:
+    """Retry one job that ended badly, with changes; its task goes on. A dry run says where it would go."""
+    return _done(runtime, caller, job, body or Retry(), width)
+
+
+@router.post("/{job}/set", responses=documented(JobDetails | Told, 404, 409))
+def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Change fields of one job that has not started. A dry run says where it would go."""
+    return _done(runtime, caller, job, body, width)
+
+
+def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, width: int) -> Response:
+    told = body.done(runtime, _seen(runtime.store, caller, job).task, actor(caller), width, job)
+    if isinstance(told, Response):
+        return told
+    return answer(told if body.dry_run else _seen(runtime.store, caller, job))
 
 
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow import task_cancellation
-from pilotage.flow.calls import lease, publications, retry, steering, submit, sure_waits, what_if
+from pilotage.flow.calls import lease, publications, steering, submit, sure_waits, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -22,6 +22,7 @@ from pilotage.store import Store, TaskDetails, TaskView
 from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
+from .changes import Retry, Set, Told
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .documents import Specified, read
 from .explanations import (
@@ -207,25 +208,38 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     return answer(seen(runtime.store, caller, task))
 
 
-class Retry(BaseModel, extra="forbid"):
-    """A retry; with ``dry_run`` nothing is touched, and the answer says what would be."""
-
-    dry_run: bool = False
-
-
 class Steered(BaseModel):
-    """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now."""
+    """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now.
+
+    A dry run's ``lines`` say where the jobs would go.
+    """
 
     jobs: dict[JobState, int]
     task: TaskView
+    lines: list[str] = []
 
 
 @router.post("/{task}/retry", responses=documented(Steered, 404, 409))
-def post_retry(task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None) -> Response:
-    """Retry the jobs of a task that ended badly; what is finished stays, and the task goes on."""
+def post_retry(
+    task: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
+) -> Response:
+    """Retry the jobs of a task that ended badly, with changes; finished ones stay, and the task goes on."""
     seen(runtime.store, caller, task)
-    done = retry.retry(runtime, task, actor(caller), dry_run=body is not None and body.dry_run)
-    return answer({"jobs": done, "task": seen(runtime.store, caller, task)})
+    body = body or Retry()
+    told = body.done(runtime, task, actor(caller), width)
+    return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
+
+
+@router.post("/{task}/set", responses=documented(Steered, 404, 409))
+def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Change fields of a task for its jobs that have not started, and for those that are not made yet."""
+    seen(runtime.store, caller, task)
+    told = body.done(runtime, task, actor(caller), width)
+    return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
+
+
+def _answered(runtime: Runtime, caller: Credential, task: int, told: Told) -> Response:
+    return answer({"jobs": told.jobs, "task": seen(runtime.store, caller, task), "lines": told.lines})
 
 
 @router.post("/{task}/hold", responses=documented(Steered, 404, 409))

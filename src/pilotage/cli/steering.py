@@ -1,4 +1,4 @@
-"""Verbs on tasks under way and on single jobs: retry, hold, release, finish, cancel."""
+"""Verbs on tasks under way and on single jobs: retry, set, hold, release, finish, cancel."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,24 +26,59 @@ Yes = Annotated[
 ]
 
 
-@app.command(epilog="Example: pilotage retry 12, or one job of it: pilotage retry job:345")
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say which jobs, and where they would go.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Change jobs even if no queue would take them.")]
+
+
+@app.command(epilog="Example: pilotage retry 12 --set ram=4000, or one job of it: pilotage retry job:345")
 @with_filters
 def retry(
     filters: TaskFilters,
     subjects: Subjects = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be retried; of whole tasks.")
-    ] = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUE", help="Change this field of the retried jobs. May be repeated."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    anyway: Anyway = False,
     yes: Yes = False,
     json_output: Json = False,
 ) -> None:
     """Run jobs again that failed, were cancelled or closed. What is finished stays."""
-    if dry_run and any(subject.startswith("job:") for subject in subjects or ()):
-        raise BadInput("--dry-run is for whole tasks: pilotage explain job:ID says how a job stands")
+    body = {"changes": _changes(changes or []), "dry_run": dry_run, "anyway": anyway}
     word = "would be retried" if dry_run else "retried"
-    body = {"dry_run": True} if dry_run else None
     # A dry run changes nothing: there is nothing to ask.
-    _each(Chosen(subjects, filters, yes or dry_run), "retry", body, _told(word), json_output)
+    chosen = Chosen(subjects, filters, yes or dry_run)
+    _each(chosen, "retry", body if any(body.values()) else None, _told(word), json_output)
+
+
+@app.command("set", epilog="Example: pilotage set 12 ram=4000 walltime=7200")
+@with_filters
+def change(
+    filters: TaskFilters,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help="Tasks by number or name, jobs such as job:345, then fields as in a task file; memory=12000 is all that "
+            "a job may use, in MB.",
+            metavar="[TASK|job:ID...] FIELD=VALUE...",
+        ),
+    ],
+    dry_run: DryRun = False,
+    anyway: Anyway = False,
+    yes: Yes = False,
+    json_output: Json = False,
+) -> None:
+    """Change fields of jobs that have not started, and of those not made yet."""
+    changes = _changes([word for word in words if "=" in word])
+    subjects = [word for word in words if "=" not in word]
+    if not changes:
+        raise BadInput("give tasks or jobs, then fields: pilotage set 12 ram=4000 walltime=7200")
+    word = "would be changed" if dry_run else "changed"
+    body = {"changes": changes, "dry_run": dry_run, "anyway": anyway}
+    _each(Chosen(subjects, filters, yes or dry_run), "set", body, _told(word), json_output)
 
 
 @app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
@@ -87,6 +122,18 @@ def _path(client: "Client", subject: str) -> tuple[str, str]:
     return f"/tasks/{number}", f"task {number}"
 
 
+def _changes(words: list[str]) -> dict[str, Any]:
+    """Return changed fields by name."""
+    from .what_if_options import parsed
+
+    found = parsed(words)
+    if found["queues"]:
+        queue = next(iter(found["queues"]))
+        raise BadInput(f"{queue} is no field of a task: queues change with pilotage federation")
+    changes: dict[str, Any] = found["task"]
+    return changes
+
+
 def _told(word: str) -> Callable[[Any], str]:
     def told(answer: Any) -> str:
         jobs = answer.get("jobs")
@@ -118,7 +165,10 @@ def _each(chosen: Chosen, verb: str, body: Any, told: Callable[[Any], str], json
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.
                     view = answer["task"] if path.startswith("/tasks") and verb != "cancel" else answer
-                    echo(f"{name} is {view['state']}{told(answer)}")
+                    state = f" is {view['state']}" if "state" in view else ""
+                    echo(f"{name}{state}{told(answer)}")
+                    for line in answer.get("lines", ()):
+                        echo(line)
     if json_output:
         show_json({"done": answers, "refused": failures})
     if failures:

@@ -10,7 +10,7 @@ from pilotage.model.records.states import ENDED
 
 from .errors import BadInput, CommandFailure
 from .layout import visible
-from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
+from .output import Column, Json, ago, console, counts, echo, one_line, plural, show, show_json
 from .subjects import Task, task_number
 from .task_filters import TaskFilters, with_filters
 
@@ -153,6 +153,7 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
         yield f"labels: {_labels(view)}"
     if view.get("held"):
         yield f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}"
+    yield from map(_change, view.get("changes", ()))
     if view.get("datasets"):
         yield f"reads {', '.join(view['datasets'])}"
     if view.get("measured"):
@@ -168,6 +169,12 @@ def _wait(client: "Client", task: int) -> Any:
     with suppress(CommandFailure):
         return client.get(f"/tasks/{task}/wait")
     return {}
+
+
+def _change(note: Any) -> str:
+    """Return who changed what of a task's jobs, in one line."""
+    whose = f"job {note['job']}" if note["job"] else plural(note["jobs"], "job")
+    return f"changed by {note['by']} {ago(note['time'])} ago, {whose}: {note['what']}"
 
 
 def _measured(found: Any) -> str:

@@ -68,7 +68,9 @@ class Predictions:
     _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _held: defaultdict[str, float] = field(init=False)
     # Equal for all similar jobs, or files in the same places: compute each once.
-    _runs: dict[tuple[int, JobKind, int, str], tuple[float, float]] = field(init=False, default_factory=dict)
+    _runs: dict[tuple[int, JobKind, str, int, str], tuple[float, float]] = field(
+        init=False, default_factory=dict
+    )
     _read_at: dict[frozenset[str], str | None] = field(init=False, default_factory=dict)
     _rates: dict[tuple[frozenset[str], str], float | None] = field(init=False, default_factory=dict)
     _rates_here: dict[str, float | None] = field(init=False, default_factory=dict)
@@ -181,7 +183,7 @@ class Predictions:
 
     def _both_runs(self, job: Job) -> tuple[float, float]:
         """Return a job's expected seconds at its own queue, and here; the same for all similar jobs."""
-        key = job.task, job.kind, job.events, job.queue
+        key = job.task, job.kind, job.changes, job.events, job.queue
         found = self._runs.get(key)
         if found is None:
             found = self._run(job, self._queues.get(job.queue)), self._run(job, self.taker)

@@ -185,7 +185,7 @@ class VirtualPilot:
 
     def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]], lease: float) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
-        spec = payload_of(task, job, task.expected(job.kind))
+        spec = payload_of(task, job, task.changed(job.changes, job.kind).expected(job.kind))
         amount = scene.payloads.work(task.id, job.id, job.kind)
         is_lost = self.site.is_black_hole(self.node)
         cores = max(1, spec.cores)

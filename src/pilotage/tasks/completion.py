@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.moves import task_failed
 from pilotage.model.documents.world import World
+from pilotage.model.records.job_changes import for_merges
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.records.work import File, Job, NewJob, Requirements, Task
@@ -115,12 +116,15 @@ def _may_leave_nothing(task: Task) -> bool:
 
 
 def _merged(task: Task, files: Sequence[File]) -> Move:
+    changes = for_merges(task.changes, task.spec)
+    spec = task.changed(changes, "merge").expected("merge")
     job = NewJob(
         task=task.id,
         kind="merge",
-        share=task.spec.share,
-        priority=task.spec.priority,
-        requirements=Requirements.of(task.spec.for_job("merge"), task.owner).text,
+        share=spec.share,
+        priority=spec.priority,
+        requirements=Requirements.of(spec, task.owner).text,
+        changes=changes,
         inputs=tuple(file.name for file in files),
     )
     return Move(

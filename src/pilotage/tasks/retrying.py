@@ -2,13 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pilotage.model.documents.decision import Decision, Move, Touch, Value
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.changed_jobs import changed_columns, in_words
 from pilotage.model.rules.job_rooms import JobRooms
+
+from .changing import task_changes
 
 BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 """States of jobs that may be retried."""
@@ -21,12 +25,15 @@ _MAY_HAVE_OUTPUTS = (JobState.CLOSED, JobState.CANCELLED, JobState.FINISHED)
 _KEPT = "its task is retried: its outputs are kept"
 
 
-def retry(world: World, only: int | None = None) -> Decision:
+def retry(
+    world: World, only: int | None = None, values: Mapping[str, Any] | None = None, who: str = ""
+) -> Decision:
     """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
 
     Each becomes its next attempt; attempts before count no more. A job whose outputs were there to be merged
     keeps them. Jobs beyond a quota of live jobs wait for room (T). The task moves
-    last: where the rest of a large decision is lost, the same call finishes it.
+    last: where the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change
+    for the retried jobs, and without ``only`` for jobs that are made later.
     """
     (task,) = world.tasks
     if task.state is TaskState.FINISHED:
@@ -38,13 +45,15 @@ def retry(world: World, only: int | None = None) -> Decision:
     free = 0 if rooms.has_backlog(task.owner) else rooms.room(task.owner)
     moves: list[Move | Touch] = [
         *_moves((job for job in world.jobs if job.id in kept), JobState.MERGING, _KEPT, {"error": ""}),
-        *_moves(again[:free], JobState.DEFINED, CAUSE, FRESH),
-        *_moves(again[free:], JobState.THROTTLED, CAUSE, FRESH),
+        *_again(task, again[:free], JobState.DEFINED, values or {}),
+        *_again(task, again[free:], JobState.THROTTLED, values or {}),
     ]
+    told = task_changes(world, values, who, len(again), only) if values else {}
     if task.state in ENDED:
-        moves.append(_continued(task, world, bad))
+        moves.append(_continued(task, world, bad, told))
     elif again:
-        moves.insert(0, Touch(kind="task", ids=(task.id,), changes={"attempts_before": _last(task, again)}))
+        touched = {"attempts_before": _last(task, again), **told}
+        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=touched))
     return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
 
 
@@ -66,6 +75,18 @@ def _with_outputs(world: World, task: Task) -> set[int]:
     return {job.id for job in ended if job.id in made}
 
 
+def _again(task: Task, jobs: Iterable[Job], target: JobState, values: Mapping[str, Any]) -> Iterable[Move]:
+    """Return the next attempts of jobs, those with equal changes together."""
+    alike: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    for job in jobs:
+        columns = changed_columns(task, job, values) if values else {}
+        words = in_words(task, job.changes, job.kind, values) if columns else ""
+        alike[words, *columns.items()].append(job)
+    for (words, *changed), same in alike.items():
+        cause = f"{CAUSE}, with {words}" if words else CAUSE
+        yield from _moves(same, target, cause, {**FRESH, **dict(changed)})
+
+
 def _moves(jobs: Iterable[Job], target: JobState, cause: str, changes: Mapping[str, Value]) -> Iterable[Move]:
     by_state: dict[JobState, list[Job]] = defaultdict(list)
     for job in jobs:
@@ -83,7 +104,7 @@ def _moves(jobs: Iterable[Job], target: JobState, cause: str, changes: Mapping[s
         )
 
 
-def _continued(task: Task, world: World, jobs: list[Job]) -> Move:
+def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Value]) -> Move:
     """The move of a task that had ended back to where it was."""
     return Move(
         kind="task",
@@ -91,7 +112,7 @@ def _continued(task: Task, world: World, jobs: list[Job]) -> Move:
         source=task.state,
         target=_target(task, world, jobs),
         cause=CAUSE,
-        changes={"error": "", "attempts_before": _last(task, jobs), "finishing": False},
+        changes={"error": "", "attempts_before": _last(task, jobs), "finishing": False, **told},
     )
 
 

@@ -185,8 +185,9 @@ def _jobs(
     task: Task, kind: JobKind, chunks: Iterable[tuple[int | None, tuple[str, ...]]]
 ) -> tuple[NewJob, ...]:
     """Return a job for each chunk of inputs. Its index is the chunk's place in the whole task."""
-    spec = task.spec
-    requirements = Requirements.of(task.expected(kind), task.owner).text
+    seen = task.changed(task.changes, kind)
+    spec = seen.spec
+    requirements = Requirements.of(seen.expected(kind), task.owner).text
     return tuple(
         NewJob(
             task=task.id,
@@ -197,6 +198,7 @@ def _jobs(
             inputs=inputs,
             events=spec.events_per_job,
             index=index,
+            changes=task.changes,
         )
         for index, inputs in chunks
     )

@@ -133,7 +133,7 @@ class Downloads:
         self._sources = sources
         self._made: dict[tuple[int, str, str], NewTransfer] = {}
         self._shares: dict[int, tuple[str, int]] = {}
-        self._runs: dict[tuple[int, JobKind, int, str], float] = {}
+        self._runs: dict[tuple[int, JobKind, str, int, str], float] = {}
 
     @cached_property
     def _sizes(self) -> Mapping[str, int]:
@@ -199,7 +199,7 @@ class Downloads:
 
     def _run(self, job: Job, queue: Queue) -> float:
         """Return the seconds that a job is expected to run at a queue; the same for all similar jobs."""
-        key = job.task, job.kind, job.events, queue.name
+        key = job.task, job.kind, job.changes, job.events, queue.name
         if key not in self._runs:
             mean = self._mean_runs.get(queue.name)
             self._runs[key] = expected_run(self._tasks[job.task], job, queue, mean)

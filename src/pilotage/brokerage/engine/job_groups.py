@@ -1,4 +1,4 @@
-"""Groups of similar jobs: same task, kind and priority, with inputs of the same sizes at the same
+"""Groups of similar jobs: same task, changes, kind and priority, with inputs of the same sizes at the same
 storages."""
 
 from collections import defaultdict
@@ -28,6 +28,7 @@ Placed = tuple[tuple[int, ...], int, int]
 class Group(NamedTuple):
     """Jobs that no check or weight can tell apart. ``jobs`` are in order of age.
 
+    ``task`` is the task with the changes of these jobs (``Job.changes``).
     ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs request,
     ``policy`` the options of the task's VO. ``home`` has the codes of the storages whose queues merge jobs
     are pre-assigned to (B3). Other groups have none. ``together`` are the input files, each once, of all jobs
@@ -56,8 +57,8 @@ class Group(NamedTuple):
         return least_output(self.spec)
 
 
-_Key = tuple[int, JobKind, str, int, tuple[Placed, ...], bool]
-"""Task, kind, share, priority and inputs of a job, and whether it is a merge job that is no longer
+_Key = tuple[int, JobKind, str, str, int, tuple[Placed, ...], bool]
+"""Task, kind, changes, share, priority and inputs of a job, and whether it is a merge job that is no longer
 pre-assigned."""
 
 _EVERYONE = Options()
@@ -66,8 +67,7 @@ _EVERYONE = Options()
 def groups_of(
     world: World, queues: QueueColumns, options: Options = _EVERYONE, specs: SpecTable | None = None
 ) -> list[Group]:
-    """Return the world's DEFINED jobs in groups, ordered by share (see :mod:`global_shares`), priority, then
-    age.
+    """Return the world's DEFINED jobs in groups, by share (see :mod:`global_shares`), priority, then age.
 
     ``specs`` remembers the expected needs of tasks from earlier passes. Raises ValueError for a job without
     task.
@@ -79,17 +79,18 @@ def groups_of(
     locate = _Locator(world, queues)
     work = WorkBudget()
     members = _members(world, locate, work)
-    asked: dict[tuple[int, JobKind], tuple[Task, TaskSpec, VoPolicy]] = {}
-    for (number, kind, *_), jobs in members.items():
+    asked: dict[tuple[int, JobKind, str], tuple[Task, TaskSpec, VoPolicy]] = {}
+    for (number, kind, changes, *_), jobs in members.items():
         task = tasks.get(number)
         if task is None:
             raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
-        if (number, kind) not in asked:
-            asked[number, kind] = task, specs.expected(task, kind), policies.of(task.owner.vo)
+        if (number, kind, changes) not in asked:
+            seen = specs.changed(task, changes, kind)
+            asked[number, kind, changes] = seen, specs.expected(seen, kind), policies.of(task.owner.vo)
     together = _files_together(world, locate)
     groups = []
-    for (number, kind, share, priority, inputs, old), jobs in members.items():
-        task, spec, policy = asked[number, kind]
+    for (number, kind, changes, share, priority, inputs, old), jobs in members.items():
+        task, spec, policy = asked[number, kind, changes]
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         home = _home(inputs, queues) if gathered else ()
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
@@ -124,7 +125,8 @@ def _members(world: World, locate: "_Locator", work: WorkBudget) -> dict[_Key, l
             inputs = locate.files(job.inputs) if job.inputs else ()
             skipped = job.skipped_since if job.kind == "merge" else None
             old = skipped is not None and world.time - skipped >= SKIPPED_AFTER
-            members.setdefault((job.task, job.kind, job.share, job.priority, inputs, old), []).append(job.id)
+            key = (job.task, job.kind, job.changes, job.share, job.priority, inputs, old)
+            members.setdefault(key, []).append(job.id)
     return members
 
 

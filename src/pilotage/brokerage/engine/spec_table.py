@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,11 +111,25 @@ class SpecTable:
         # Keep the objects themselves: while they live, no other object has their identity.
         self._places: dict[int, tuple[int, TaskSpec]] = {}
         self._expected: dict[tuple[int, JobKind, Measured | None], tuple[TaskSpec, TaskSpec]] = {}
+        self._changed: dict[tuple[int, str, bool], tuple[TaskSpec, TaskSpec]] = {}
         self._numbers = np.zeros((0, len(SPEC_NUMBERS)))
         self._flags = np.zeros((0, len(SPEC_FLAGS)), dtype=bool)
         self._codes = np.zeros((0, len(CODED)), dtype=np.intp)
         self._values: tuple[dict[Any, int], ...] = tuple({} for _ in CODED)
         self._listed: tuple[list[Any], ...] = tuple([] for _ in CODED)
+
+    def changed(self, task: Task, changes: str, kind: JobKind) -> Task:
+        """Return the task as jobs with these changes see it, always with the same specification."""
+        if not changes:
+            return task
+        key = (id(task.spec), changes, kind == "merge")
+        with self._lock:
+            if key not in self._changed:
+                if len(self._changed) >= MOST_ROWS:
+                    self._clear()
+                self._changed[key] = task.spec, task.changed(changes, kind).spec
+            spec = self._changed[key][1]
+        return replace(task.changed(changes, kind), spec=spec)
 
     def expected(self, task: Task, kind: JobKind) -> TaskSpec:
         """Return the specification of a task's jobs of a kind, always the same object; see :class:`Task`."""

@@ -91,7 +91,7 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     timeouts, workflow = world.federation.timeouts, task.spec.workflow
     return Specification(
         instance=world.federation.name,
-        spec=to_document(payload_of(task, held, task.expected(held.kind))),
+        spec=to_document(payload_of(task, held, task.changed(held.changes, held.kind).expected(held.kind))),
         grace=heartbeat_of(timeouts, workflow) - lease_of(timeouts, workflow),
     )
 
@@ -122,21 +122,29 @@ def _works(runtime: Runtime, matched: "Matched", time: float) -> tuple[Work, ...
     tasks = {task.id: task for task in matched.tasks}
     readings = Readings(matched, cache(lambda: Sources(federation, of_storages(runtime))))
     told = runtime.site_variables.of(federation, queue, time)
-    groups: dict[tuple[int, JobKind, str], list[JobOrder]] = defaultdict(list)
-    specs: dict[tuple[int, JobKind, str], TaskSpec] = {}
+    groups: dict[tuple[int, JobKind, str, str], list[JobOrder]] = defaultdict(list)
+    specs: dict[tuple[int, JobKind, str, str], TaskSpec] = {}
     for job in matched.jobs:
         task = tasks[job.task]
-        spec = task.expected(job.kind)
+        spec = task.changed(job.changes, job.kind).expected(job.kind)
         own = payload_of(task, job, spec)
         # Jobs whose texts name their index are a work each; all others of a task share one.
-        group = job.task, job.kind, "" if own is spec else str(job.id)
+        group = job.task, job.kind, job.changes, "" if own is spec else str(job.id)
         specs[group] = own
         inputs = tuple(readings.of(job, name) for name in job.inputs)
         scratch = scratch_path(federation.name, job.id, job.attempt)
         file = stdin_file(own, job.inputs)
         groups[group].append(JobOrder(job.id, job.attempt, scratch, inputs, variables(task, job), file))
     return tuple(
-        _work(federation, tasks[group[0]], group[1], specs[group], queue, orders, told)
+        _work(
+            federation,
+            tasks[group[0]].changed(group[2], group[1]),
+            group[1],
+            specs[group],
+            queue,
+            orders,
+            told,
+        )
         for group, orders in sorted(groups.items())
     )
 

@@ -147,6 +147,7 @@ def _defined(number: int, job: NewJob, time: float) -> Job:
         inputs=job.inputs,
         events=job.events,
         index=job.index,
+        changes=job.changes,
     )
 
 

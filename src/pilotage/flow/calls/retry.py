@@ -2,36 +2,69 @@
 
 from collections import Counter
 from functools import partial
+from typing import Any
 
+from pilotage.explain.comparison import WhatIf
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import TaskState
-from pilotage.model.records.work import Task
+from pilotage.model.records.work import Job, Task
 from pilotage.store.worlds.retries import jobs_to_retry
 from pilotage.store.worlds.work_of_tasks import one_task
 from pilotage.tasks import retrying
 
+from .changes import Wanted, compared, looked_at
 from .steering import Moved
 from .submit import quota_of
+from .task_fields import changes_of_jobs
+
+_NOTHING = Wanted()
 
 
-def retry(runtime: Runtime, task: int, actor: str, job: int | None = None, dry_run: bool = False) -> Moved:
-    """Retry all jobs of a task that ended badly, or one of them; with ``dry_run`` only count them.
+def retry(
+    runtime: Runtime, task: int, actor: str, job: int | None = None, wanted: Wanted = _NOTHING
+) -> Moved:
+    """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
-    Returns them by the state that they had ended in. Raises :class:`NoSuchTask`, and :class:`NotNow` with the
-    reason and what would work instead.
+    Returns them by the state that they had ended in. Raises :class:`NoSuchTask`, ``BadDocument`` for the
+    fields, and :class:`NotNow` with the reason and what would work instead.
     """
-    if dry_run:
-        world = runtime.world(one_task(task), "task_counts", jobs_to_retry)
-        if not world.tasks:
-            raise NoSuchTask(task)
-        _check(runtime, world, job)
-        moves = [move for move in retrying.retry(world, job).moves if move.kind == "job"]
-        return Counter({move.source: len(move.ids) for move in moves})
-    decide, check = partial(retrying.retry, only=job), partial(_check, runtime, job=job)
-    return change_task(runtime, task, actor, decide, check, jobs_to_retry).moved
+    world, jobs, values = _checked(runtime, task, job, wanted)
+    looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    decide = partial(retrying.retry, only=job, values=values, who=actor)
+    return change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry).moved
+
+
+def retry_preview(
+    runtime: Runtime, task: int, job: int | None = None, wanted: Wanted = _NOTHING
+) -> tuple[Moved, WhatIf]:
+    """Return the jobs that a retry would take, by the state that they ended in, and where they would go.
+
+    Raises as :func:`retry` does, but not for want of a queue.
+    """
+    world, jobs, values = _checked(runtime, task, job, wanted)
+    moves = [move for move in retrying.retry(world, job).moves if move.kind == "job"]
+    moved = Counter[Any]()
+    for move in moves:
+        moved[move.source] += len(move.ids)
+    return moved, compared(runtime, world.tasks[0], jobs, values)
+
+
+def _checked(
+    runtime: Runtime, task: int, job: int | None, wanted: Wanted
+) -> tuple[World, list[Job], dict[str, Any]]:
+    world = runtime.world(one_task(task), "task_counts", "advertisements", jobs_to_retry)
+    if not world.tasks:
+        raise NoSuchTask(task)
+    _check(runtime, world, job)
+    moves = retrying.retry(world, job).moves
+    again = {id_ for move in moves if move.kind == "job" and move.next_attempt for id_ in move.ids}
+    jobs = [one for one in world.jobs if one.id in again]
+    fields = wanted.fields
+    values = changes_of_jobs(world, jobs, fields) if fields else {}
+    return world, jobs, values
 
 
 def _check(runtime: Runtime, world: World, job: int | None) -> None:

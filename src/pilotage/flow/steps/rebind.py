@@ -115,7 +115,9 @@ def _fitting(
     Jobs of a task have different needs there: merge jobs differ from others, and each depends on its inputs
     (B17).
     """
-    like = {job.id: (job.task, job.kind, sum(sizes[name] for name in job.inputs)) for job in jobs}
+    like = {
+        job.id: (job.task, job.kind, job.changes, sum(sizes[name] for name in job.inputs)) for job in jobs
+    }
     first = {like[job.id]: job for job in reversed(jobs)}
     if len(first) == 1:
         return jobs

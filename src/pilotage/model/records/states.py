@@ -139,6 +139,11 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.THROTTLED], [J.DEFINED], "its quotas have room"),
     *_rows("job", [J.PENDING, J.DEFINED, *_UNSTARTED], [J.HELD], "held by a person"),
     *_rows("job", [J.HELD], [J.DEFINED], "released by a person"),
+    *(
+        row
+        for state in (J.THROTTLED, J.DEFINED, J.HELD)
+        for row in _rows("job", [state], [state], "changed by a person")
+    ),
     *_rows("job", [J.DEFINED], [J.PENDING], "no queue fits, or all that do are full (B36, B37)"),
     *_rows("job", [J.PENDING], [J.DEFINED], "its hour is over, or what it waited for happened (B37)"),
     *_rows("job", [J.PENDING], [J.ASSIGNED, J.ACTIVATED], "brokered: a queue takes it now (B37)"),

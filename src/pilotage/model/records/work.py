@@ -1,7 +1,8 @@
 """Tasks, jobs and pilots, current and new ones, with the data that they work on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
@@ -21,6 +22,7 @@ from pilotage.model.values.types import (
 )
 
 from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
+from .job_changes import MEASURED, changed_spec, from_text
 from .requirements import Requirements
 from .spec import MOST_JOBS, Input, InputDataset, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
 from .states import JobState, PilotState, TaskState
@@ -110,6 +112,11 @@ class Measured:
     out_disk: float | None = None
     """MB per event."""
 
+    def without(self, fields: Iterable[str]) -> "Measured":
+        """Return the measurements without those that changed fields of the task replace."""
+        gone: dict[str, Any] = {MEASURED[name]: None for name in fields if name in MEASURED}
+        return replace(self, **gone)
+
     def replaced(self, spec: TaskSpec) -> TaskSpec:
         """Return the same with measured values in place of estimates."""
         names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
@@ -151,11 +158,26 @@ class Task:
     """Whether a person has it end with what it has: jobs that ended badly do not count against it."""
     attempts_before: int = 0
     """The highest attempt of its jobs when a person last retried it: these attempts count no more."""
+    changes: str = ""
+    """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
+    change_notes: str = ""
+    """Who changed what of it, and when: the last :class:`ChangeNote` as JSON; empty: nobody."""
 
     @property
     def most_attempts(self) -> int:
         """Attempts of a job before it fails for good: each retry by a person allows as many as at first."""
         return self.attempts_before + self.spec.max_attempts
+
+    def changed(self, changes: str, kind: JobKind) -> "Task":
+        """Return the task as a job with these changes sees it (:attr:`Job.changes`).
+
+        What is said counts more than what scouts measured.
+        """
+        if not changes:
+            return self
+        spec = changed_spec(self.spec, changes, is_merge=kind == "merge")
+        measured = self.measured and self.measured.without(from_text(changes))
+        return replace(self, spec=spec, measured=measured)
 
     def expected(self, kind: JobKind) -> TaskSpec:
         """Return the specification of its jobs of a kind, with measured estimates if there are any.
@@ -203,6 +225,8 @@ class NewJob:
     """Whether it is beyond a quota of live jobs, and waits for room (T)."""
     index: int | None = None
     """Its place among its task's jobs, from 0; none: a merge job."""
+    changes: str = ""
+    """Changed fields of the task (see ``job_changes``); empty: none."""
 
 
 @quickly_made
@@ -251,6 +275,8 @@ class Job:
     index: int | None = None
     """Its place among its task's jobs, from 0, which never changes; none: a merge job, or one of an earlier
     version."""
+    changes: str = ""
+    """Changed fields of the task that only count for it (see ``job_changes``); empty: none."""
 
 
 @quickly_made

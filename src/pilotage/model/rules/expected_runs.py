@@ -9,7 +9,7 @@ def expected_run(task: Task, job: Job, queue: Queue, mean_run: float | None) -> 
 
     ``mean_run`` is their mean in s, if there is one. 0 if nothing is known.
     """
-    spec = task.expected(job.kind).for_job(job.kind)
+    spec = task.changed(job.changes, job.kind).expected(job.kind).for_job(job.kind)
     cores = spec.cores or queue.cores or 1
     power = cores * (queue.core_power or UNKNOWN_CORE_POWER) * spec.cpu_efficiency
     work = spec.cpu_time * job.events / power

@@ -327,6 +327,7 @@ def _job_row(job: NewJob) -> dict[str, Any]:
         "events": job.events,
         "input_count": len(job.inputs),
         "job_index": job.index,
+        "changes": job.changes,
     }
 
 

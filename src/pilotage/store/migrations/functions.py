@@ -7,7 +7,7 @@ _ROWS = """\
   OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
   OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
   OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
-  OUT choice bigint, OUT job_index integer
+  OUT choice bigint, OUT job_index integer, OUT changes varchar
 ) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 #variable_conflict use_column
 """
@@ -65,7 +65,7 @@ BEGIN
         GROUP BY queue, share, task, requirements, priority
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index
+        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes
       FROM sent ORDER BY place, sent.created, sent.id;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;
@@ -115,7 +115,7 @@ BEGIN
         SELECT sent.id, attempt, at_site, at_time, sent.reads, sent.document FROM sent
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
-        created, queue, pilot, input_count, events, wake_at, error, choice, job_index
+        created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes
       FROM sent ORDER BY place;
     GET DIAGNOSTICS given_jobs = ROW_COUNT;
   END IF;

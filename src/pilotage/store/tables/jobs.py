@@ -61,6 +61,7 @@ jobs = Table(
     text_column("history"),
     Column("choice", Id),
     Column("job_index", Integer),
+    text_column("changes"),
 )
 
 job_inputs = Table(
@@ -114,7 +115,7 @@ partial_index(
 JOB_COLUMNS = (
     *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
     *(_j.since, _j.created, _j.queue, _j.pilot, _j.input_count, _j.events, _j.wake_at, _j.error),
-    *(_j.choice, _j.job_index),
+    *(_j.choice, _j.job_index, _j.changes),
 )
 JOB_STATES = {str(state): state for state in JobState}
 
@@ -176,6 +177,7 @@ def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
         error=row[15],
         choice=row[16],
         index=row[17],
+        changes=row[18],
     )
 
 

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 from sqlalchemy import Boolean, Column, Connection, Double, Index, Integer, String, Table, Text, false, select
 
 from pilotage.model.documents.serialization import from_json, from_stored
+from pilotage.model.records.job_changes import ChangeNote, notes
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Measured, Task, TaskSpec
 from pilotage.model.values.identity import Identity
@@ -47,6 +48,8 @@ tasks = Table(
     Column("attempts_before", Integer, server_default="0", nullable=False),
     text_column("held"),
     Column("finishing", Boolean, server_default=false(), nullable=False),
+    text_column("changes"),
+    text_column("change_notes"),
     text_column("labels"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
@@ -68,7 +71,7 @@ partial_index("tasks_by_output_dataset", _t.output_dataset, where=_t.output_data
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
     *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
-    *(_t.attempts_before, _t.held, _t.finishing),
+    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -98,6 +101,7 @@ class TaskDetails(TaskView):
     """A task with its specification, and the needs that its scouts measured.
 
     ``set_aside`` lists the steps that fail on it, ``throttled`` the quotas that throttle its jobs.
+    ``changes`` tell who changed what of its jobs.
     ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
     inputs, ``published`` the progress of its outputs' registration. ``warnings`` say what will keep its jobs
     waiting until somebody acts.
@@ -105,6 +109,7 @@ class TaskDetails(TaskView):
 
     spec: TaskSpec
     measured: Measured | None
+    changes: tuple[ChangeNote, ...] = ()
     datasets: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     throttled: str = ""
@@ -179,6 +184,8 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         attempts_before=rest[0],
         held=rest[1],
         finishing=bool(rest[2]),
+        changes=rest[3],
+        change_notes=rest[4],
     )
 
 
@@ -205,3 +212,9 @@ def labels_text(labels: Mapping[str, str]) -> str:
 def labels_of(text: str) -> dict[str, str]:
     """Return the labels of a text."""
     return {name: value for name, _, value in (line.partition("=") for line in text.split("\n") if line)}
+
+
+def shown_alone(row: Any) -> dict[str, Any]:
+    """Return the further fields of :class:`TaskDetails` that stand in its row."""
+    measured, changes = measurement(row.measured), notes(row.change_notes)
+    return {"measured": measured, "changes": changes, "datasets": tuple(row.datasets.split())}

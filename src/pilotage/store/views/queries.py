@@ -59,7 +59,7 @@ from .task_filters import EVERY_TASK, TaskFilter
 _t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
 _CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
-_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets)
+_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets, _t.change_notes)
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
     .group_by(_c.first, _c.state)
@@ -144,9 +144,8 @@ class Queries:
             counts = _counts(connection, "job", JOBS_BY_TASK, [str(task)])
             return TaskDetails(
                 **task_rows.shown(row, counts.get(str(row.id), {})),
+                **task_rows.shown_alone(row),
                 spec=self._specs.of(connection, [task])[task],
-                measured=task_rows.measurement(row.measured),
-                datasets=tuple(row.datasets.split()),
             )
 
         return self._database.read(read)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from pilotage.model.documents.world import JobCount
-from pilotage.model.records.states import LIVE_JOBS, JobState
+from pilotage.model.records.states import LIVE_JOBS, UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
@@ -23,6 +23,11 @@ _j = jobs.c
 _OF_TASKS = (among(_j.task, "ids"), has_state(jobs, *LIVE_JOBS))
 _OF_TASK = (_j.task == bindparam("task"), is_live)
 _ONE = (_j.id == bindparam("job"), _j.task == bindparam("task"))
+_AMONG = among(_j.id, "jobs")
+_UNSTARTED = (
+    _j.task == bindparam("task"),
+    has_state(jobs, *UNSTARTED_JOBS, JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
+)
 _IN_STATE = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), _j.state == bindparam("state"))
@@ -67,18 +72,41 @@ def jobs_as_they_stand(number: int, job: int | None = None) -> WorldPart:
     """Read one job of a task, or the first jobs of a pass: waiting ones first; ended ones if all have
     ended."""
 
-    def read(reading: Reading) -> Mapping[str, Any]:
-        if job is not None:
-            return {"jobs": reading.reader.jobs_where(*_ONE, job=job, task=number)}
-        return {"jobs": _as_they_stand(reading.reader, number, reading.now.batch)}
+    if job is not None:
+        return one_job(number, job)
+    return WorldPart(
+        ("jobs",), lambda reading: {"jobs": _as_they_stand(reading.reader, number, reading.now.batch)}
+    )
 
-    return WorldPart(("jobs",), read)
+
+def one_job(number: int, job: int) -> WorldPart:
+    """Read one job of a task."""
+    return WorldPart(
+        ("jobs",), lambda reading: {"jobs": reading.reader.jobs_where(*_ONE, job=job, task=number)}
+    )
 
 
-def brokered_again(number: int, job: int | None = None) -> Sequence[str | WorldPart]:
-    """Return what brokering a task's jobs, or one of them, again would read: as if they were DEFINED."""
+def unstarted_jobs_of(number: int) -> WorldPart:
+    """Read the jobs of a task that no pilot has had in this attempt."""
+    return WorldPart(("jobs",), lambda reading: {"jobs": reading.reader.jobs_where(*_UNSTARTED, task=number)})
+
+
+def _these(ids: Sequence[int]) -> WorldPart:
+    return WorldPart(
+        ("jobs",), lambda reading: {"jobs": reading.reader.jobs_where(_AMONG, jobs=list(ids)) if ids else ()}
+    )
+
+
+def brokered_again(
+    number: int, job: int | None = None, ids: Sequence[int] | None = None
+) -> Sequence[str | WorldPart]:
+    """Return what brokering jobs of a task again would read, as if they were DEFINED.
+
+    They are one ``job``, the jobs with these ``ids``, or the first ones of a pass.
+    """
+    read = jobs_as_they_stand(number, job) if ids is None else _these(ids)
     return (
-        *(jobs_as_they_stand(number, job), one_task(number), broker_facts.first_skips, "files", "replicas"),
+        *(read, one_task(number), broker_facts.first_skips, "files", "replicas"),
         *(*broker_facts.OF_PLACES, as_if_defined),
     )
 

@@ -1,0 +1,41 @@
+"""What a job's columns become where fields of its task change for it alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pilotage.model.records.job_changes import merged
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.work import Job, JobKind, Task
+
+
+def changed_columns(task: Task, job: Job, values: Mapping[str, Any]) -> dict[str, str | int]:
+    """Return the columns of a job that these fields change; none if it stays as it is."""
+    text = merged(job.changes, values)
+    before, after = (task.changed(one, job.kind) for one in (job.changes, text))
+    if before == after:
+        return {}
+    spec = after.expected(job.kind)
+    found: dict[str, str | int] = {
+        "changes": text,
+        "requirements": Requirements.of(spec, task.owner).text,
+    }
+    if "priority" in values:
+        found["priority"] = spec.priority
+    if "share" in values:
+        found["share"] = spec.share
+    return found
+
+
+def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any]) -> str:
+    """Return the fields that differ for a job with earlier changes, from what to what."""
+    before, after = (task.changed(one, kind).expected(kind) for one in (changes, merged(changes, values)))
+    pairs = ((name, getattr(before, name), getattr(after, name)) for name in sorted(values))
+    return ", ".join(f"{name} {_shown(old)} to {_shown(new)}" for name, old, new in pairs if old != new)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "+".join(map(str, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return str(value) if value != "" else "none"

@@ -1,0 +1,94 @@
+"""A person changes what a task says for its jobs that have not started, and for later ones."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.documents.decision import Decision, Move, Touch, Value
+from pilotage.model.documents.moves import FRESH
+from pilotage.model.documents.world import World
+from pilotage.model.records.job_changes import ChangeNote, merged, noted
+from pilotage.model.records.states import LIVE_TASKS, UNSTARTED_JOBS, JobState, TaskState
+from pilotage.model.records.work import Job, Task
+from pilotage.model.rules.changed_jobs import changed_columns, in_words
+
+STEP = "set"
+
+NOT_STARTED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD, *UNSTARTED_JOBS)
+"""States of jobs that may be changed."""
+
+_STAY = (JobState.THROTTLED, JobState.HELD)
+"""States in which a changed job stays: it is brokered later anyway."""
+
+
+def change(world: World, values: Mapping[str, Any], who: str, only: int | None = None) -> Decision:
+    """Change fields of the world's one task for its jobs that have not started, or for ``only`` one of them.
+
+    Jobs that have a queue are brokered again, as by a rebrokerage. Without ``only``, jobs that are made later
+    have the changes too.
+    """
+    (task,) = world.tasks
+    if task.state not in LIVE_TASKS:
+        return Decision(step=STEP, time=world.time, seed=world.seed)
+    groups: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    for job in affected(task, world.jobs, only):
+        if columns := changed_columns(task, job, values):
+            words = in_words(task, job.changes, job.kind, values)
+            groups[job.state, words, *columns.items()].append(job)
+    moves = [
+        _move(jobs, state, f"changed by {who}: {words}", dict(columns))
+        for (state, words, *columns), jobs in sorted(groups.items(), key=lambda item: item[1][0].id)
+    ]
+    touched = task_changes(world, values, who, sum(len(move.ids) for move in moves), only)
+    notes = [Touch(kind="task", ids=(task.id,), changes=touched)] if touched else []
+    return Decision(step=STEP, time=world.time, seed=world.seed, changes=(*moves, *notes))
+
+
+def affected(task: Task, jobs: Iterable[Job], only: int | None = None) -> list[Job]:
+    """Return the jobs that a change concerns.
+
+    A merge job has needs of its own: it changes alone, or with its task once no other job is left.
+    """
+    merging = task.state is TaskState.MERGING
+    return [
+        job
+        for job in jobs
+        if job.state in NOT_STARTED and (job.id == only if only else merging or job.kind != "merge")
+    ]
+
+
+def with_changes(world: World, values: Mapping[str, Any]) -> World:
+    """Return the world as if all of its jobs had the changes."""
+    tasks = {task.id: task for task in world.tasks}
+    changed = (replace(job, **changed_columns(tasks[job.task], job, values)) for job in world.jobs)  # type: ignore[arg-type]
+    return replace(world, jobs=tuple(changed))
+
+
+def task_changes(
+    world: World, values: Mapping[str, Any], who: str, jobs: int, only: int | None = None
+) -> dict[str, Value]:
+    """Return the columns of the task: the changes for later jobs, and a note of who changed what."""
+    (task,) = world.tasks
+    found: dict[str, Value] = {}
+    if only is None and (text := merged(task.changes, values)) != task.changes:
+        found["changes"] = text
+    one = next((job for job in world.jobs if job.id == only), None)
+    changes, kind = (one.changes, one.kind) if one else (task.changes, "normal")
+    if words := in_words(task, changes, kind, values):
+        note = ChangeNote(time=world.time, by=who, what=words, jobs=jobs, job=only)
+        found["change_notes"] = noted(task.change_notes, note)
+    return found
+
+
+def _move(jobs: Iterable[Job], state: JobState, cause: str, columns: Mapping[str, Value]) -> Move:
+    ordered = sorted(jobs, key=lambda job: job.id)
+    return Move(
+        kind="job",
+        ids=tuple(job.id for job in ordered),
+        attempts=tuple(job.attempt for job in ordered),
+        source=state,
+        target=state if state in _STAY else JobState.DEFINED,
+        cause=cause,
+        changes={**FRESH, **columns},
+    )
