@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.federation.documents import checked, read, read_tasks, write
-from pilotage.federation.faults import MOST_FAULTS, BadDocument, BadFile
+from pilotage.federation.faults import MOST_FAULTS, BadDocument, BadFile, field_name
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
@@ -377,3 +377,42 @@ queues:
     assert "queues[1].name: 'q' is the name of queues[0] already" in told
     assert "there is no site" not in told, "it may be among those that are missing"
     assert "without-a-name" not in told
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        (
+            {"match": "*.fa", "storage": "disk"},
+            {
+                "glob": "is missing; add glob:",
+                "match": "there is no such field; did you mean glob?",
+                "storage": "there is no such field; did you mean storages?",
+            },
+        ),
+        (
+            {"pattern": "*.fa", "storages": ["disk"]},
+            {"glob": "is missing; add glob:", "pattern": "there is no such field; did you mean glob?"},
+        ),
+        (
+            {"name": "a", "size": 1, "storage": "disk"},
+            {"storage": "there is no such field; did you mean replicas?"},
+        ),
+        (
+            {"path": "a", "size": 1},
+            {"name": "is missing; add name:", "path": "there is no such field; did you mean name?"},
+        ),
+        (
+            {"datset": "runs"},
+            {
+                "dataset": "is missing; add dataset:",
+                "datset": "there is no such field; did you mean dataset?",
+            },
+        ),
+    ],
+)
+def test_an_input_is_told_by_what_its_fields_resemble(item: dict[str, object], told: dict[str, str]) -> None:
+    with pytest.raises(BadDocument) as caught:
+        checked(TaskSpec, {"name": "t", "inputs": [item]})
+    found = {field_name(fault.path): fault.text for fault in caught.value.faults}
+    assert found == {f"inputs[0].{name}": text for name, text in told.items()}

@@ -58,8 +58,8 @@ def test_an_illegal_transition_is_refused_and_nothing_is_written(store: Store) -
 
 def test_a_column_that_is_not_for_decisions_is_refused(store: Store) -> None:
     (job,) = new_jobs(store, new_task(store))
-    with pytest.raises(IllegalColumn, match="priority"):
-        store.commit(decision(move("job", [job], J.DEFINED, J.ACTIVATED, {"priority": 1})), "tester")
+    with pytest.raises(IllegalColumn, match="kind"):
+        store.commit(decision(move("job", [job], J.DEFINED, J.ACTIVATED, {"kind": "merge"})), "tester")
     with pytest.raises(IllegalColumn, match="queue"):
         store.commit(decision(Touch(kind="job", ids=(job,), changes={"queue": "CERN-q"})), "tester")
 

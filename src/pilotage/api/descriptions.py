@@ -12,6 +12,7 @@ _WHEN = "s since 1970 UTC"
 FIELDS: Mapping[str, str] = {
     "actor": "who caused it: a step, or a role and a name",
     "after": "as it is with the changes",
+    "anyway": "true: jobs change even if no queue would take them",
     "asked": "what the task asks for",
     "asks": "whether pilots ask the server for each file there",
     "attempt": "number of the attempt, from 1",

@@ -47,15 +47,17 @@ def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
     )
     told = [f"with {wanted}" if wanted else "without any change"]
     rows = list(_rows(found))
-    if rows:
+    if rows and found.changes:
         told += table((Column(""), Column("as it is"), Column("with the change")), rows, width)
+    elif rows:
+        told += table((Column(""), Column("as it is")), [row[:2] for row in rows], width)
     else:
         told.append("It has no jobs that could be brokered.")
     for word, queues in (("opens", found.opened), ("closes", found.closed)):
         if queues:
             told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
     for choice in found.after:
-        told += lines(explain(choice), f"of {moment(found.time)}, changed")
+        told += lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
     return told
 
 

@@ -1,14 +1,17 @@
 """Validation errors in plain words: which field is wrong, why, and what would be right."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pilotage.model.documents.serialization import json_schema
+from pilotage.model.records.spec import InputDataset, InputFile, InputPattern
 from pilotage.model.values.types import FILE_NAME, OUTPUT_DATASET, PLAIN_NAME
 from pilotage.model.values.urls import hidden
 
@@ -30,6 +33,17 @@ _UNITS = {
     "a closeness from 0 (best) to 11, or -1 for blocked": "closeness",
     "a fraction from 0.001 to 1": "cpu_efficiency",
 }
+_ALSO_CALLED = {
+    **dict.fromkeys(("match", "pattern", "patterns", "wildcard", "files"), "glob"),
+    **dict.fromkeys(("path", "file", "lfn"), "name"),
+    **dict.fromkeys(("storage", "storages"), "replicas"),
+    "bytes": "size",
+}
+"""Words that people use for a field of an input."""
+
+_UNITS_BELOW = {"timeouts": "seconds", "retries": ""}
+"""Units of all fields below some: retries are factors."""
+
 _UNIT_OF = {name: unit for unit, names in _UNITS.items() for name in names.split()}
 
 _PATTERNS = {
@@ -108,7 +122,8 @@ def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """Return the fault of an unknown field, with the nearest known one."""
     names = sorted(known)
     # Cut it: strangers choose its length, and comparing takes quadratic time.
-    near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
+    word = str(path[-1])[:100]
+    near = [*_meant_by(word, names)] or difflib.get_close_matches(word, names, n=1)
     if path in (("reports",), ("held",)) and "heartbeats" in names:
         remedy = OLD_WORLD
     elif near:
@@ -165,12 +180,32 @@ def _only_bad_items(details: ErrorDetails) -> bool:
 
 def _meant(document: Any, path: Path) -> str:
     """Return the kind of input that the user means: a pattern if it has ``glob``, a dataset if it has
-    ``dataset``."""
+    ``dataset``, a file if it has ``name``; without these, by what its other fields resemble."""
     here = document
     for part in path[: path.index("inputs") + 2]:
         here = here[part]
-    kinds = {"dataset": "InputDataset", "glob": "InputPattern"} if isinstance(here, dict) else {}
-    return next((kind for key, kind in kinds.items() if key in here), "InputFile")
+    if not isinstance(here, dict):
+        return "InputFile"
+    kinds = {"dataset": InputDataset, "glob": InputPattern, "name": InputFile}
+    own = next((kind for key, kind in kinds.items() if key in here), None)
+    return (
+        own or max((InputFile, InputPattern, InputDataset), key=lambda kind: _likeness(kind, here))
+    ).__name__
+
+
+def _likeness(kind: type[Any], given: Mapping[str, Any]) -> int:
+    """Return how many of the given fields are those of a kind of input, or resemble one."""
+    names = [part.name for part in fields(kind)]
+    words = [str(word)[:100] for word in islice(given, len(names))]
+    return sum(
+        any(_meant_by(word, names)) or bool(difflib.get_close_matches(word, names, n=1)) for word in words
+    )
+
+
+def _meant_by(word: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield the field of an input that people call by another word."""
+    if "scope" in names:
+        yield from (name for name in names if name == _ALSO_CALLED.get(word))
 
 
 def _fault(kind: Any, details: ErrorDetails, path: Path, document: Any) -> Fault:
@@ -241,8 +276,8 @@ _WORDED: dict[str, Callable[[ErrorDetails, Path], Fault]] = {
 
 
 def _unit(path: Path) -> str:
-    if len(path) > 1 and path[-2] == "timeouts":
-        return "seconds"
+    if len(path) > 1 and path[-2] in _UNITS_BELOW:
+        return _UNITS_BELOW[str(path[-2])]
     return _UNIT_OF.get(str(path[-1]), "") if path else ""
 
 

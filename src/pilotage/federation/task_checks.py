@@ -25,6 +25,8 @@ MOST_WORK = 1e15
 MOST_MEGABYTES = 1e12
 """Most MB of memory, or of files, of one job."""
 
+_USUAL_ATTEMPTS = TaskSpec(name="usual").max_attempts
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
@@ -152,6 +154,9 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
     yield from _software(spec)
+    if spec.retries.attempts and spec.max_attempts not in (_USUAL_ATTEMPTS, spec.retries.attempts):
+        message = f"{spec.max_attempts} is beside retries, which allow {spec.retries.attempts} attempts"
+        yield Fault(("max_attempts",), message, "leave one of them out")
     if spec.jobs > 1 and spec.inputs:
         yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")
 

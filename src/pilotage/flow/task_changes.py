@@ -9,7 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.decision_parts import parts
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import State
+from pilotage.model.records.states import JobState, State
 from pilotage.model.records.work import Job
 from pilotage.store.worlds.parts import WorldPart
 from pilotage.store.worlds.work_of_tasks import live_work_of, one_task
@@ -58,9 +58,15 @@ def change_task(
 
 
 def jobs_moved(decision: Decision, committed: Committed) -> Counter[State]:
-    """Return how many jobs a decision moved, by the state that they were in."""
+    """Return how many jobs a decision moved, by the state that they were in; not those that only wait to be
+    merged."""
     found: Counter[State] = Counter()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
-        if isinstance(change, Move) and change.kind == "job" and ids:
+        if (
+            isinstance(change, Move)
+            and change.kind == "job"
+            and change.target is not JobState.MERGING
+            and ids
+        ):
             found[change.source] += len(ids)
     return found

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
-from pilotage.model.documents.moves import JobMoves, Wait
+from pilotage.model.documents.moves import AS_BEFORE, JobMoves, NextAttempt, Wait
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
 from pilotage.model.records.failures import Failure, allowed_attempts, ending_of, outweighed
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
 from pilotage.model.rules.job_payload import payload_of
+from pilotage.model.rules.retry_causes import next_attempt
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.outputs import missing, taken
 from pilotage.model.values.paths import output_name
@@ -159,7 +160,9 @@ class _Hearing:
             # Guards do not count it as a failure, so only its history shows it later.
             cause = LOST if report.lost_inputs else FAILED
             waits = self._storage_faults.wait(job, faults)
-            self._fail(job, error, _metrics(report, self._pilot), news, waits, cause)
+            metrics = _metrics(report, self._pilot)
+            following = next_attempt(self._tasks[job.task], job, error, self._world.federation)
+            self._fail(job, error, metrics, news, waits, cause, following)
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
@@ -242,10 +245,11 @@ class _Hearing:
         creates: tuple[Creation, ...] = (),
         wait: Wait | None = None,
         cause: str = FAILED,
+        following: NextAttempt = AS_BEFORE,
     ) -> None:
         changes = {"ended": self._world.time, "error": error, **metrics}
         state, most = self._states[job.id], self._most(job)
-        self.moves.fail(job, state, most, cause, changes, creates, wait)
+        self.moves.fail(job, state, most, cause, changes, creates, wait, following)
         self._states[job.id] = JobState.FAILED
 
     def _most(self, job: Job) -> int:

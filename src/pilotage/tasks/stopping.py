@@ -18,7 +18,8 @@ def stop(world: World) -> Decision:
     """Fail every task whose attempts so far all failed in the same way, and close its live jobs.
 
     Exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
-    succeeded. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
+    succeeded. Of a task with fewer jobs, once per job is enough, if they failed at several nodes or their
+    queue has few pilots. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -51,11 +52,21 @@ def _is_hopeless(
     if task.state not in LIVE_TASKS or not failures or any(counts.get(state) for state in DONE_JOBS):
         return False
     least = constants.same
+    made = sum(counts.values())
     if task.state is TaskState.SCOUTING:
         # A task with few scouts never has as many failures as others do.
-        least = min(least, max(constants.fewest, sum(counts.values())))
+        least = min(least, max(constants.fewest, made))
+    elif task.state is TaskState.RUNNING and len({failure.job for failure in failures}) == made:
+        least = min(least, max(constants.fewest, made)) if _is_shown(failures, constants) else least
     same = {(failure.exit_code, failure.ending) for failure in failures}
     return len(failures) >= least and len(same) == 1 and not any(failure.excused for failure in failures)
+
+
+def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:
+    """Return whether the failures are not of one node among many: that one may be a black hole (F2)."""
+    if len({(failure.queue, failure.node) for failure in failures}) > 1:
+        return True
+    return all(constants.pilots * failure.pilots <= 1 for failure in failures)
 
 
 def _error(failures: list[Failure]) -> str:

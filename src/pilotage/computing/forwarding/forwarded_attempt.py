@@ -30,7 +30,17 @@ exec "$@"
 
 OURS = frozenset(
     {
-        *("inputs", "files_per_job", "jobs", "scouts", "merge", "max_attempts", "nucleus", "t1_weight"),
+        *(
+            "inputs",
+            "files_per_job",
+            "jobs",
+            "scouts",
+            "merge",
+            "max_attempts",
+            "retries",
+            "nucleus",
+            "t1_weight",
+        ),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
         *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
         *("seed", "parameters"),

@@ -103,7 +103,7 @@ def _right_at(
     for storage in places:
         left = limit - time.monotonic()
         try:
-            found = _seen(runtime, storage, given.identifier, left) if left > 0 else None
+            found = seen(runtime, storage, given.identifier, left) if left > 0 else None
         except (StorageError, LookupError, OSError) as error:
             log.info("%s cannot be looked at on %s: %s", given.identifier, storage.name, error)
             if storage.name in own:
@@ -111,23 +111,23 @@ def _right_at(
             continue
         if found is None:
             continue
-        if _agrees(known.size, known.checksum, found):
+        if agrees(known.size, known.checksum, found):
             return None
-        if _agrees(given.size, given.checksum, found):
+        if agrees(given.size, given.checksum, found):
             right.append(storage.name)
         else:
             others = True
     return right or (None if others else [])
 
 
-def _seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:
+def seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:
     """Return the file at a storage under a file's name; None if there is none."""
     name = split_identifier(identifier)[1]
     found = runtime.deliveries.scan(storage, glob.escape(name), seconds, any_name=True)
     return next((one for one in found if one.name == name), None)
 
 
-def _agrees(size: int, checksum: str, found: InputFile) -> bool:
+def agrees(size: int, checksum: str, found: InputFile) -> bool:
     """Return whether a description may fit a found file: checksums of two kinds cannot be compared."""
     kinds = {one.partition(":")[0] for one in (checksum, found.checksum)}
     comparable = checksum and found.checksum and len(kinds) == 1

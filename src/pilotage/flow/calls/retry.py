@@ -9,13 +9,14 @@ from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import TaskState
+from pilotage.model.records.states import State, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.store.worlds.retries import jobs_to_retry
 from pilotage.store.worlds.work_of_tasks import one_task
 from pilotage.tasks import retrying
 
 from .changes import Wanted, compared, looked_at
+from .rescans import rescan
 from .steering import Moved
 from .submit import quota_of
 from .task_fields import changes_of_jobs
@@ -28,11 +29,13 @@ def retry(
 ) -> Moved:
     """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
+    Their inputs are looked at again, so that what was replaced since is read as it is now.
     Returns them by the state that they had ended in. Raises :class:`NoSuchTask`, ``BadDocument`` for the
     fields, and :class:`NotNow` with the reason and what would work instead.
     """
     world, jobs, values = _checked(runtime, task, job, wanted)
     looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
+    rescan(runtime, world.tasks[0], jobs, actor)
     decide = partial(retrying.retry, only=job, values=values, who=actor)
     return change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry).moved
 
@@ -45,10 +48,7 @@ def retry_preview(
     Raises as :func:`retry` does, but not for want of a queue.
     """
     world, jobs, values = _checked(runtime, task, job, wanted)
-    moves = [move for move in retrying.retry(world, job).moves if move.kind == "job"]
-    moved = Counter[Any]()
-    for move in moves:
-        moved[move.source] += len(move.ids)
+    moved = Counter[State](one.state for one in jobs)
     return moved, compared(runtime, world.tasks[0], jobs, values)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pilotage.model.records.capacity_claims import Claim
@@ -52,6 +53,16 @@ class Wait(NamedTuple):
 
     until: float
     reason: str
+
+
+class NextAttempt(NamedTuple):
+    """Columns of a job that its next attempt changes, and the change in words; both empty: none."""
+
+    columns: Mapping[str, Value] = MappingProxyType({})
+    words: str = ""
+
+
+AS_BEFORE = NextAttempt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +135,21 @@ class JobMoves:
         changes: Mapping[str, Value],
         creates: tuple[Creation, ...] = (),
         wait: Wait | None = None,
+        following: NextAttempt = AS_BEFORE,
     ) -> None:
         """Fail an attempt.
 
-        While attempts remain, the job returns to the brokerage as the next one, or waits.
+        While attempts remain, the job returns to the brokerage as the next one, or waits. The ``following``
+        attempt may ask for other values.
         """
         self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
         if job.attempt < max_attempts:
             again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
-            target, later = JobState.DEFINED, FRESH
+            again += f", with {following.words}" if following.words else ""
+            target, later = JobState.DEFINED, {**FRESH, **following.columns}
             if wait is not None:
                 again = f"to be {again}: {wait.reason}"
-                target, later = JobState.PENDING, {**FRESH, "wake_at": wait.until}
+                target, later = JobState.PENDING, {**later, "wake_at": wait.until}
             self.add(job, JobState.FAILED, target, cause=again, changes=later, next_attempt=True)
 
     def retake(

@@ -30,6 +30,8 @@ from pilotage.model.values.types import (
     Whole,
 )
 
+from .retries import AS_USUAL, Attempts, GivenRetries
+
 DEFAULT_SHARE = "default"
 """The global share of tasks that name none."""
 
@@ -201,8 +203,11 @@ class TaskSpec:
     seed: Annotated[Whole, Field(ge=0, le=2_000_000_000)] | None = None
     """``PILOTAGE_SEED`` of the first job; each next one's is higher by 1. None: seeds that other tasks do not
     have."""
-    max_attempts: Annotated[Whole, Field(ge=1, le=100)] = 3
+    max_attempts: Attempts = 3
     """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2)."""
+    retries: GivenRetries = AS_USUAL
+    """How failed jobs are tried again: a number of retries (0: none), or ``memory`` and ``walltime``, the
+    factors after an attempt that needed more, and ``attempts``. Without it: 1.5, and ``max_attempts``."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. There are none either without a
     command, or if the task has at most twice as many jobs."""
@@ -319,6 +324,11 @@ class TaskSpec:
         return self.min_events or self.events_per_job
 
     @property
+    def attempts(self) -> int:
+        """Return the attempts of a job before it fails for good."""
+        return self.retries.attempts or self.max_attempts
+
+    @property
     def memory(self) -> float:
         """Return the MB that a job may use on all its cores together."""
         return self.fixed_memory + self.memory_per_core * max(1, self.cores)
@@ -327,6 +337,11 @@ class TaskSpec:
     def fixed_memory(self) -> float:
         """Return the MB that a job may use whatever its cores: everything if ``ram`` is per job."""
         return self.ram if self.ram_unit == "MB" else self.base_ram
+
+    @property
+    def fixed_memory_beside_ram(self) -> float:
+        """Return the MB that a job may use in addition to ``ram``."""
+        return 0.0 if self.ram_unit == "MB" else self.base_ram
 
     @property
     def memory_per_core(self) -> float:

@@ -1,0 +1,206 @@
+"""The next attempt of a job asks for what the last one lacked, as its task's ``retries`` say."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.federation.documents import checked
+from pilotage.federation.faults import BadDocument, field_name
+from pilotage.model.documents.serialization import from_stored, to_document, to_json
+from pilotage.model.documents.world import Report
+from pilotage.model.records.requirements import Requirements
+from pilotage.model.records.retries import Retries
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import TaskSpec
+
+from .house import House, attempts
+
+J = JobState
+MEMORY = "memory exceeded: 1100 MB of 1000\nTraceback: MemoryError"
+TIME = "walltime exceeded: 600 s of 600"
+
+
+def fail(house: House, error: str) -> int:
+    """Broker and match the one job; its attempt fails."""
+    house.take("broker")
+    (waiting,) = house.store.queries.jobs(1, JobState.ACTIVATED, 1)
+    pilot = house.pilot(queue=waiting.queue)
+    ((job, attempt),) = attempts(house.match(pilot))
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error=error, exit_code=-9))
+    return job
+
+
+def limits(house: House) -> tuple[float, float]:
+    """Memory and walltime that the next attempt is held to."""
+    house.take("broker")
+    (work,) = house.match(house.pilot()).works
+    return work.memory_limit, work.walltime
+
+
+def last_cause(house: House, job: int) -> str:
+    found = house.store.queries.job(job)
+    assert found is not None
+    return found.events[-1].cause
+
+
+def test_a_job_that_lacked_memory_asks_for_half_as_much_more(house: House) -> None:
+    task = house.task(jobs=1, ram=1000, walltime=600, command=("x",))
+    job = fail(house, MEMORY)
+    assert house.states(task) == {J.DEFINED: 1}
+    assert last_cause(house, job) == "tried again, attempt 2 of 3, with ram 1000 to 1500"
+    assert Requirements.from_text(house.store.queries.requirements(job)).memory == 1500
+    fail(house, MEMORY)
+    assert limits(house) == (2250, 600)
+
+
+def test_a_job_that_lacked_time_asks_for_more_whatever_its_work_was_thought_to_be(house: House) -> None:
+    house.task(jobs=1, ram=1000, walltime=600, cpu_time=1000, command=("x",))
+    job = fail(house, TIME)
+    assert last_cause(house, job).endswith("with cpu_time 1000 to 0, walltime 600 to 900")
+    assert limits(house) == (1000, 900)
+
+
+def test_a_job_asks_for_no_more_than_the_most_that_a_queue_of_it_allows(house: House) -> None:
+    found = house.store.federation()
+    (queue,) = found.queues
+    queue = replace(queue, max_memory=1000, max_walltime=700)
+    large = replace(queue, name="large", max_memory=1200, max_walltime=800)
+    foreign = replace(queue, name="foreign", max_memory=9000, max_walltime=9000, vos=("cms",))
+    offline = replace(queue, name="gone", max_memory=9000, max_walltime=9000, status="offline")
+    house.store.save_federation(replace(found, queues=(queue, large, foreign, offline)), "test")
+    house.task(jobs=1, ram=1000, walltime=600, command=("x",), queues=("north-queue", "large"))
+    job = fail(house, MEMORY)
+    house.take("broker")
+    assert Requirements.from_text(house.store.queries.requirements(job)).memory == 1200
+    seen = house.store.queries.job(job)
+    assert seen is not None
+    assert seen.queue == "large"
+
+
+def test_where_no_queue_allows_more_a_job_is_tried_again_as_it_was(house: House) -> None:
+    house.federate(max_memory=1000, max_walltime=600)
+    house.task(jobs=1, ram=1000, walltime=599, command=("x",))
+    for error in (MEMORY, TIME):
+        cause = last_cause(house, fail(house, error))
+        assert cause.startswith("tried again")
+        assert ", with" not in cause
+    assert limits(house) == (1000, 599)
+
+
+def test_a_limit_that_the_queue_sets_grows_too(house: House) -> None:
+    """Without a request of its own, a payload is held to the limit of its queue."""
+    found = house.store.federation()
+    (queue,) = found.queues
+    large = replace(queue, name="large", max_memory=8000, status="offline")
+    small = replace(queue, max_memory=2000)
+    house.store.save_federation(replace(found, queues=(small, large)), "test")
+    house.task(jobs=1, command=("x",))
+    house.take("broker")
+    pilot = house.pilot()
+    ((job, attempt),) = attempts(house.match(pilot))
+    house.store.save_federation(replace(found, queues=(small, replace(large, status="online"))), "test")
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error=MEMORY, exit_code=-9))
+    assert Requirements.from_text(house.store.queries.requirements(job)).memory == 3000
+
+
+@pytest.mark.parametrize("error", ["exit code 1\nmemory exceeded: 5 MB of 4", "killed by signal 9", "lost"])
+def test_other_failures_change_nothing(house: House, error: str) -> None:
+    house.task(jobs=1, ram=1000, walltime=600, command=("x",))
+    assert last_cause(house, fail(house, error)) == "tried again, attempt 2 of 3"
+    assert limits(house) == (1000, 600)
+
+
+@pytest.mark.parametrize(
+    ("retries", "cause"),
+    [
+        (Retries(memory=2), "tried again, attempt 2 of 3, with ram 1000 to 2000"),
+        (Retries(memory=1), "tried again, attempt 2 of 3"),
+        (Retries(attempts=5), "tried again, attempt 2 of 5, with ram 1000 to 1500"),
+    ],
+)
+def test_a_task_says_how_its_jobs_are_tried_again(house: House, retries: Retries, cause: str) -> None:
+    house.task(jobs=1, ram=1000, command=("x",), retries=retries)
+    assert last_cause(house, fail(house, MEMORY)) == cause
+
+
+def test_a_task_without_retries_fails_at_the_first_attempt(house: House) -> None:
+    spec = checked(TaskSpec, {"name": "t", "retries": 0})
+    assert (spec.attempts, checked(TaskSpec, {"name": "t", "retries": 4}).attempts) == (1, 5)
+    task = house.task(jobs=1, ram=1000, command=("x",), retries=spec.retries)
+    fail(house, MEMORY)
+    assert house.states(task) == {J.FAILED: 1}
+
+
+@pytest.mark.parametrize(
+    ("retries", "told"),
+    [
+        ({"memory": 0.5}, {"retries.memory": "0.5 is below 1; give 1 or more"}),
+        ({"memroy": 2}, {"retries.memroy": "there is no such field; did you mean memory?"}),
+        ({"attempts": 0}, {"retries.attempts": "0 is below 1; give 1 or more"}),
+        (-1, {"retries": "-1 is no number of retries; give 0 to 99"}),
+        (100, {"retries": "100 is no number of retries; give 0 to 99"}),
+        ("no", {"retries": "'no' is not a mapping; give fields as name: value"}),
+    ],
+)
+def test_retries_are_bounded(retries: Any, told: dict[str, str]) -> None:
+    with pytest.raises(BadDocument) as caught:
+        checked(TaskSpec, {"name": "t", "retries": retries})
+    assert {field_name(fault.path): fault.text for fault in caught.value.faults} == told
+
+
+def test_attempts_said_twice_are_refused(house: House) -> None:
+    refused = house.submit({"max_attempts": 5, "retries": Retries(attempts=2)}).refused
+    ((_, faults),) = refused
+    assert faults == [("max_attempts", "5 is beside retries, which allow 2 attempts; leave one of them out")]
+    assert house.submit({"max_attempts": 2, "retries": Retries(attempts=2)}).tasks
+
+
+def test_stored_tasks_keep_their_retries() -> None:
+    spec = TaskSpec(name="t", retries=Retries(memory=2, attempts=4))
+    assert from_stored(TaskSpec, to_json(spec)) == spec
+    before = {name: value for name, value in to_document(spec).items() if name != "retries"}
+    assert checked(TaskSpec, before).retries == Retries()
+
+
+def fail_alike(house: House, pilot: int, given: list[tuple[int, int]]) -> None:
+    error = "ModuleNotFoundError: No module named 'numpy'"
+    for job, attempt in given:
+        report = Report(job=job, attempt=attempt, state="failed", error=error, exit_code=1, wall_seconds=2.0)
+        house.tell(pilot, report)
+        house.take("stop")
+
+
+@pytest.mark.parametrize("jobs", [3, 5, 9])
+def test_f3_a_small_task_whose_jobs_all_fail_alike_stops_at_their_first_attempts(
+    house: House, jobs: int
+) -> None:
+    task = house.task(jobs=jobs, command=("x",))
+    house.take("broker")
+    one, other = house.pilot(), house.pilot()
+    first, rest = attempts(house.match(one, most=jobs // 2)), attempts(house.match(other))
+    fail_alike(house, one, first)
+    fail_alike(house, other, rest[:-1])
+    # One is still to tell, and may end well.
+    assert J.CLOSED not in house.states(task)
+    fail_alike(house, other, rest[-1:])
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert (found.state, len(first) + len(rest)) == (TaskState.FAILED, jobs)
+    assert "ModuleNotFoundError" in found.error
+
+
+def test_f3_broken_inputs_do_not_stop_a_task_whose_others_are_good(house: House) -> None:
+    """Forty jobs, ten of them broken: none of the others is stopped, whatever the order."""
+    task = house.task(jobs=40, command=("x",), max_attempts=1)
+    house.take("broker")
+    pilot = house.pilot()
+    found = sorted(attempts(house.match(pilot)))
+    assert len(found) == 40
+    house.report(pilot, "done", found[10:11])
+    for job, attempt in found[:10]:
+        house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error="bad base", exit_code=1))
+        house.take("stop")
+    house.report(pilot, "done", found[11:])
+    house.take("finish")
+    assert house.states(task) == {J.FAILED: 10, J.FINISHED: 30}
