@@ -18,22 +18,15 @@ MEMORY = "memory"
 
 MEMORY_FIELDS = frozenset({"ram", "ram_unit", "base_ram"})
 
-OF_OTHER_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts"})
+OF_OTHER_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts", "parameters"})
 """Fields that would make other jobs. Only another task has other values."""
 
 STAYING = frozenset(
     {
         *("name", "command", "environment", "payload_files", "strict_processes", "events_per_job"),
         *("min_events", "outputs", "optional_outputs", "merge", "output_dataset", "nucleus"),
-        *(
-            "transfer_priority",
-            "transfer_sub_share",
-            "brokerage",
-            "binding",
-            "workflow",
-            "max_attempts",
-            "retries",
-        ),
+        *("transfer_priority", "transfer_sub_share", "brokerage", "binding", "workflow", "seed"),
+        *("max_attempts", "retries"),
     }
 )
 """Fields that stay as they are for jobs that are made: what a job does, and where its results go. All others

@@ -60,8 +60,8 @@ jobs = Table(
     Column("disk_io", Double),
     text_column("history"),
     Column("choice", Id),
-    Column("job_index", Integer),
     text_column("changes"),
+    Column("job_index", Integer),
 )
 
 job_inputs = Table(
