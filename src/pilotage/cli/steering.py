@@ -61,8 +61,8 @@ def change(
     words: Annotated[
         list[str],
         typer.Argument(
-            help="Tasks by number or name, jobs such as job:345, then fields as in a task file; memory=12000 is all that "
-            "a job may use, in MB.",
+            help="Tasks by number or name, jobs such as job:345, then fields as in a task file; "
+            "memory=12000 is all that a job may use, in MB.",
             metavar="[TASK|job:ID...] FIELD=VALUE...",
         ),
     ],

@@ -339,11 +339,6 @@ class TaskSpec:
         return self.ram if self.ram_unit == "MB" else self.base_ram
 
     @property
-    def fixed_memory_beside_ram(self) -> float:
-        """Return the MB that a job may use in addition to ``ram``."""
-        return 0.0 if self.ram_unit == "MB" else self.base_ram
-
-    @property
     def memory_per_core(self) -> float:
         """Return the MB that a job may use per core."""
         return 0.0 if self.ram_unit == "MB" else self.ram

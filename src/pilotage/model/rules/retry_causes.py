@@ -37,7 +37,7 @@ def next_attempt(task: Task, job: Job, error: str, federation: Federation) -> Ne
         most = _most(queue.max_memory for queue in queues)
         memory = min(ceil(limit * retries.memory), most, MOST_MEGABYTES)
         if memory > limit > 0:
-            values = {"ram": (memory - expected.fixed_memory_beside_ram) / expected.ram_units}
+            values = {"ram": expected.ram + (memory - expected.memory) / expected.ram_units}
     elif error.startswith(WALLTIME):
         limit = seen.limit(job.kind, asked.walltime, here.max_walltime if here else 0)
         # A job must take less than the queue's limit (B21).
