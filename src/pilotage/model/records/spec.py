@@ -206,8 +206,7 @@ class TaskSpec:
     max_attempts: Attempts = 3
     """Attempts of a job before it fails for good. Failures that are their place's fault do not count (F2)."""
     retries: GivenRetries = AS_USUAL
-    """How failed jobs are tried again: a number of retries (0: none), or ``memory`` and ``walltime``, the
-    factors after an attempt that needed more, and ``attempts``. Without it: 1.5, and ``max_attempts``."""
+    """How failed jobs are tried again: the number of retries, or factors for the next attempt's limits."""
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. There are none either without a
     command, or if the task has at most twice as many jobs."""
