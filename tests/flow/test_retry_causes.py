@@ -126,7 +126,7 @@ def test_a_task_says_how_its_jobs_are_tried_again(house: House, retries: Retries
 
 def test_a_task_without_retries_fails_at_the_first_attempt(house: House) -> None:
     spec = checked(TaskSpec, {"name": "t", "retries": 0})
-    assert (spec.attempts, checked(TaskSpec, {"name": "t", "retries": 4}).attempts) == (1, 5)
+    assert (spec.retries.attempts, checked(TaskSpec, {"name": "t", "retries": 4}).retries.attempts) == (1, 5)
     task = house.task(jobs=1, ram=1000, command=("x",), retries=spec.retries)
     fail(house, MEMORY)
     assert house.states(task) == {J.FAILED: 1}

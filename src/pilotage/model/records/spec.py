@@ -323,11 +323,6 @@ class TaskSpec:
         return self.min_events or self.events_per_job
 
     @property
-    def attempts(self) -> int:
-        """Return the attempts of a job before it fails for good."""
-        return self.retries.attempts or self.max_attempts
-
-    @property
     def memory(self) -> float:
         """Return the MB that a job may use on all its cores together."""
         return self.fixed_memory + self.memory_per_core * max(1, self.cores)

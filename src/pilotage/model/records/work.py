@@ -166,7 +166,7 @@ class Task:
     @property
     def most_attempts(self) -> int:
         """Attempts of a job before it fails for good: each retry by a person allows as many as at first."""
-        return self.attempts_before + self.spec.attempts
+        return self.attempts_before + (self.spec.retries.attempts or self.spec.max_attempts)
 
     def changed(self, changes: str, kind: JobKind) -> "Task":
         """Return the task as a job with these changes sees it (:attr:`Job.changes`).
