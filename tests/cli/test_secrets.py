@@ -97,9 +97,10 @@ def everything(result: Any) -> str:
 
 @pytest.mark.parametrize("where", ENVIRONMENTS)
 def test_no_error_of_a_command_shows_a_secret(
-    pilotage: Pilotage, server: FakeServer, tmp_path: Path, where: str
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command is driven into an error, with a secret at every place where one may stand."""
+    monkeypatch.chdir(tmp_path)
     environment = ENVIRONMENTS[where]
     if where == "token file":
         (pilotage.home / "token").write_text(f"{SECRET} {SECRET}")

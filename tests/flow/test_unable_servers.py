@@ -33,6 +33,7 @@ from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for
 
 from .house import FakeElement, House
+from .test_servers_gone import Endless, Named
 
 LACKS = "no mover installed here reads memory://; boto3 is not installed"
 
@@ -112,6 +113,16 @@ def test_a_server_without_a_mover_leaves_transfers_to_one_that_has_it(far: House
     assert transfers(far) == [(TransferState.QUEUED, 1)] * 5, "no attempt is spent"
     until(far, able, task, {JobState.ACTIVATED: 5})
     assert transfers(far) == []
+
+
+def test_what_a_server_that_ended_was_delivering_is_left_to_one_that_can(far: House, tmp_path: Path) -> None:
+    """It begins to wait within the pass that puts it back."""
+    reading(far, tmp_path, "a", "b")
+    able = server(far, lambda _: Endless(), presence=Named("able"))  # type: ignore[arg-type,return-value]
+    passes(far, able, "stage", 6)
+    assert transfers(far) == [(TransferState.DELIVERING, 1)] * 2
+    passes(far, server(far, Lacking, presence=Named("lacking", "able")), "stage", 6)
+    assert transfers(far) == [(TransferState.QUEUED, 2)] * 2, "no attempt in the name of one that cannot"
 
 
 def test_what_another_server_prepared_holds_up_nothing_that_this_one_can_move(

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
 from .slurm import Slurm
 
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 FEDERATION = """
 name: clusters
 sites:
@@ -69,3 +71,23 @@ def test_a_queue_is_tested_by_a_pilot_in_its_slot(house: House, slurm: Slurm) ->
     node = house.call("GET", path)["node"]
     assert node["cores"] == 1, "the slot, not the machine"
     assert abs(node["clock_ahead"]) < 10
+
+
+@pytest.mark.slow
+def test_the_task_of_the_tutorial_runs_through_slurm(house: House, slurm: Slurm, tmp_path: Path) -> None:
+    text = PAGE.read_text()
+    task = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    task["inputs"] = [{"storages": ["disk"], "glob": "samples/*.fa"}]
+    samples = tmp_path / "disk" / "samples"
+    samples.mkdir()
+    for number in range(8):
+        (samples / f"{number}.fa").write_text(f">{number}\n" + ("" if number % 4 == 0 else "ACGT\n"))
+    number = house.call("POST", "/tasks", {"tasks": [task]})["tasks"][0]["id"]
+    path = f"/tasks/{number}"
+    wait_for(lambda: house.call("GET", path)["state"] == "failed", f"two fail\n{slurm.words()}", 180)
+    for broken in (0, 4):
+        (samples / f"{broken}.fa").write_text(f">{broken}\nAACC\n")
+    house.call("POST", f"{path}/retry", {})
+    wait_for(lambda: house.call("GET", path)["state"] == "finished", f"its end\n{slurm.words()}", 180)
+    (table,) = tmp_path.rglob("table.tsv")
+    assert len(table.read_text().splitlines()) == 8

@@ -16,7 +16,7 @@ from pilotage.flow.transfer_priorities import take_files
 from pilotage.model.documents.decision import Committed, Decision, Move, Touch
 from pilotage.model.documents.subjects import SITE, TASK, TRANSFER
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import TRANSFERS_AHEAD, JobState, TransferState
+from pilotage.model.records.states import JobState, TransferState
 from pilotage.model.values.step_names import STAGE
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
@@ -26,9 +26,11 @@ log = logging.getLogger(__name__)
 
 
 def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """Return between which storages this process cannot move files, if something waits."""
-    waits = any(one.state in (TransferState.QUEUED, *TRANSFERS_AHEAD) for one in world.transfers)
-    return {"unable": runtime.deliveries.unable(world.federation) if waits else ()}
+    """Return between which storages this process cannot move files, if there are any transfers.
+
+    Those that another server was delivering may wait within this very pass, once that server is gone.
+    """
+    return {"unable": runtime.deliveries.unable(world.federation) if world.transfers else ()}
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
