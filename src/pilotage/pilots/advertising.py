@@ -58,7 +58,7 @@ def _advertisement(
         attributes=counted(reports),
         replaces=told.number if told else 0,
         answered=answered,
-        # Servers are asked at about the same time, each with the recorded pilots of the whole site.
+        # All servers get the question at about the same time, each with the site's recorded pilots.
         pilots=max((report.pilots for report in reports), default=0),
         submitting=max((report.submitting for report in reports), default=0),
     )

@@ -117,7 +117,7 @@ def _served(
 ) -> Floats:
     """Return the pilots that count for each task queue.
 
-    Those that could serve the fewest are given out first.
+    Pilots that could serve the fewest come first.
     """
     left = worth.astype(np.float64)
     table = NeedsTable([needs(one, queue) for one in wanted])

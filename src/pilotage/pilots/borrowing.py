@@ -191,7 +191,7 @@ def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, rea
 
 @dataclass(slots=True)
 class Look:
-    """The offers to a queue's pilots as of one world, in their order, less those that were taken since.
+    """The offers to a queue's pilots as of one world, in their order, without offers taken since.
 
     Jobs of queues not ``near`` claim places at the site. ``readers`` are those chosen since.
     """
@@ -209,7 +209,7 @@ class Look:
     ) -> BorrowRequest | None:
         """Ask for offers that a pilot takes, and for spares; None where it takes none.
 
-        What is asked for is offered to nobody else; spares may be asked for again.
+        Nobody else gets an offer that somebody asks for; spares may be asked for again.
         """
         offers, readers = self.offers.values(), self.readers
         # What does not fit the limits of the site is found out job by job.
@@ -256,7 +256,7 @@ class Look:
         self.leave([number for number, offer in self.offers.items() if offer.job.queue not in self.near])
 
     def _attempt(self, offer: BorrowableJob) -> BorrowableAttempt:
-        """An offer as the store is told of it, the same for all requests."""
+        """An offer in the form for the store, the same for all requests."""
         job = offer.job
         if job.id not in self._told:
             self._told[job.id] = BorrowableAttempt(

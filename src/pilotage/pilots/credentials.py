@@ -12,8 +12,8 @@ LEAVE = 3600.0
 
 
 def enrolment_end(time: float, director: DirectorConstants) -> float:
-    """Return the end of a token that waits with its pilot at a site: not before the pilot is given up
-    there (P4)."""
+    """Return the end of a token that waits with its pilot at a site: not before the director gives up the
+    pilot there (P4)."""
     return time + max(LIFETIME, director.max_pilot_waiting_hours * 3600 + LEAVE)
 
 

@@ -111,7 +111,7 @@ def most_waiting(director: DirectorConstants, worth: int) -> int:
 
 
 def believed_waiting(world: World) -> Counter[tuple[str, str]]:
-    """Return the pilots by task queue that wait at their site, without those that waited too long to count
+    """Return the pilots by task queue that wait at their site. Pilots that waited too long do not count
     (P4)."""
     return Counter(
         (pilot.queue, pilot.requirements)

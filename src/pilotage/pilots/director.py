@@ -1,4 +1,4 @@
-"""The director: how many pilots an iteration makes, of which kind and size (P1 to P10, P12)."""
+"""The director: number, kind and size of the pilots of an iteration (P1 to P10, P12)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -18,7 +18,7 @@ Question = tuple[str, str, int, float, float]
 def to_ask(world: World) -> list[ListMatch]:
     """Return the questions about resources that servers have not answered recently.
 
-    Each server is asked separately. One that did not answer is skipped while its breaker is open.
+    Each server gets its own question. One that did not answer is skipped while its breaker is open.
     """
     known = {_key(one) for one in world.list_matches}
     closed = asked_in_vain(world)
@@ -43,7 +43,7 @@ def to_ask(world: World) -> list[ListMatch]:
 
 
 def without_unanswered(world: World) -> World:
-    """Return the world without task queues whose servers were asked but have not answered yet.
+    """Return the world without task queues whose servers have not answered yet.
 
     They take part in the first iteration after an answer, or once all servers are silent.
     """

@@ -54,7 +54,7 @@ def claim(
 
 
 def claimed(pilot: Pilot, draws: Iterable[Draw], admission: Admission) -> ClaimRequest:
-    """Ask for what was drawn for a pilot, each head once."""
+    """Ask for the jobs drawn for a pilot, each head once."""
     return ClaimRequest(
         pilot=pilot.id,
         queue=pilot.queue,
@@ -74,8 +74,8 @@ def match(world: World) -> Decision:
     """Jobs for each pilot that asks: no job goes out twice, and an attempt only to one pilot.
 
     Requests are served by pilot, whatever order they stand in. A pilot that is not alive gets nothing.
-    What is still free takes jobs of other queues: those that it ends sooner, then those that are bound to
-    none (E1, E2). ``notes`` tell how long those stay that are given nothing (E5).
+    Free resources then take jobs of other queues: first jobs that end sooner here, then jobs bound to no
+    queue (E1, E2). ``notes`` tell how long those stay that are given nothing (E5).
     """
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
     asking = [
@@ -111,7 +111,7 @@ def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
 
 @dataclass(slots=True)
 class _Work:
-    """What waits in a world, as its pilots take of it one after the other.
+    """The waiting jobs of a world, as its pilots take them one after the other.
 
     ``_readers`` and ``_rooms`` are those of each site.
     """
@@ -166,7 +166,7 @@ class _Work:
         return self._columns[name]
 
     def _admission(self, pilot: Pilot) -> Admission:
-        """The admission of a pilot, after all that was given until now (F2)."""
+        """The admission of a pilot, after all matches until now (F2)."""
         found = self._probes.admission(self._breakers, pilot.queue, pilot.place, self.world.time)
         if found is OPEN:
             return OPEN
@@ -209,7 +209,7 @@ class _Work:
             left = left.less([one.requirements for one in taken])
 
     def _look(self, queue: Queue) -> Look:
-        """The jobs of other queues that a queue's pilots take, without what is gone."""
+        """The jobs of other queues that a queue's pilots take, without jobs that are gone."""
         if queue.name not in self._looks:
             found = look(self.world, queue)
             found.readers = self._readers[queue.site]

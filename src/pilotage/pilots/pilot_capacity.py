@@ -42,7 +42,7 @@ NOBODY = Live(0, 0, 0, 0, 0)
 
 
 def live(world: World, pilots: Sequence[Pilot]) -> Live:
-    """Count pilots. Those that waited too long take no room (P4)."""
+    """Count pilots. Pilots that waited too long take no room (P4)."""
     stale = [pilot.slots for pilot in pilots if not is_believed(world, pilot)]
     slots = [pilot.slots for pilot in pilots if pilot.state in LIVE_PILOTS]
     waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
@@ -109,7 +109,7 @@ def site_claims(
 def shared(
     demand: Demand, wants: Wants, queues: Mapping[str, int], sites: Mapping[str, int], random: Generator
 ) -> Ints:
-    """Return the pilots of each task queue: what it requests, as far as there is room.
+    """Return the pilots of each task queue: as many as it requests, as far as there is room.
 
     Room is shared in proportion to the means of P3, so that priorities count: over the sites, over the queues
     of a site, over the task queues of a queue.

@@ -39,7 +39,7 @@ class Admission:
 
     @property
     def probing_tasks(self) -> frozenset[int]:
-        """Tasks of which one job may probe the place."""
+        """Tasks that may send one job to probe the place."""
         return _tasks(self.probing)
 
     def limited(self, request: MatchRequest) -> MatchRequest:
@@ -63,7 +63,7 @@ OPEN = Admission()
 
 @dataclass(slots=True)
 class Probes:
-    """Jobs that probe half-open places: by place the opening that they probe, and when they were given."""
+    """Jobs that probe half-open places: by place the opening that they probe, and the time of the match."""
 
     fast: float
     given: dict[ProbeKey, tuple[float, float]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Probes:
         requirements: Iterable[str],
         time: float,
     ) -> list[ProbeKey]:
-        """Note that jobs of task queues are given to a pilot there: they probe every place in the answer."""
+        """Note that a pilot there gets jobs of task queues: they probe every place in the answer."""
         wanted = (Requirements.from_text(text) for text in set(requirements))
         owners = {(one.vo, one.owner) for one in wanted}
         begun = []

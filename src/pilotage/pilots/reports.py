@@ -89,7 +89,7 @@ def _own(world: World) -> dict[Attempt, Job]:
 
 
 def calls(time: float, seed: int, *pilots: Pilot) -> Decision:
-    """Record calls of pilots that ask for work: those that waited in a batch system now run."""
+    """Record calls of pilots that ask for work: pilots that waited in a batch system now run."""
     return Decision(step=MATCH, time=time, seed=seed, changes=called_home(time, *pilots))
 
 

@@ -10,7 +10,7 @@ from pilotage.model.rules import global_shares
 
 
 class ShareTurns:
-    """The turns of the shares with waiting jobs, and the use of each as jobs are given.
+    """The turns of the shares with waiting jobs, and the use of each, match by match.
 
     Shares are compared like tasks in a cycle (:func:`.global_shares.order`), by jobs that pilots have. An
     undeclared share counts as one without parent and with target 1.

@@ -129,10 +129,10 @@ def _in_a_thread(work: Callable[[], None]) -> None:
 class DatabaseClock:
     """The time that ``read`` tells, in s since 1970 (UTC), without asking each time.
 
-    A server whose own clock is ahead would else take every heartbeat of the others for hours of silence, and
-    start all jobs anew. How far ``local``, its own clock, is off is logged. Safe to use from many threads.
-    Nobody waits for a later reading, which ``apart`` runs elsewhere: whoever serves requests asks for the
-    time, and a database may hang.
+    A server whose own clock is ahead would else take every heartbeat of the others for hours of silence,
+    and start all jobs again. The log says how far ``local``, its own clock, is off. Safe to use from many
+    threads. Nobody waits for a later reading, which ``apart`` runs elsewhere: whoever serves requests asks
+    for the time, and a database may hang.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class DatabaseClock:
                 )
 
     def __call__(self) -> float:
-        # One thread reads anew; the others go on with the offset of before.
+        # One thread reads again; the others go on with the offset of before.
         if self._steady() >= self._next and self._reading.acquire(blocking=False):
             self._apart(self._read_again)
         return self._offset + self._steady()

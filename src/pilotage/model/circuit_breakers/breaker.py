@@ -1,7 +1,7 @@
 """One circuit breaker for all: its states, its transitions, and how long it stays open.
 
 - *closed*: the place does well. It has no record.
-- *open*: failures have tripped it. Until a time, nothing is given to the place.
+- *open*: failures have tripped it. Until a time, the place gets nothing.
 - *half-open*: that time is over. One probe goes there. If it fails, the breaker opens again, for longer
   each time; if it does well, the breaker closes.
 
@@ -145,7 +145,7 @@ class CircuitBreaker:
         return self.whose in scopes(vo, owner, task)
 
     def concerns(self, source: str, destination: str) -> bool:
-        """Tell whether it concerns what is moved between two storages."""
+        """Tell whether it concerns files that move between two storages."""
         return self.place[0] in ("", source) and self.place[1] in ("", destination)
 
 

@@ -19,7 +19,7 @@ def server_breaker(
 ) -> CircuitBreaker | None:
     """The breaker of a server whose pilots failed before they called home, since one did call (P6).
 
-    It is half-open where its queue was declared anew at ``changed`` and no pilot that was made since has
+    It is half-open where its queue was declared again at ``changed`` and no pilot that was made since has
     failed. Pilots that were made before it was ``lifted`` count nothing.
     """
     pilots = list(pilots)

@@ -301,7 +301,7 @@ class GuardConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingConstants:
-    """Constants of binding: whose jobs may be borrowed, and for which gain (E1, E2)."""
+    """Constants of binding: whose jobs may be borrowed, and how much they must gain (E1, E2)."""
 
     __pydantic_config__ = CLOSED
 

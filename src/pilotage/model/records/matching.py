@@ -1,4 +1,4 @@
-"""Pilots that ask for jobs, what waits for them, and what they are to take of it (P13, E1, E2)."""
+"""Pilots that ask for jobs, the jobs that wait, and which of these the pilots take (P13, E1, E2)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -127,7 +127,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BorrowableAttempt:
-    """An attempt that waits at another queue, as it was seen there, and what is kept of its being taken."""
+    """An attempt that waits at another queue, as last read there, and the record of who takes it."""
 
     __pydantic_config__ = DESCRIBED
 

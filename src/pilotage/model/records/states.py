@@ -76,7 +76,7 @@ class PilotState(StrEnum):
 
 
 class PublicationState(StrEnum):
-    """A publication waits for its turn, then an external catalogue registers it, or it is given up."""
+    """A publication waits for its turn. Then an external catalogue registers it, or Pilotage gives up."""
 
     WAITING = "waiting"
     PUBLISHING = "publishing"

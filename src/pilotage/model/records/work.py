@@ -171,7 +171,7 @@ class Task:
     def changed(self, changes: str, kind: JobKind) -> "Task":
         """Return the task as a job with these changes sees it (:attr:`Job.changes`).
 
-        What is said counts more than what scouts measured.
+        A value that the task states counts more than the scouts' measurement.
         """
         if not changes:
             return self

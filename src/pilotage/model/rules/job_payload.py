@@ -34,8 +34,8 @@ def parameters_of(spec: TaskSpec, index: int | None) -> dict[str, str]:
 def variables(task: Task, job: Job) -> dict[str, str]:
     """Return the variables that tell a payload which job of its task it is.
 
-    The number of jobs is told once all are made. Where a task reads files, a job's events are those of its
-    files, so that it has no first event.
+    The payload learns the number of jobs once all are made. Where a task reads files, a job's events are
+    those of its files, so that it has no first event.
     """
     told = {}
     if job.index is not None:

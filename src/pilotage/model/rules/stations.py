@@ -19,8 +19,8 @@ def told_stations(told: Mapping[str, Constant]) -> tuple[str, ...]:
 def payload_variables(site: Site, storage: Storage, told: Mapping[str, Constant]) -> dict[str, str]:
     """Return variables that give a payload its site, its station, and the target of its events (M2).
 
-    What the site or its operators tell counts before what is declared. If they tell several stations, the one
-    of the queue's storage counts, or else the first.
+    The word of the site or its operators counts before the federation's. If they tell several stations, the
+    one of the queue's storage counts, or else the first.
     """
     stations, own = told_stations(told), station_of(storage)
     variables = {

@@ -44,7 +44,7 @@ def row_count(parameters: Rows | Grid) -> int:
 
 
 def parameter_names(parameters: Rows | Grid) -> tuple[str, ...]:
-    """Return the names of the parameters, in the order in which they were given."""
+    """Return the names of the parameters, in their order in the task."""
     if isinstance(parameters, Mapping):
         return tuple(parameters)
     return tuple(parameters[0]) if parameters else ()

@@ -142,7 +142,7 @@ class Archive:
         return self._database.read(lambda connection: self._next(connection, before, limit))
 
     def delete(self, found: Slice) -> None:
-        """Delete the records of a slice. Skip those that are gone already."""
+        """Delete the records of a slice. Skip records that are gone already."""
         self._database.write(lambda connection: _delete(connection, found))
 
     def _next(self, connection: Connection, before: float, limit: int) -> Slice | None:

@@ -102,7 +102,7 @@ class Creator:
         self._requests = TransferRequests(connection)
 
     def write(self) -> None:
-        """Write the collected records. Those that others refer to come first."""
+        """Write the collected records. Records that others refer to come first."""
         for kind in KEY_COLUMNS:
             if self._rows[kind]:
                 bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])

@@ -1,4 +1,4 @@
-"""Delete replicas, files and datasets that are gone or unwanted. Those that somebody reads stay."""
+"""Delete replicas, files and datasets that are gone or unwanted. Files that somebody reads stay."""
 
 from dataclasses import replace
 

@@ -74,7 +74,7 @@ class Heartbeats:
         return counted.get(PILOTS_BY_QUEUE, 0), counted.get(JOBS_BY_QUEUE, 0)
 
     def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
-        """Do the same for several pilots, on SQLite in one transaction. Leave out those that do not run."""
+        """Do the same for several pilots, on SQLite in one transaction. Leave out pilots that do not run."""
         if not pilots:
             return {}
         if self._database.is_postgresql:

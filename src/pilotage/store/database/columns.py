@@ -132,7 +132,7 @@ def _behind(prefix: str) -> str | None:
 def index_later(make: Callable[[], object]) -> None:
     """Declare an index that differs between the databases.
 
-    Making it loads the dialects of both databases, of which a server needs only one. Its store has the index
+    Making it loads the dialects of both databases, and a server needs only one. Its store has the index
     already; only :func:`~pilotage.store.tables.records.with_all_indexes` makes it.
     """
     metadata.info[LATER].append(make)

@@ -127,8 +127,8 @@ class Database:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
 
         It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. It is tried again for
-        :data:`RETRY_FOR` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT was
-        lost, the server is asked what became of it.
+        :data:`RETRY_FOR` s, or with ``tries`` so many times in all. Where PostgreSQL's answer to a COMMIT
+        was lost, ask it for the outcome.
         """
         unanswered: list[tuple[str, T]] = []
 

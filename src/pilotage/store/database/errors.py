@@ -1,4 +1,4 @@
-"""Refusals of the store. The message says what was wrong, where, and what would be right."""
+"""Refusals of the store. The message names the fault, its place, and the remedy."""
 
 from pilotage.model.records.states import TRANSITIONS, Kind, State
 

@@ -1,6 +1,6 @@
 """Insert rows, or update existing ones, with SQL for both databases.
 
-SQLAlchemy's own form loads the dialects of both, of which a server needs one.
+SQLAlchemy's own form loads the dialects of both, and a server needs one.
 """
 
 from collections.abc import Iterable, Mapping

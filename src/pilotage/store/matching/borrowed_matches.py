@@ -1,4 +1,4 @@
-"""The statements that give waiting jobs of other queues to a pilot, each only from where it was seen (E2).
+"""The statements that give waiting jobs of other queues to a pilot, each only from where it waited (E2).
 
 They do not wait for a job that is gone, or in another attempt: a slower pilot takes its next choice. If the
 taking site has limits, ``matches`` checks them in the same transaction (M8).

@@ -155,7 +155,7 @@ def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]
 
 
 def as_sent(row: Row, request: ClaimRequest | BorrowRequest, time: float) -> Row:
-    """Return the row of a job after it is given."""
+    """Return the row of a job after its match."""
     values = list(row)
     given = str(JobState.SENT), time, request.pilot, request.queue
     for place, value in zip(_SENT, given, strict=True):

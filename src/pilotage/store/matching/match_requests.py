@@ -1,4 +1,4 @@
-"""What requests of pilots rest on, and what was given."""
+"""The knowledge that pilots' requests rest on, and the answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

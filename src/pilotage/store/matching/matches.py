@@ -2,7 +2,7 @@
 
 The task queues were drawn for the pilot from cached knowledge. This checks its basis: the federation, commits
 that activated jobs since, and that the pilot is alive. It does not wait for jobs that somebody else takes. A
-lost answer loses no job: the job is given again after its time in state SENT.
+lost answer loses no job: another pilot gets the job after its time in state SENT.
 """
 
 from collections import defaultdict
@@ -131,7 +131,7 @@ class Matches:
         )
 
     def commit(self, decision: Decision, bases: Sequence[Basis] = ()) -> list[ClaimResult]:
-        """Give pilots what is still there of what they ask for; each request is a heartbeat.
+        """Give pilots the jobs that they ask for and that are still there; each request is a heartbeat.
 
         Each rests on one of ``bases``, or where there are none on what stands now. On SQLite claims alone are
         one transaction, else each request is one. Listeners are told of jobs that were given.
@@ -159,7 +159,7 @@ class Matches:
         return Basis(numbers.get(request.queue, 0), version, matched > 0)
 
     def _claim(self, request: ClaimRequest, basis: Basis, time: float) -> ClaimResult:
-        """Give a pilot what is still there of what it was drawn."""
+        """Give a pilot the drawn jobs that are still there."""
         asked = AskedClaim(request, basis, time, _entry(self._transition(), request, time))
         if self._database.is_postgresql:
             rows = self._database.run(_GIVE, _values(asked))
@@ -206,7 +206,7 @@ class Matches:
         return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
     def _transition(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
-        """The number of the transition by which a job is given to any pilot; it never changes."""
+        """The number of the transition that gives a job to any pilot; it never changes."""
         number = self._transitions.get((state, cause))
         if number is None:
             kind = TransitionKind.of("job", state, JobState.SENT, cause, "pilot:1")
@@ -214,7 +214,7 @@ class Matches:
         return number
 
     def _borrow(self, request: BorrowRequest, basis: Basis, time: float) -> ClaimResult:
-        """Give a pilot what is still there of jobs of other queues."""
+        """Give a pilot the jobs of other queues that are still there."""
         entries = {
             key: _entry(self._transition(key[0], CAUSES[key[1]]), request, time)
             for key in set(map(borrowed_matches.key_of, request.jobs))
@@ -284,7 +284,7 @@ class Matches:
     def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
         """Return the tasks of these rows.
 
-        Each is made once per state, because its jobs are given one by one.
+        Each is made once per state, because its jobs leave one by one.
         """
         texts = {row[_TASK_PLACE:-1]: row[-1] for row in rows}
         if len(self._tasks) > KNOWN_TASKS:

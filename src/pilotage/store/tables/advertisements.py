@@ -103,7 +103,7 @@ def read(
 ) -> tuple[Advertisement, ...]:
     """Return the advertisements of some sites or all.
 
-    With ``pushed``, those that sites sent take precedence.
+    With ``pushed``, ads that sites sent take precedence.
     """
     of = {} if sites is None else {"sites": sorted(sites)}
     query = _ALL if sites is None else _BOUNDING if pushed else _OF_SITES

@@ -48,7 +48,7 @@ _OLD = delete(circuit_breakers).where(_b.lifted < bindparam("before"))
 
 
 def write(connection: Connection, found: Sequence[FailedDelivery]) -> None:
-    """Write deliveries that failed, each once; drop those that are too old or too many."""
+    """Write deliveries that failed, each once; drop old ones, and the oldest of too many."""
     known = {_number(one): one for one in (*found, *failed_deliveries(connection))}
     oldest = max(one.time for one in found) - KEPT
     by_end: dict[End, list[FailedDelivery]] = {one.end: [] for one in known.values()}

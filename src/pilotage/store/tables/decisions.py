@@ -161,7 +161,7 @@ class CommitChoices:
         return choice in self._documents.candidates
 
     def write(self, time: float, actor: str) -> None:
-        """Store the choices, except those whose moves were all handed back.
+        """Store the choices, except where all their moves were handed back.
 
         Of choices that move nothing because jobs only wait, a task keeps the newest. It is written again when
         it is older than ``REPEATED_AFTER``.

@@ -75,7 +75,7 @@ class _Writer:
 
 
 class _FactsReader:
-    """Reads what was written, in the same order."""
+    """Reads the values in the order of their writing."""
 
     def __init__(self, document: bytes) -> None:
         if document[0] != VERSION:
@@ -117,7 +117,7 @@ class StoredFacts:
 
 def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
     """Return the document of what the choices share, and the document of each."""
-    # Compare identity: what is shared is one object, and comparing all others would cost much more.
+    # Compare identity: a shared value is one object, and comparing all others would cost much more.
     seen = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
     known = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
     shared = {key: number for number, key in enumerate(key for key, times in seen.items() if times > 1)}

@@ -55,7 +55,7 @@ _COLUMNS = tuple(field.name for field in fields(SetAsideRecord))
 
 
 class SetAsideRecords:
-    """Stores what is set aside, for people and for the next process."""
+    """Stores records set aside, for people and for the next process."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -126,7 +126,7 @@ class SpecCache:
         self._lock = threading.Lock()
 
     def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
-        """Return the specifications of these tasks. Log and skip those that cannot be parsed."""
+        """Return the specifications of these tasks. Log and skip tasks that cannot be parsed."""
         found: dict[int, TaskSpec] = {}
         missing: list[int] = []
         with self._lock:

@@ -79,7 +79,7 @@ class Catalogue:
     ) -> list[CatalogueEntry]:
         """Return accepted files with a prefix, by identifier after ``after``.
 
-        The prefix limits what is read. ``accepts`` is called for every identifier with it. Raises
+        The prefix limits the reading. ``accepts`` is called for every identifier with it. Raises
         :class:`TooBroad` after more than :data:`MOST_EXAMINED` calls.
         """
 

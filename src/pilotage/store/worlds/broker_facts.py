@@ -188,7 +188,7 @@ def nobody_ahead(_: Reading) -> Mapping[str, Any]:
 
 @part("advertisements")
 def advertisements(reading: Reading) -> Mapping[str, Any]:
-    """Read advertisements: only those that limit a site if no plugin may ask for others."""
+    """Read advertisements: only ads that limit a site if no plugin may ask for others."""
     if _any_plugin(reading):
         return {"advertisements": reading.reader.advertisements()}
     return {"advertisements": reading.reader.bounding_advertisements(reading.world.federation.sites)}

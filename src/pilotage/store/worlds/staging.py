@@ -237,7 +237,7 @@ _MADE = (
 
 @part("transfers", "unawaited", "jobs", "files", "failed_deliveries")
 def staged(reading: Reading) -> Mapping[str, Any]:
-    """Read transfers in progress, those that could start, those that ended, and the jobs affected."""
+    """Read transfers in progress, transfers that could start or that ended, and the jobs affected."""
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
     told = reader.failed_deliveries()

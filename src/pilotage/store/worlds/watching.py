@@ -121,7 +121,7 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
     """Read jobs whose time may be over, or whose pilot has ended or gone silent, some for each reason."""
     reader, world, limit = reading.reader, reading.world, reading.now.batch
     counts = reading["job_counts"]
-    # Most states usually have no job: skip those that cannot have any.
+    # Most states usually have no job: skip states that cannot have any.
     present = {count.state for count in counts}
     due = [
         *_late(reader, world, reading["queue_reports"], present, limit),
@@ -136,7 +136,7 @@ def due_jobs(reading: Reading) -> Mapping[str, Any]:
 
 @part("pilots")
 def late_pilots(reading: Reading) -> Mapping[str, Any]:
-    """Read pilots that exceeded their wait or silence, and those that have these jobs."""
+    """Read pilots that exceeded their wait or silence, and the pilots of these jobs."""
     return {"pilots": _pilots(reading.reader, reading.world, reading["jobs"])}
 
 
@@ -211,7 +211,7 @@ def _silent_holders(reader: RecordReader, before: float) -> list[int]:
 
 
 def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
-    """Return pilots that exceeded their wait or silence, and those that hold jobs, ended or not."""
+    """Return pilots that exceeded their wait or silence, and pilots that hold jobs, ended or not."""
     holders = sorted({job.pilot for job in due if job.pilot is not None})
     found = [
         *reader.pilots(*_SILENT, before=_unheard_since(world)),
