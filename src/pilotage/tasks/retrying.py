@@ -118,6 +118,8 @@ def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Val
 
 def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
     made = sum(count.jobs for count in world.task_counts if count.task == task.id)
+    # Other jobs do the work of failed scouts.
+    made -= task.measured.failed if task.measured else 0
     if task.measured is None and any(job.kind == "scout" for job in jobs):
         return TaskState.SCOUTING
     if any(job.kind == "merge" for job in jobs):
