@@ -95,7 +95,7 @@ def test_f4_an_output_that_a_storage_does_not_take_is_its_fault(
     answering(handler, status, monkeypatch)
     (tmp_path / "out").write_bytes(b"four")
     with pytest.raises(AttemptFailedError) as failure:
-        store(Ways(None), attempt(url), "out", "out", tmp_path, lambda: False)  # type: ignore[arg-type]
+        store(Ways(None), attempt(url), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     found = failure.value.fault if isinstance(failure.value, StorageFailedError) else None
     assert (found == StorageFault("out", written=True)) is counts
 
@@ -110,7 +110,7 @@ def test_f4_an_output_that_cannot_be_read_is_not(
     (tmp_path / "out").write_bytes(b"four")
     monkeypatch.setattr("pilotage.agent.transfer._opened", lambda *_: _Broken(broken))
     with pytest.raises(AttemptFailedError, match="on the disk of the pilot") as failure:
-        store(Ways(None), attempt(f"{url}/data"), "out", "out", tmp_path, lambda: False)  # type: ignore[arg-type]
+        store(Ways(None), attempt(f"{url}/data"), "out", tmp_path, lambda: False)  # type: ignore[arg-type]
     assert not isinstance(failure.value, StorageFailedError)
 
 

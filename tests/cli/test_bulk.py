@@ -1,6 +1,5 @@
 """Tasks chosen by label, name, owner, state and site: listed, and changed after a question."""
 
-import json
 from typing import Any
 
 import pytest
@@ -78,7 +77,9 @@ def test_on_a_terminal_it_asks(
 def test_a_dry_run_needs_no_answer(pilotage: Pilotage, many: FakeServer) -> None:
     result = pilotage("retry", "--dry-run", "--state", "failed")
     assert result.exit_code == 0
-    assert {json.dumps(body) for call, body in many.requests if "POST" in call} == {'{"dry_run": true}'}
+    asked = [body["dry_run"] for call, body in many.requests if "POST" in call]
+    assert asked, "it asked for something"
+    assert all(asked)
 
 
 @pytest.mark.parametrize("verb", [verb for verb, _ in VERBS])

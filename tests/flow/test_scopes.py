@@ -79,7 +79,7 @@ def test_a_pattern_without_storages_finds_what_is_registered_and_reads_nothing(h
     """The files need not even be there: what a manifest says of them is believed until they are moved."""
     names = ("runs/1/a.dat", "runs/1/b.txt", "runs/2/c.dat")
     files = [
-        InputFile(name=name, size=10**12, checksum="md5:" + "0" * 32, replicas=("south-disk",), scope="ligo")
+        InputFile(name=name, size=10**12, checksum="md5:" + "1" * 32, replicas=("south-disk",), scope="ligo")
         for name in names
     ]
     other = InputFile(name="runs/9/d.dat", size=1, replicas=("south-disk",), scope="atlas")
