@@ -75,7 +75,7 @@ FIELDS: Mapping[str, str] = {
     "lease": "s without an answer after which the pilot ends its payloads",
     "left": "number of jobs for which no room was left",
     "lines": "the same as lines of text",
-    "margin": "weight of the first candidate over that of the runner-up, minus 1",
+    "margin": "1 less the runner-up's weight over that of the first candidate",
     "max_jobs": "jobs that the pilot would take at most",
     "max_memory": "MB that a job may use; 0: no limit",
     "max_rss": "the most memory of the last attempt, in MB",
