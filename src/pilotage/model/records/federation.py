@@ -265,8 +265,8 @@ class Queue:
     fairshare_policy: str = ""
     """Comma list of ``type=``, ``group=``, ``gshare=``, ``priority<op>n`` with ``:n%``; 0 refuses (B10)."""
     event_service: Literal["std", "es", "eshigh", "all"] = "all"
-    """``std`` accepts no event service, ``es`` nothing else; ``eshigh`` accepts ordinary work, and event service
-    of priority 800 (B23)."""
+    """``std`` accepts no event service, ``es`` nothing else; ``eshigh`` accepts ordinary work, and event
+    service of priority 800 (B23)."""
     transferring_limit: Number | None = None
     """Most transferring jobs; none: the federation's (B24)."""
     disable_reassign: bool = False
