@@ -42,7 +42,7 @@ def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` ordinary work and that of priority 800."""
+    """``std`` accepts no event service, ``es`` nothing else, ``eshigh`` none of it below priority 800."""
     taken = queues.event_service
     if (taken == "all").all():
         return NEVER
