@@ -429,6 +429,21 @@ def test_links_that_lead_in_a_circle_end_by_name(tmp_path: Path) -> None:
     assert [file.name for file in scan(storage(tmp_path), "a/x/y/one")] == ["a/x/y/one"]
 
 
+@pytest.mark.parametrize("way", ["door", "folder/door"])
+def test_a_link_to_the_root_is_refused_where_the_storage_is_the_whole_machine(
+    tmp_path: Path, way: str
+) -> None:
+    """It leads back to a folder around it, and to outputs of others that lie at the root."""
+    make(tmp_path, "folder/one")
+    (tmp_path / way).symlink_to("/")
+    here = str(tmp_path.resolve())[1:]
+    whole = Storage(name="here", site="here", url="file:///")
+    for glob in (f"{here}/{way}/{here}/folder/one", f"{here}/{way}/**", f"{here}/**"):
+        with pytest.raises(WrongPatternError, match=f"{way}' cannot be an input: .* back to a folder around"):
+            scan(whole, glob, ScanLimits(refuse_links=True, seconds=5))
+    assert [file.name for file in scan(whole, f"{here}/**", ScanLimits(seconds=5))] == [f"{here}/folder/one"]
+
+
 @pytest.mark.parametrize("glob", ["../outside/*", "/etc/*", "a/../../b"])
 def test_scan_does_not_leave_the_storage(tmp_path: Path, glob: str) -> None:
     with pytest.raises(StorageError, match="not a pattern below storage here"):

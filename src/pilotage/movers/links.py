@@ -41,7 +41,7 @@ class FoundPath:
 
 
 def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPath:
-    """Follow a link. One that leads to one of the ``former`` folders, or around it, is a circle.
+    """Follow a link. One that leads to one of the ``former`` folders, around it, or to the root is a circle.
 
     What leads to nothing has an entry of the kind ``other``: nothing lies below it.
     """
@@ -57,7 +57,8 @@ def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPat
         return refused(NOWHERE, PathEntry("other"))
     if is_own(real) or is_output(f"{real}/"):
         return refused(TO_OURS)
-    if entry.kind == "folder" and any(f"{one}/".startswith(f"{real}/") for one in former):
+    # Only where the storage's root is ``/`` can a link lead to it: every folder lies below.
+    if not real or (entry.kind == "folder" and any(f"{one}/".startswith(f"{real}/") for one in former)):
         return refused(CIRCLE)
     return replace(link, real=real, entry=entry, is_link=True)
 
@@ -67,7 +68,7 @@ def _target(backend: Backend, path: str) -> tuple[str, PathEntry]:
     if not offers(backend, LinkingBackend):
         raise LinkError(f"{path} may lead anywhere")
     real = backend.resolved(path)
-    entry = backend.entry(real)
+    entry = backend.entry(real) if real else PathEntry("folder")
     if entry.kind == "link":  # it leads to itself, or somebody changed it meanwhile
         raise FileNotFoundError(real)
     return real, entry

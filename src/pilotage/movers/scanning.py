@@ -107,7 +107,7 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[Fo
             deadline.check()
             if not is_met(head, name) or is_own(folder.really(name)) or is_part(name):
                 continue
-            if folder.below(name) == OUTPUTS and head != OUTPUTS:
+            if OUTPUTS in (folder.below(name), folder.really(name)) and head != OUTPUTS:
                 continue
             found = FoundPath(folder.below(name), folder.really(name), entry)
             former = folder.former
