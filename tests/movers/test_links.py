@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,6 +209,31 @@ def test_a_link_in_the_place_of_the_scratch_folder_deletes_nothing(storages: Sto
     with pytest.raises(StorageError, match="symbolic link"):
         storages.mover.remove(storages.storage(), ".scratch/outside")
     assert storages.untouched()
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_fsspec_publishes_by_a_rename_where_the_server_has_one(
+    monkeypatch: pytest.MonkeyPatch, renames: bool
+) -> None:
+    """A copy would send every byte twice."""
+    backend = FsspecBackend("memory://renamed", {})
+    memory = type(backend._filesystem)
+    moved, copy = [], memory.cp_file
+
+    def rename(self: Any, source: str, target: str, **_: Any) -> None:
+        moved.append((source, target))
+        copy(self, source, target)
+        self.rm_file(source)
+
+    if renames:
+        monkeypatch.setattr(memory, "mv", rename)
+        monkeypatch.setattr(memory, "cp_file", None)
+    backend.store("data/f[1]*", "part[1]*", [b"by", b"tes"], 5)
+    backend.rename("data/f[1]*", "data/g*")
+    assert [name for name, _ in backend.entries("data")] == ["g*"]
+    with backend.read("data/g*") as stream:
+        assert stream.read() == b"bytes"
+    assert len(moved) == 2 * renames
 
 
 @pytest.mark.parametrize(

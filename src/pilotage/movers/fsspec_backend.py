@@ -91,9 +91,14 @@ class FsspecBackend:
         self._move(self._at(source), self._at(target))
 
     def _move(self, source: str, target: str) -> None:
-        # Not fsspec's own ``mv``, which reads names as patterns.
-        self._filesystem.cp_file(source, target)
-        self._filesystem.rm_file(source)
+        from fsspec import AbstractFileSystem
+
+        if type(self._filesystem).mv is AbstractFileSystem.mv:
+            # Not fsspec's own ``mv``, which reads names as patterns.
+            self._filesystem.cp_file(source, target)
+            self._filesystem.rm_file(source)
+        else:
+            self._filesystem.mv(source, target)  # a rename at the server
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
