@@ -183,6 +183,16 @@ def test_standard_input_is_a_text_or_a_file(site: Site, stdin: str, of_order: st
     assert (site.scratch() / "index").read_text() == "3\n"
 
 
+def test_texts_of_a_task_are_in_utf_8_whatever_the_worker_node_s_locale(site: Site) -> None:
+    site.server.payloads[7] = {"query.sql": "höhe"}
+    command = sh("cat > result; cat query.sql > query")
+    work = site.work(*command, payload_files=True, outputs=["result", "query"], stdin="größe\n")
+    site.server.idle, site.server.works = 0.6, [[work]]
+    assert site.run(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0") == 0
+    assert (site.scratch() / "result").read_bytes() == "größe\n".encode()
+    assert (site.scratch() / "query").read_bytes() == "höhe".encode()
+
+
 def test_standard_input_does_not_lead_out_of_the_directory(site: Site) -> None:
     jobs = [order(1, stdin="../../storage/data/hello.txt")]
     site.server.idle, site.server.works = 0.6, [[site.work("cat") | {"jobs": jobs}]]

@@ -30,7 +30,7 @@ def prepare(
         for name, text in payload_files.items():
             _write(directory, name, text)
         if attempt.work.stdin:
-            (directory / _STDIN).write_text(attempt.work.stdin)
+            (directory / _STDIN).write_text(attempt.work.stdin, encoding="utf-8")
         paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         for file, path in zip(attempt.order.inputs, paths):

@@ -264,7 +264,7 @@ class ForwardedAttempt:
         Raises OSError, Refused, and AttemptFailedError for an output whose name leads out of the directory.
         """
         for stream, text in self._peer.streams(self._job).items() if self._job else ():
-            (directory / stream).write_text(text)
+            (directory / stream).write_text(text, encoding="utf-8")
         for file in self._peer.outputs(self.task or 0) if outputs else ():
             path = directory / legal("output", path_in_job(file["name"]), deep=True)
             path.parent.mkdir(parents=True, exist_ok=True)
