@@ -1,8 +1,12 @@
 """One name, one thing: no two classes share a name, unless they are one idea in two layers."""
 
+import ast
 import re
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
+
+from .modules import modules
 
 SOURCE = Path(__file__).parents[2] / "src" / "pilotage"
 
@@ -35,3 +39,31 @@ def test_no_two_classes_have_one_name() -> None:
     assert set(twins) == WIRE
     assert all(any(file.startswith("agent/") for file in files) for files in twins.values())
     assert all(len(files) == 2 for files in twins.values())
+
+
+def _is_text(one: ast.stmt) -> bool:
+    return (
+        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str)
+    )
+
+
+def test_no_constant_that_moved_left_its_description_behind() -> None:
+    """It would stand below that of the constant before."""
+    found = [
+        f"{path}:{second.lineno}"
+        for path, module in modules().items()
+        for first, second in pairwise(module.tree.body)
+        if _is_text(first) and _is_text(second)
+    ]
+    assert found == []
+
+
+def test_types_of_a_task_s_fields_stand_by_their_own_descriptions() -> None:
+    body = modules()["model/records/spec.py"].tree.body
+    described = {
+        first.targets[0].id: ast.unparse(second)
+        for first, second in pairwise(body)
+        if isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Name) and _is_text(second)
+    }
+    assert "How firmly a job is bound" in described["Binding"]
+    assert "environment module" in described["ModuleName"]

@@ -23,7 +23,6 @@ PROGRAMS = (
 """Programs and their kinds, in order of preference: the first that works and accepts the image runs it."""
 PATIENCE = 60.0
 """Seconds that a trial may take."""
-"""The file in a job's directory from which a program reads the payload's environment."""
 _OWN = ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "APPTAINER_CACHEDIR")
 _LINKS = ("bin", "sbin", "lib", "lib64")
 _FOLDERS = ("usr", "dev", "etc", "home", "proc", "root", "run", "sys", "tmp", "var/tmp")

@@ -37,9 +37,10 @@ DEFAULT_SHARE = "default"
 
 JobKind = Literal["normal", "scout", "merge"]
 Binding = Literal["early", "elastic", "late"]
-ModuleName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+/:-]*$")]
 """How firmly a job is bound to its preferred queue: it stays there; a pilot that would end it sooner may
 borrow it; or any candidate's pilot takes it (E1)."""
+ModuleName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+/:-]*$")]
+"""The name of an environment module, as in ``gcc/13.2``."""
 
 MOST_JOBS = MOST_ROWS
 """Most jobs of one task."""
