@@ -58,6 +58,12 @@ def test_a_csv_file_beside_the_task(tmp_path: Path, begin: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("mark", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_only_line_breaks_end_a_row(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "rows.csv").write_text(f"k\na{mark}b\r\nc\n")
+    assert rows(read(tmp_path, "rows.csv")) == [{"k": f"a{mark}b"}, {"k": "c"}]
+
+
 def test_a_file_with_tabs(tmp_path: Path) -> None:
     (tmp_path / "rows.tsv").write_text("k\tsample\n1\ta,b\n")
     assert rows(read(tmp_path, "rows.tsv")) == [{"k": "1", "sample": "a,b"}]

@@ -1,6 +1,7 @@
 """Read the parameters of a task from a CSV file, whose first line has their names."""
 
 import csv
+import io
 from pathlib import Path as FilePath
 
 from pilotage.model.values.parameters import MOST_BYTES, MOST_ROWS
@@ -19,7 +20,7 @@ def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
 
     delimiter = "\t" if path.suffix == ".tsv" else ","
     lines = csv.reader(
-        text.removeprefix("\ufeff").splitlines(keepends=True),
+        io.StringIO(text.removeprefix("\ufeff"), newline=""),
         delimiter=delimiter,
         skipinitialspace=True,
         strict=True,
