@@ -1,5 +1,6 @@
 """A person changes what a task says for jobs that have not started, and for those that are retried."""
 
+import time
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from pilotage.flow.calls import steering
 from pilotage.flow.calls.changes import Wanted, set_fields, set_preview
 from pilotage.flow.calls.match import specification
 from pilotage.flow.calls.retry import retry, retry_preview
+from pilotage.flow.calls.task_fields import changes_of_jobs
 from pilotage.flow.errors import NotNow
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.decision import Create, Decision
@@ -20,6 +22,7 @@ from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.spec import MergeSpec
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob, TaskSpec
+from pilotage.store.worlds.work_of_tasks import one_task, unstarted_jobs_of
 
 from .house import House, attempts
 
@@ -310,3 +313,13 @@ def test_every_field_of_a_task_is_known_to_change_or_to_stay() -> None:
         *("force_generic", "submit_pools"),
     }
     assert {part.name for part in fields(TaskSpec)} == changing | STAYING | OF_OTHER_JOBS
+
+
+def test_a_change_of_jobs_with_many_earlier_changes_does_not_check_all_rows_for_each(house: House) -> None:
+    rows = tuple(f"{n}.txt" for n in range(20_000))
+    task = house.task(command=("cat", "{file}"), outputs=("{file}",), parameters={"file": rows})
+    world = house.runtime.world(one_task(task), "task_counts", "advertisements", unstarted_jobs_of(task))
+    changed = [replace(world.jobs[0], changes=f'{{"walltime":{at}}}') for at in range(600, 700)]
+    begun = time.process_time()
+    assert changes_of_jobs(world, changed, {"ram": 1500}) == {"ram": 1500}
+    assert time.process_time() - begun < 2.0

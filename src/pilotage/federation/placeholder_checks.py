@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pilotage.model.records.work import MOST_JOBS, InputPattern, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT
-from pilotage.model.values.parameters import parameter_names, row_at, row_count, values_of
+from pilotage.model.values.parameters import parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
 from pilotage.model.values.placeholders import OWN, filled, names, parts
@@ -18,11 +18,11 @@ from pilotage.model.values.shell_texts import (
     SHELLS,
     VARIABLE,
     Quoting,
-    shell_texts,
 )
 from pilotage.model.values.types import OutputPattern
 
 from .faults import Fault, Path
+from .shell_words import TooManyWordsError, code_words
 
 MOST_TEXT = 100_000
 """Most bytes of one word of a command, or of all variables, once the values are in."""
@@ -141,7 +141,12 @@ class _Values:
         """Yield values that make a text too long, an output impossible, or a shell's text unsafe."""
         longest = {name: max(len(text.encode()) for text in self.values[name]) for name in self.values}
         sizes = {name: longest.get(name, 10) for name in (*OWN, *longest)}
-        run = self._shell_texts(SHELLS)
+        try:
+            run, other = (code_words(self.spec, self.values, shells) for shells in (SHELLS, OTHER_SHELLS))
+        except TooManyWordsError:
+            message = "has many words that may be shells, in too many rows to check them all"
+            yield Fault(("command",), message, "write the name of the shell, not a parameter")
+            return
         for at, word in enumerate(self.spec.command):
             size = _size(word, sizes)
             # A shell's variable is set in front of its text. Quotes make a value five times as long at most.
@@ -155,7 +160,7 @@ class _Values:
             message = f"has {told} bytes with all parameters, above {MOST_TEXT}"
             yield Fault(("environment",), message, "give shorter values")
         yield from self._outputs()
-        yield from self._shells(run)
+        yield from self._shells(run, other)
 
     def _outputs(self) -> Iterator[Fault]:
         swept = [
@@ -181,30 +186,14 @@ class _Values:
                 yield Fault(path, message, "use {index} here, or other values")
                 return
 
-    def _shells(self, run: set[int]) -> Iterator[Fault]:
+    def _shells(self, run: set[int], other: set[int]) -> Iterator[Fault]:
         command = self.spec.command
-        for at in sorted(self._shell_texts(OTHER_SHELLS)):
+        for at in sorted(other):
             if names(command[at], strict=True):
                 message = "is code of a shell whose quotes Pilotage does not know"
                 yield Fault(("command", at), message, "take sh, or a payload file that reads its arguments")
         for at in sorted(run):
             yield from self._shell(at)
-
-    def _shell_texts(self, shells: frozenset[str]) -> set[int]:
-        """Return the words that a shell runs as code, in any row."""
-        command, rows = self.spec.command, self.spec.parameters
-        found = shell_texts(command, shells)
-        before = command[: max(found, default=len(command))]
-        if any(names(word, strict=True) for word in before) and self._may_name(shells):
-            for number in range(row_count(rows)):
-                values = {**dict.fromkeys(OWN, "1"), **row_at(rows, number)}
-                found |= shell_texts([filled(word, values, strict=True) for word in command], shells)
-        return found
-
-    def _may_name(self, shells: frozenset[str]) -> bool:
-        """Return whether a word or a value may be a shell."""
-        texts = (*self.spec.command, *(value for values in self.values.values() for value in values))
-        return any(text.endswith(shell) for text in texts for shell in shells)
 
     def _shell(self, at: int) -> Iterator[Fault]:
         """Yield places in a shell's text where no variable can hold a value."""

@@ -4,13 +4,16 @@ import difflib
 from collections.abc import Iterator
 from itertools import islice
 
-from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT, named_files
 
 from .faults import Fault
 
 MOST_BYTES = 100_000
 """Most bytes of a text."""
+
+LONGEST_NAME = 4096
+"""Most bytes of a file's name, before its values are in."""
 
 _FIELD = ("stdin",)
 _TEXT = "for a text end it with a line break, as a block after a |"
@@ -30,21 +33,27 @@ def stdin_faults(spec: TaskSpec) -> Iterator[Fault]:
             yield Fault(_FIELD, "names the input of each job, and there are none", _TEXT)
         elif spec.files_per_job > 1:
             yield Fault(_FIELD, "names the one input of each job", "leave files_per_job out")
-    else:
+    elif len(spec.stdin.encode()) > LONGEST_NAME:
+        yield Fault(_FIELD, f"is a name longer than {LONGEST_NAME} bytes", _TEXT)
+    elif spec.planned_jobs <= MOST_JOBS:  # more jobs are a fault of other fields
         yield from _names(spec)
 
 
 def _names(spec: TaskSpec) -> Iterator[Fault]:
-    files = set(spec.payload_files)
     inputs = {item.name for item in spec.inputs if isinstance(item, InputFile)}
-    for name in islice(named_files(spec), spec.planned_jobs):
-        if name in inputs and spec.groups_of_inputs > 1:
+    # Patterns are not resolved yet where the task is written.
+    all_known = len(inputs) == len(spec.inputs)
+    is_shared = spec.groups_of_inputs <= 1
+    if is_shared and not all_known:
+        return
+    files = inputs.union(spec.payload_files)
+    for name in named_files(spec):
+        if name in inputs and not is_shared:
             remedy = f"write {ONE_INPUT} for each job's own, or let each read all by files_per_job"
             yield Fault(_FIELD, f"{name!r} is read by one job, not by each", remedy)
             return
-        # Patterns are not resolved yet where the task is written.
-        if name not in files | inputs and len(inputs) == len(spec.inputs):
-            near = difflib.get_close_matches(name[:200], [*islice(sorted(files | inputs), 1000)], n=1)
+        if all_known and name not in files:
+            near = difflib.get_close_matches(name[:200], [*islice(sorted(files), 1000)], n=1)
             remedy = f"did you mean {near[0]}? {_TEXT}" if near else _TEXT
             yield Fault(_FIELD, f"{name[:100]!r} is no input and no payload file", remedy)
             return
