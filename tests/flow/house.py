@@ -1,9 +1,11 @@
 """A store with a small federation of real directories, and the steps taken one pass at a time."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+
+import pytest
 
 from pilotage.agent.wire import MatchAnswer
 from pilotage.catalogues.loader import load as load_catalogue
@@ -15,7 +17,7 @@ from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
-from pilotage.model.documents.decision import Create, Decision
+from pilotage.model.documents.decision import Committed, Create, Decision
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import (
     ComputingElement,
@@ -166,6 +168,19 @@ class House:
 def attempts(answer: MatchAnswer) -> list[tuple[int, int]]:
     """The attempts that a pilot was handed."""
     return [(order.job, order.attempt) for work in answer.works for order in work.jobs]
+
+
+def meanwhile(house: House, patch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Let something happen after the next decision was made, and before it is committed."""
+    commit = house.store.commit
+
+    def later(decision: Decision, actor: str) -> Committed:
+        if decision.changes:
+            patch.undo()
+            happens()
+        return commit(decision, actor)
+
+    patch.setattr(house.store, "commit", later)
 
 
 class FakeElement:

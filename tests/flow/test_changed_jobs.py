@@ -24,7 +24,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.work import NewJob, TaskSpec
 from pilotage.store.worlds.work_of_tasks import one_task, unstarted_jobs_of
 
-from .house import House, attempts
+from .house import House, attempts, meanwhile
 
 J = JobState
 ALICE = "user:alice"
@@ -323,3 +323,83 @@ def test_a_change_of_jobs_with_many_earlier_changes_does_not_check_all_rows_for_
     begun = time.process_time()
     assert changes_of_jobs(world, changed, {"ram": 1500}) == {"ram": 1500}
     assert time.process_time() - begun < 2.0
+
+
+def test_a_retry_with_changes_and_a_change_at_once_both_count_for_later_jobs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = house.task(jobs=2, max_attempts=1, ram=1000, command=("x",))
+    house.take("broker")
+    pilot = house.pilot()
+    ((job, attempt),) = attempts(house.match(pilot, most=1))
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error="no", exit_code=1))
+    meanwhile(house, monkeypatch, lambda: set_fields(house.runtime, live, wanted(walltime=7200), "user:bob"))
+    retry(house.runtime, live, ALICE, None, wanted(ram=4000))
+    shown = house.store.queries.task(live)
+    assert shown is not None
+    assert [(note.by, note.what) for note in shown.changes] == [
+        ("user:bob", "walltime 0 to 7200"),
+        (ALICE, "ram 1000 to 4000"),
+    ]
+
+
+@pytest.mark.parametrize("state", [J.DEFINED, J.HELD, J.ACTIVATED])
+def test_two_changes_at_once_both_count(
+    house: House, monkeypatch: pytest.MonkeyPatch, state: JobState
+) -> None:
+    task = house.task(jobs=3, ram=1000, walltime=600, command=("x",))
+    if state is J.HELD:
+        steering.hold(house.runtime, task, ALICE)
+    if state is J.ACTIVATED:
+        house.take("broker")
+    meanwhile(house, monkeypatch, lambda: set_fields(house.runtime, task, wanted(walltime=7200), "user:bob"))
+    set_fields(house.runtime, task, wanted(ram=4000), ALICE)
+    if state is J.HELD:
+        steering.release(house.runtime, task, ALICE)
+    house.take("broker")
+    assert limits(house.match(house.pilot())) == {(4000, 7200)}
+    shown = house.store.queries.task(task)
+    assert shown is not None
+    assert [(note.by, note.what, note.jobs) for note in shown.changes] == [
+        ("user:bob", "walltime 600 to 7200", 3),
+        (ALICE, "ram 1000 to 4000", 3),
+    ]
+
+
+def test_a_placement_decided_before_a_change_is_handed_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.federate(max_memory=2000)
+    task = house.task(jobs=2, ram=1000)
+    change = Wanted(fields={"ram": 64_000}, anyway=True)
+    meanwhile(house, monkeypatch, lambda: set_fields(house.runtime, task, change, ALICE))
+    house.take("broker")
+    house.take("broker")
+    assert house.states(task) == {J.PENDING: 2}
+
+
+def test_a_change_counts_for_jobs_whose_split_is_in_flight(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = {"jobs": 3, "ram": 1000, "command": ("x",)}
+    ((_, first), (_, second)) = house.submit(spec, spec).tasks
+    meanwhile(house, monkeypatch, lambda: set_fields(house.runtime, first, wanted(ram=4000), ALICE))
+    house.take("split")
+    house.take("split")
+    assert memories(house, first) == [4000] * 3
+    assert memories(house, second) == [1000] * 3
+
+
+def test_jobs_that_are_split_off_during_a_change_have_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((_, task),) = house.submit({"jobs": 3, "ram": 1000, "command": ("x",)}).tasks
+    meanwhile(house, monkeypatch, lambda: house.take("split"))
+    set_fields(house.runtime, task, wanted(ram=4000), ALICE)
+    assert memories(house, task) == [4000] * 3
+
+
+def memories(house: House, task: int) -> list[float]:
+    return [
+        Requirements.from_text(house.store.queries.requirements(job)).memory for job in jobs_of(house, task)
+    ]

@@ -8,6 +8,7 @@ import pytest
 
 from pilotage.brokerage.production import Production
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.rebind import rebound
 from pilotage.model.records.federation import BindingConstants, ComputingElement, Queue
@@ -17,7 +18,7 @@ from pilotage.model.records.work import InputFile
 from pilotage.model.values.identity import Identity
 from tests.reading import world_of
 
-from .house import House, attempts, federation
+from .house import House, attempts, federation, meanwhile
 
 J = JobState
 
@@ -215,3 +216,14 @@ def test_a_saved_world_shows_what_would_be_bound_again_or_why_nothing(two_queues
         (J.ACTIVATED, J.DEFINED, 4),
         (J.DEFINED, J.ACTIVATED, 4),
     ]
+
+
+def test_a_job_that_a_person_changes_meanwhile_is_not_bound_with_its_former_needs(
+    two_queues: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = waiting(two_queues, 2, ram=1000)
+    idle_pilot(two_queues)
+    change = Wanted(fields={"ram": 64_000}, anyway=True)
+    meanwhile(two_queues, monkeypatch, lambda: set_fields(two_queues.runtime, task, change, "user:alice"))
+    two_queues.take("rebind")
+    assert two_queues.states(task) == {J.DEFINED: 2}

@@ -35,13 +35,21 @@ def change(world: World, values: Mapping[str, Any], who: str, only: int | None =
     for job in affected(task, world.jobs, only):
         if columns := changed_columns(task, job, values):
             words = in_words(task, job.changes, job.kind, values)
-            groups[job.state, words, *columns.items()].append(job)
+            groups[job.state, job.changes, words, *columns.items()].append(job)
     moves = [
-        _move(jobs, state, f"changed by {who}: {words}", dict(columns))
-        for (state, words, *columns), jobs in sorted(groups.items(), key=lambda item: item[1][0].id)
+        _move(jobs, f"changed by {who}: {words}", dict(columns))
+        for (_, _, words, *columns), jobs in sorted(groups.items(), key=lambda item: item[1][0].id)
     ]
     touched = task_changes(world, values, who, sum(len(move.ids) for move in moves), only)
-    notes = [Touch(kind="task", ids=(task.id,), changes=touched)] if touched else []
+    # New jobs of the task are another attempt of it: then the change is decided again with them.
+    note = Touch(
+        kind="task",
+        ids=(task.id,),
+        changes=touched,
+        attempts=(task.attempt,),
+        changes_read=task.changes,
+    )
+    notes = [note] if touched else []
     return Decision(step=STEP, time=world.time, seed=world.seed, changes=(*moves, *notes))
 
 
@@ -81,8 +89,10 @@ def task_changes(
     return found
 
 
-def _move(jobs: Iterable[Job], state: JobState, cause: str, columns: Mapping[str, Value]) -> Move:
+def _move(jobs: Iterable[Job], cause: str, columns: Mapping[str, Value]) -> Move:
+    """Return the move of jobs that are in the same state, and had the same changes before."""
     ordered = sorted(jobs, key=lambda job: job.id)
+    state = ordered[0].state
     return Move(
         kind="job",
         ids=tuple(job.id for job in ordered),
@@ -91,4 +101,5 @@ def _move(jobs: Iterable[Job], state: JobState, cause: str, columns: Mapping[str
         target=state if state in _STAY else JobState.DEFINED,
         cause=cause,
         changes={**FRESH, **columns},
+        changes_read=ordered[0].changes,
     )

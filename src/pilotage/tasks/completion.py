@@ -133,7 +133,9 @@ def _merged(task: Task, files: Sequence[File]) -> Move:
         source=TaskState.RUNNING,
         target=TaskState.MERGING,
         cause="every job's output is there",
+        next_attempt=True,
         creates={task.id: (job,)},
+        changes_read=task.changes,
     )
 
 

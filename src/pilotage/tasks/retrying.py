@@ -51,9 +51,12 @@ def retry(
     told = task_changes(world, values, who, len(again), only) if values else {}
     if task.state in ENDED:
         moves.append(_continued(task, world, bad, told))
-    elif again:
-        touched = {"attempts_before": _last(task, again), **told}
-        moves.insert(0, Touch(kind="task", ids=(task.id,), changes=touched))
+    else:
+        if told:
+            moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))
+        if again:
+            touched = {"attempts_before": _last(task, again)}
+            moves.insert(0, Touch(kind="task", ids=(task.id,), changes=touched))
     return Decision(step="retry", time=world.time, seed=world.seed, changes=tuple(moves))
 
 

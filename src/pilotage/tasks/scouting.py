@@ -86,7 +86,9 @@ def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
         target=TaskState.SPLITTING,
         cause=f"measured by {len(finished)} of {len(scouts)} scouts",
         changes={"measured": to_json(measured).decode()},
+        next_attempt=True,
         creates={task.id: jobs},
+        changes_read=task.changes,
     )
 
 

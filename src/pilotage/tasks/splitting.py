@@ -112,13 +112,13 @@ _CAUSES = {
 
 
 def _moves(parts: Sequence[_Part]) -> list[Move]:
-    """Return one move for all tasks with the same transition.
+    """Return one move for all tasks with the same transition and the same changes.
 
-    A part that another pass made is handed back.
+    A part that another pass made is handed back, and so is one of a task that a person changed meanwhile.
     """
-    alike: dict[tuple[TaskState, TaskState], list[_Part]] = defaultdict(list)
+    alike: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):
-        alike[part.task.state, part.target].append(part)
+        alike[part.task.state, part.target, part.task.changes].append(part)
     return [
         Move(
             kind="task",
@@ -129,8 +129,9 @@ def _moves(parts: Sequence[_Part]) -> list[Move]:
             target=target,
             cause=_CAUSES[target],
             creates={part.task.id: part.jobs for part in same},
+            changes_read=changes,
         )
-        for (source, target), same in sorted(alike.items(), key=lambda item: item[0])
+        for (source, target, changes), same in sorted(alike.items(), key=lambda item: item[0])
     ]
 
 

@@ -18,6 +18,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.circuit_breakers.storages import FailedDelivery, retried_at
 from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.decision_parts import piece
 from pilotage.model.documents.moves import FULL
 from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
@@ -56,7 +57,23 @@ def chosen(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     own = restricted(world, plugin)
     if not own.jobs:
         return Decision(step=BROKER, time=world.time, seed=world.seed)
-    return soundness.check(plugin, brokerages.of(world.federation, plugin).decide(own), own)
+    decision = soundness.check(plugin, brokerages.of(world.federation, plugin).decide(own), own)
+    changes = {job.id: job.changes for job in own.jobs}
+    moves = chain.from_iterable(_as_read(move, changes) for move in decision.moves)
+    return replace(decision, changes=tuple(moves))
+
+
+def _as_read(move: Move, changes: Mapping[int, str]) -> Iterator[Move]:
+    """Yield the move, in parts of jobs with the same changes.
+
+    A job that a person changes meanwhile is handed back.
+    """
+    if len({changes[id_] for id_ in move.ids}) == 1:
+        yield replace(move, changes_read=changes[move.ids[0]])
+        return
+    for text, run in groupby(range(len(move.ids)), key=lambda place: changes[move.ids[place]]):
+        places = list(run)
+        yield replace(piece(move, places[0], places[-1] + 1), changes_read=text)
 
 
 def restricted(world: World, plugin: str) -> World:
@@ -102,14 +119,10 @@ def _as_pending(move: Move, pending: Set[int]) -> Iterator[Move]:
         if is_pending and stays:
             continue
         places = list(run)
-        ids = tuple(move.ids[place] for place in places)
         yield replace(
-            move,
-            ids=ids,
+            piece(move, places[0], places[-1] + 1),
             source=JobState.PENDING if is_pending else move.source,
             changes={**move.changes, "wake_at": None} if is_pending else move.changes,
-            attempts=move.attempts and tuple(move.attempts[place] for place in places),
-            creates={id_: move.creates[id_] for id_ in ids if id_ in move.creates},
         )
 
 

@@ -90,6 +90,8 @@ class Move:
     """Candidates that hold the input of these jobs or may read it remotely (E3); none: all of them."""
     at: str | None = None
     """The queue where a job must still be, or it is handed back; none: anywhere (E2)."""
+    changes_read: str | None = None
+    """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,8 @@ class Touch:
     """Columns set to the same value on every record."""
     attempts: tuple[int, ...] | None = None
     """As long as ``ids``. A record with another attempt is handed back."""
+    changes_read: str | None = None
+    """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,12 +30,13 @@ def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
             if not room:
                 yield replace(decision, changes=tuple(part))
                 part, room = [], most
-            part.append(_piece(change, start, start + room))
+            part.append(piece(change, start, start + room))
             start, room = start + room, max(0, room - (len(change.ids) - start))
     yield replace(decision, changes=tuple(part))
 
 
-def _piece(move: Move, start: int, end: int) -> Move:
+def piece(move: Move, start: int, end: int) -> Move:
+    """Return the move for only some of its records, by their places."""
     ids = move.ids[start:end]
     return replace(
         move,

@@ -36,7 +36,7 @@ from pilotage.store.tables.tokens import tokens
 
 from .creation import Creator
 from .forgetting import forget
-from .working_set import ID, KEYS, Record, WorkingSet
+from .working_set import CHANGES, ID, KEYS, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
@@ -125,8 +125,17 @@ def _check_changes(change: Move | Touch) -> None:
         own, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
         if not allowed.issuperset(own):
             raise IllegalColumn(change.kind, own - allowed, allowed)
+    if change.changes_read is not None and "changes" not in allowed:
+        raise ValueError(f"a {change.kind} has no changes that a {type(change).__name__} could ask for")
     if change.attempts is not None and len(change.attempts) != len(change.ids):
         raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
+
+
+def _unchanged(change: Move | Touch, rows: list[Record]) -> list[Record]:
+    """Return the records that nobody has changed since the decision read them."""
+    if change.changes_read is None:
+        return rows
+    return [row for row in rows if row[CHANGES] == change.changes_read]
 
 
 def _check_claims(claims: Sequence[Claim]) -> None:
@@ -234,6 +243,7 @@ class Commit:
         rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
         if move.at is not None:
             rows = [row for row in rows if row[QUEUE] == move.at]
+        rows = _unchanged(move, rows)
         taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
         self._handed_back += len(set(move.ids)) - len(taken)
         reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
@@ -282,6 +292,7 @@ class Commit:
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
         rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)
+        rows = _unchanged(touch, rows)
         self._handed_back += len(set(touch.ids)) - len(rows)
         if rows and touch.changes:
             self._records.change(touch.kind, rows, touch.changes)

@@ -14,7 +14,7 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.records import RECORDS
 
-ID, STATE, ATTEMPT, TASK, KEYS = range(5)
+ID, STATE, ATTEMPT, TASK, CHANGES, KEYS = range(6)
 """Indexes of a record's parts. The values that count it begin at ``KEYS``."""
 
 Record = list[Any]
@@ -82,6 +82,8 @@ class WorkingSet:
             changed[row[ID]] = values if before is None else merged[id(before)][1]
             if "state" in values:
                 row[STATE] = values["state"]
+            if "changes" in values:
+                row[CHANGES] = values["changes"]
             for place, value in places:
                 row[place] = value
 
@@ -134,8 +136,9 @@ def _rows(kind: Kind) -> Select[Any]:
     columns = RECORDS[kind].c
     keys = [columns[name] for name in KEY_COLUMNS[kind]]
     task: Any = {"task": columns.id, "job": columns.get("task")}.get(kind, null())
+    changes: Any = columns.get("changes", null())
     return (
-        select(columns.id, columns.state, columns.attempt, task, *keys)
+        select(columns.id, columns.state, columns.attempt, task, changes, *keys)
         .where(among(columns.id, "ids"))
         .order_by(columns.id)
         .with_for_update(of=RECORDS[kind])
