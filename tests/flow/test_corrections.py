@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.flow.calls import catalogue, corrections
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import InputFile, Replica
+from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.model.values.identity import Identity
 from pilotage.store import FileConflict
 from pilotage.testing.stores import create
@@ -183,3 +183,19 @@ def test_names_with_wildcards_are_looked_at_as_they_are(house: House, tmp_path: 
     except ValueError:
         pytest.skip("no file may be called so")
     assert corrections.correct(house.runtime, [named(name="f[1]")], "bob") == 1
+
+
+@pytest.mark.parametrize("path", ["runs/1", ""])
+def test_a_file_behind_a_link_is_described_where_the_link_leads(
+    house: House, tmp_path: Path, path: str
+) -> None:
+    """The catalogue knows where, or the link says so."""
+    (tmp_path / "north/runs").mkdir()
+    (tmp_path / "north/runs/1").write_bytes(CONTENT)
+    (tmp_path / "north/f").symlink_to("runs/1")
+    replicas = [Replica(file="ligo:f", storage="north-disk", path=path)] if path else []
+    create(house.store, File(name="ligo:f", size=4, checksum=""), *replicas)
+    assert corrections.correct(house.runtime, [named()], "bob") == 1
+    entry = house.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    assert [(one.storage, one.path) for one in entry.replicas] == [("north-disk", "runs/1")]

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import InputFile, InputPattern
+from pilotage.ports.moving import StorageError
 from pilotage.store.worlds.work_of_tasks import one_job
 from tests.waiting import wait_for
 
@@ -150,3 +152,76 @@ def test_a_file_that_lies_at_several_storages_is_right_where_it_is_as_known(
     (tmp_path / "south" / "f").write_bytes(b"other bytes")
     retry(house.runtime, task, ALICE)
     assert known(house, "f")[:2] == (4, checksum(b"fine"))
+
+
+@pytest.mark.parametrize("away", ["north-disk", "south-disk"])
+def test_a_storage_that_cannot_be_read_may_have_the_known_bytes(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    """Others read the file there: what lies elsewhere describes it for nobody."""
+    for name in ("north", "south"):
+        (tmp_path / name / "f").write_bytes(b"fine")
+    both = ("north-disk", "south-disk")
+    task = house.task(command=("x",), inputs=(InputPattern(storages=both, glob="f"),), walltime=60)
+    cancel(house.runtime, task, "enough", ALICE)
+    for storage in both:
+        if storage != away:
+            (tmp_path / storage.removesuffix("-disk") / "f").write_bytes(b"f")
+    scan = house.runtime.deliveries.scan
+
+    def fails(storage: Storage, *given: Any, **options: Any) -> list[InputFile]:
+        if storage.name == away:
+            raise StorageError("down for an hour")
+        return scan(storage, *given, **options)
+
+    monkeypatch.setattr(house.runtime.deliveries, "scan", fails)
+    retry(house.runtime, task, ALICE)
+    assert known(house, "f") == (4, checksum(b"fine"), ["north-disk", "south-disk"])
+
+
+def paths(house: House, name: str) -> dict[str, str]:
+    entry = house.store.catalogue.entry(f"ligo:{name}")
+    assert entry is not None
+    return {replica.storage: replica.path for replica in entry.replicas}
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("content", [b"fine", b"mended"])
+def test_an_input_behind_a_link_stays_where_the_link_led(
+    house: House, tmp_path: Path, content: bytes, lost: bool
+) -> None:
+    """Replaced or restored: no access follows the link itself."""
+    north = tmp_path / "north"
+    (north / "runs").mkdir()
+    (north / "runs/1.fa").write_bytes(b"fine")
+    (north / "latest.fa").symlink_to("runs/1.fa")
+    pattern = InputPattern(storages=("north-disk",), glob="latest.fa")
+    task = house.task(command=("x",), inputs=(pattern,), max_attempts=1, walltime=60)
+    house.take("broker")
+    house.take("stage")
+    pilot = house.pilot()
+    ((job, attempt),) = attempts(house.match(pilot))
+    lost_inputs = ("latest.fa",) if lost else ()
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error="no", lost_inputs=lost_inputs))
+    house.take("finish")
+    assert paths(house, "latest.fa") == ({} if lost else {"north-disk": "runs/1.fa"})
+    (north / "runs/1.fa").write_bytes(content)
+    retry(house.runtime, task, ALICE)
+    assert known(house, "latest.fa")[:2] == (len(content), checksum(content))
+    assert paths(house, "latest.fa") == {"north-disk": "runs/1.fa"}
+
+
+def test_a_link_that_leads_elsewhere_now_changes_no_input(house: House, tmp_path: Path) -> None:
+    """Its file is looked at where the catalogue knows it."""
+    north = tmp_path / "north"
+    (north / "1.fa").write_bytes(b"fine")
+    (north / "2.fa").write_bytes(b"others")
+    (north / "latest.fa").symlink_to("1.fa")
+    pattern = InputPattern(storages=("north-disk",), glob="latest.fa")
+    task = house.task(command=("x",), inputs=(pattern,), walltime=60)
+    cancel(house.runtime, task, "enough", ALICE)
+    (north / "latest.fa").unlink()
+    (north / "latest.fa").symlink_to("2.fa")
+    retry(house.runtime, task, ALICE)
+    assert known(house, "latest.fa")[:2] == (4, checksum(b"fine"))
+    assert paths(house, "latest.fa") == {"north-disk": "1.fa"}

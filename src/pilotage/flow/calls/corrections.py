@@ -8,7 +8,8 @@ correct their own description, until a job has started to read the file.
 import glob
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Create, Creation, Decision
@@ -17,7 +18,7 @@ from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.model.values.paths import is_copy
 from pilotage.model.values.scopes import split_identifier
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import ScannedFiles, StorageError
 
 log = logging.getLogger(__name__)
 
@@ -63,27 +64,35 @@ def _correction(
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
     if not trusted and any(is_copy(replica.path) for replica in entry.replicas):
         return  # it was moved, and so its bytes were found as they are known
-    own = [replica.storage for replica in entry.replicas]
+    own = {replica.storage: replica.path for replica in entry.replicas}
     places = [storages[name] for name in dict.fromkeys((*own, *given.replicas)) if name in storages]
-    right = [] if trusted else _right_at(runtime, given, entry.file, places, own, limit)
+    right = {} if trusted else _right_at(runtime, given, entry.file, places, own, limit)
     takes_back = (
-        not trusted and right == [] and runtime.store.catalogue.author(given.identifier) == author != ""
+        not trusted and right == {} and runtime.store.catalogue.author(given.identifier) == author != ""
     )
     if not (trusted or right or takes_back):
         return
     log.info("%s: %d bytes, and not %d as it was known", given.identifier, given.size, entry.file.size)
-    yield CorrectedFile(
-        name=given.identifier,
-        size=given.size,
-        checksum=given.checksum,
-        former_size=entry.file.size,
-        former_checksum=entry.file.checksum,
-        author=author if takes_back else "",
-    )
-    lying = [*own, *given.replicas] if takes_back else right or ()
-    paths = {replica.storage: replica.path for replica in entry.replicas}
-    for name in dict.fromkeys(lying):
-        yield Replica(file=given.identifier, storage=name, path=paths.get(name, ""))
+    lying = dict.fromkeys(given.replicas, "") | own if takes_back else right or {}
+    yield from described(entry.file, given, lying, author if takes_back else "")
+
+
+def described(
+    known: File, right: InputFile | None, lying: Mapping[str, str], author: str = ""
+) -> Iterator[Creation]:
+    """Yield the ``right`` description of a known file, unless it is None, and where the file lies: its path
+    by storage, empty under its own name."""
+    if right is not None:
+        yield CorrectedFile(
+            name=known.name,
+            size=right.size,
+            checksum=right.checksum,
+            former_size=known.size,
+            former_checksum=known.checksum,
+            author=author,
+        )
+    for storage, path in lying.items():
+        yield Replica(file=known.name, storage=storage, path=path)
 
 
 def _right_at(
@@ -91,40 +100,59 @@ def _right_at(
     given: InputFile,
     known: File,
     places: Sequence[Storage],
-    own: Sequence[str],
+    own: Mapping[str, str],
     limit: float,
-) -> list[str] | None:
-    """Return the storages whose bytes match the given description.
+) -> dict[str, str] | None:
+    """Return the storages whose bytes match the given description, with the file's path there.
+
+    ``own`` are the paths where the catalogue knows it.
 
     It is empty if no bytes can be read, and None if they match the known description, or neither.
     """
-    right: list[str] = []
+    right: dict[str, str] = {}
     others = False
     for storage in places:
         left = limit - time.monotonic()
         try:
-            found = seen(runtime, storage, given.identifier, left) if left > 0 else None
+            path = own.get(storage.name, "")
+            found = seen(runtime, storage, given.identifier, left, path) if left > 0 else None
         except (StorageError, LookupError, OSError) as error:
             log.info("%s cannot be looked at on %s: %s", given.identifier, storage.name, error)
             if storage.name in own:
-                return []
+                return {}
             continue
         if found is None:
             continue
-        if agrees(known.size, known.checksum, found):
+        if agrees(known.size, known.checksum, found.file):
             return None
-        if agrees(given.size, given.checksum, found):
-            right.append(storage.name)
+        if agrees(given.size, given.checksum, found.file):
+            right[storage.name] = found.path
         else:
             others = True
-    return right or (None if others else [])
+    return right or (None if others else {})
 
 
-def seen(runtime: Runtime, storage: Storage, identifier: str, seconds: float) -> InputFile | None:
-    """Return the file at a storage under a file's name; None if there is none."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file as it lies at a storage, and its path there, empty under its own name."""
+
+    file: InputFile
+    path: str
+
+
+def seen(
+    runtime: Runtime, storage: Storage, identifier: str, seconds: float, known_path: str = ""
+) -> Seen | None:
+    """Return a file as it lies at a storage; None if it is not there.
+
+    It lies at the path that the catalogue knows, or else under its name, which may be a link.
+    Raises StorageError, LookupError or OSError if the storage cannot be read.
+    """
     name = split_identifier(identifier)[1]
-    found = runtime.deliveries.scan(storage, glob.escape(name), seconds, any_name=True)
-    return next((one for one in found if one.name == name), None)
+    path = name if is_copy(known_path) else known_path or name
+    found = runtime.deliveries.scan(storage, glob.escape(path), seconds, any_name=True)
+    real = (found.paths if isinstance(found, ScannedFiles) else {}).get(path, path)
+    return next((Seen(one, "" if real == name else real) for one in found if one.name == path), None)
 
 
 def agrees(size: int, checksum: str, found: InputFile) -> bool:

@@ -1,7 +1,7 @@
 """Look again at inputs before their jobs are retried: their owner may have replaced or restored them."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
 
 from pilotage.flow.runtime import Runtime
@@ -9,10 +9,11 @@ from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import File, InputFile, Job, Replica, Task
+from pilotage.model.records.work import File, InputFile, Job, Task
 from pilotage.ports.moving import StorageError
+from pilotage.store.views.catalogue import CatalogueEntry
 
-from .corrections import agrees, seen
+from .corrections import Seen, agrees, described, seen
 from .inputs import SCAN_TIME
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,6 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> int
     failed_first = sorted(jobs, key=lambda job: (job.state is not JobState.FAILED, job.id))
     names = dict.fromkeys(name for job in failed_first for name in job.inputs if name in given)
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
-    known = {file.name: file for file in runtime.store.catalogue.files(list(names))}
     end = monotonic() + SCAN_TIME
     changed = 0
     records: list[Creation] = []
@@ -37,8 +37,9 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> int
         if monotonic() >= end:
             log.warning("task %d: no time was left to look at all of its inputs again", task.id)
             break
-        found = _found(runtime, name, [storages[one] for one in given[name].replicas if one in storages], end)
-        news = list(_news(known[name], found)) if name in known else []
+        places = [storages[one] for one in given[name].replicas if one in storages]
+        entry = runtime.store.catalogue.entry(name)
+        news = list(_news(runtime, entry, places, end)) if entry else []
         changed += isinstance(news[0], CorrectedFile) if news else 0
         records += news
     if records:
@@ -48,31 +49,33 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> int
     return changed
 
 
-def _found(runtime: Runtime, name: str, storages: Sequence[Storage], end: float) -> Mapping[str, InputFile]:
-    """Return a file as it lies at each storage that can be read and has it."""
-    found: dict[str, InputFile] = {}
+def _news(
+    runtime: Runtime, entry: CatalogueEntry, storages: Iterable[Storage], end: float
+) -> Iterator[Creation]:
+    """Yield what differs: another description if no storage has the known bytes, and where the file lies.
+
+    A storage that cannot be read may have the known bytes. So they stay as they are known.
+    """
+    known, paths = entry.file, {replica.storage: replica.path for replica in entry.replicas}
+    found: dict[str, Seen] = {}
+    unread = False
     for storage in storages:
         try:
-            file = seen(runtime, storage, name, max(0.1, end - monotonic()))
+            one = seen(runtime, storage, known.name, max(0.1, end - monotonic()), paths.get(storage.name, ""))
         except (StorageError, LookupError, OSError) as error:
-            log.info("%s cannot be looked at on %s: %s", name, storage.name, error)
+            log.info("%s cannot be looked at on %s: %s", known.name, storage.name, error)
+            unread = True
             continue
-        if file is not None:
-            found[storage.name] = file
-    return found
+        if one is not None:
+            found[storage.name] = one
+    right = _lying(found, known)
+    if right or unread or not found:
+        yield from described(known, None, right)
+    else:
+        first = next(iter(found.values())).file
+        yield from described(known, first, _lying(found, first))
 
 
-def _news(known: File, found: Mapping[str, InputFile]) -> Iterator[Creation]:
-    """Yield what differs: another description if no storage has the known bytes, and where the file lies."""
-    right = [name for name, file in found.items() if agrees(known.size, known.checksum, file)]
-    if not right and found:
-        first = next(iter(found.values()))
-        right = [name for name, file in found.items() if agrees(first.size, first.checksum, file)]
-        yield CorrectedFile(
-            name=known.name,
-            size=first.size,
-            checksum=first.checksum,
-            former_size=known.size,
-            former_checksum=known.checksum,
-        )
-    yield from (Replica(file=known.name, storage=name) for name in right)
+def _lying(found: Mapping[str, Seen], like: File | InputFile) -> dict[str, str]:
+    """Return the storages where the file is as described, with its path there."""
+    return {name: one.path for name, one in found.items() if agrees(like.size, like.checksum, one.file)}
