@@ -1,7 +1,13 @@
 """Why a task waits and its place in line, on both databases."""
 
+from dataclasses import replace
+
 from pilotage.flow.calls import steering, task_wait
+from pilotage.flow.calls.changes import Wanted, set_fields
+from pilotage.flow.calls.retry import retry
 from pilotage.flow.calls.task_wait import PlaceInLine
+from pilotage.flow.task_cancellation import cancel
+from pilotage.model.records.federation import GlobalShare
 
 from .house import House
 
@@ -51,3 +57,36 @@ def test_what_no_queue_takes_says_what_stands_in_the_way(house: House) -> None:
     told = wait(house, task).why
     assert told.startswith("1 job waits because no queue takes them: memory")
     assert "MB needed and 1000 there at best" in told
+
+
+def test_a_changed_priority_or_share_changes_what_is_shown_and_who_is_ahead(house: House) -> None:
+    shares = (GlobalShare(name="physics", target=3), GlobalShare(name="default", target=1))
+    house.store.save_federation(replace(house.store.federation(), shares=shares), "test")
+    first, second = house.task(jobs=3), house.task(jobs=2)
+    assert (ahead(house, first), ahead(house, second)) == ((0, 0), (1, 3))
+    set_fields(house.runtime, second, Wanted(fields={"priority": 700}), "user:alice")
+    assert (ahead(house, first), ahead(house, second)) == ((1, 2), (0, 0))
+    (job, *_) = house.store.queries.jobs(second, None, 1)
+    set_fields(house.runtime, second, Wanted(fields={"priority": 100}), "user:alice", job.id)
+    assert shown(house, second) == ("default", 700), "a change of one job is not one of the task"
+    set_fields(house.runtime, second, Wanted(fields={"share": "physics"}), "user:alice")
+    assert (ahead(house, first), ahead(house, second)) == ((0, 0), (0, 0))
+    assert shown(house, second) == ("physics", 700)
+    assert {(task.id, task.share, task.priority) for task in house.store.queries.tasks(None, None, 10)} == {
+        (first, "default", 500),
+        (second, "physics", 700),
+    }
+
+
+def test_a_retry_with_another_priority_shows_it(house: House) -> None:
+    task = house.task(jobs=1)
+    cancel(house.runtime, task, "enough", "user:alice")
+    retry(house.runtime, task, "user:alice", None, Wanted(fields={"priority": 700}))
+    assert shown(house, task) == ("default", 700)
+
+
+def shown(house: House, task: int) -> tuple[str, int]:
+    """The task's share and priority, as ``status`` and lists show them."""
+    found = house.store.queries.task(task)
+    assert found is not None
+    return found.share, found.priority

@@ -76,11 +76,15 @@ def with_changes(world: World, values: Mapping[str, Any]) -> World:
 def task_changes(
     world: World, values: Mapping[str, Any], who: str, jobs: int, only: int | None = None
 ) -> dict[str, Value]:
-    """Return the columns of the task: the changes for later jobs, and a note of who changed what."""
+    """Return the columns of the task: the changes for later jobs, and a note of who changed what.
+
+    What the task shows as its priority and share is that of later jobs.
+    """
     (task,) = world.tasks
     found: dict[str, Value] = {}
     if only is None and (text := merged(task.changes, values)) != task.changes:
         found["changes"] = text
+        found |= {name: values[name] for name in ("priority", "share") if name in values}
     one = next((job for job in world.jobs if job.id == only), None)
     changes, kind = (one.changes, one.kind) if one else (task.changes, "normal")
     if words := in_words(task, changes, kind, values):

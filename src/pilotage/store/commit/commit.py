@@ -40,13 +40,14 @@ from .working_set import CHANGES, ID, KEYS, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
-_TOLD = {"changes", "change_notes"}
-_CHANGED = {"changes", "requirements", "priority", "share"}
+_CHANGED = {"changes", "priority", "share"}
 _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
-    "task": frozenset({"error", "measured", "lease_end", "attempts_before", "held", "finishing", *_TOLD}),
-    "job": frozenset({"queue", "choice", "pilot", "wake_at", *_CHANGED, *_OUTCOME}),
+    "task": frozenset(
+        {"error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes", *_CHANGED}
+    ),
+    "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(
         {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
