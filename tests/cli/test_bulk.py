@@ -109,3 +109,11 @@ def test_status_lists_with_the_same_filters(pilotage: Pilotage, server: FakeServ
     assert pilotage("status", "--state", "odd").exit_code == 2
     server.answers["GET /tasks"] = {"tasks": []}
     assert pilotage("status", "--label", "a").stdout == "No task matches.\n"
+
+
+@pytest.mark.parametrize("option", ["--name", "--owner", "--site"])
+def test_an_empty_text_chooses_nobody_s_tasks(pilotage: Pilotage, many: FakeServer, option: str) -> None:
+    result = pilotage("cancel", option, "", "--state", "running", "--yes")
+    assert result.exit_code == 2
+    assert f"{option} is empty" in result.stderr
+    assert many.requests == []

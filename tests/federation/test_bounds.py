@@ -347,3 +347,16 @@ def test_what_ifs_take_no_number_that_a_document_does_not_take(kind: Any) -> Non
             values = {name: strange}
             with pytest.raises(BadDocument):
                 changed(state, Changes(task=values) if kind is TaskSpec else Changes(queues={"Q": values}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("architecture", "sw_project", "sw_version", "container_name", "processing_type"),
+        *("working_group", "workflow", "ip_connectivity", "conda"),
+    ],
+)
+@pytest.mark.parametrize("text", ["a\0b", "a\nb", "x" * 1001])
+def test_short_texts_of_a_task_are_short_and_without_control_characters(name: str, text: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(TaskSpec).validate_python({"name": "t", name: text})

@@ -20,14 +20,15 @@ Labels = Annotated[
     typer.Option("--label", metavar="NAME=TEXT", help="Tasks with this label; several: with all of them."),
 ]
 NameGlob = Annotated[
-    str,
+    str | None,
     typer.Option("--name", metavar="GLOB", help="Tasks of this name; * stands for anything, ? for any one."),
 ]
-Owner = Annotated[str, typer.Option("--owner", help="Tasks of this owner, for operators.")]
+Owner = Annotated[str | None, typer.Option("--owner", help="Tasks of this owner, for operators.")]
 State = Annotated[TaskState | None, typer.Option("--state", metavar="STATE", help="Tasks in this state.")]
-Site = Annotated[str, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")]
+Site = Annotated[
+    str | None, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")
+]
 OPTIONS = {"label": Labels, "name": NameGlob, "owner": Owner, "state": State, "site": Site}
-DEFAULTS = {"label": None, "name": "", "owner": "", "state": None, "site": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,16 @@ class TaskFilters:
     """What tasks are chosen by."""
 
     label: list[str] | None
-    name: str
-    owner: str
+    name: str | None
+    owner: str | None
     state: TaskState | None
-    site: str
+    site: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty text: a script whose variable is not set would choose everybody's tasks."""
+        empty = [name for name in ("name", "owner", "site") if getattr(self, name) == ""]
+        if empty:
+            raise BadInput(f"--{empty[0]} is empty: give a text, or leave it out")
 
     @property
     def given(self) -> bool:
@@ -50,10 +57,10 @@ class TaskFilters:
         return client.get(
             "/tasks",
             label=self.label or None,
-            name=self.name or None,
-            owner=self.owner or None,
+            name=self.name,
+            owner=self.owner,
             state=self.state.value if self.state else None,
-            site=self.site or None,
+            site=self.site,
             limit=limit,
         )
 
@@ -71,7 +78,7 @@ def with_filters(command: Callable[..., None]) -> Callable[..., None]:
     own = [one for one in signature.parameters.values() if one.name != "filters"]
     kind = inspect.Parameter.KEYWORD_ONLY
     added = [
-        inspect.Parameter(name, kind, default=DEFAULTS[name], annotation=annotation)
+        inspect.Parameter(name, kind, default=None, annotation=annotation)
         for name, annotation in OPTIONS.items()
     ]
 

@@ -28,6 +28,7 @@ from pilotage.model.values.types import (
     Scope,
     Seconds,
     Whole,
+    Word,
 )
 
 from .retries import AS_USUAL, Attempts, GivenRetries
@@ -148,7 +149,7 @@ class TaskSpec:
     """-1 keeps normal jobs at the nucleus (B25)."""
     brokerage: str = ""
     """The brokerage plugin; empty: the one of the submitter's VO."""
-    queues: tuple[Name, ...] = ()
+    queues: Annotated[tuple[Name, ...], Field(max_length=2000)] = ()
     """Queues that it is restricted to (B2); none: all."""
     binding: Binding | Literal[""] = ""
     """``early``: jobs stay at the chosen queue. ``elastic``: a pilot of another candidate may borrow a job
@@ -245,21 +246,21 @@ class TaskSpec:
     """Whether inputs can only be read from the storage, without a copy (B16)."""
     copy_inputs: bool = False
     """Whether inputs are copied even if the queue can read them from the storage (B17)."""
-    ip_connectivity: str = ""
+    ip_connectivity: LabelText = ""
     """``full``, ``http`` or ``none``, followed by ``#IPv4`` or ``#IPv6`` if it must be one (B22)."""
-    architecture: str = ""
+    architecture: LabelText = ""
     """``platform@base#arch-vendor-instr&vendor-model``, every part optional (B14)."""
-    sw_project: str = ""
+    sw_project: LabelText = ""
     """Project of the release that it uses (B14)."""
-    sw_version: str = ""
+    sw_version: LabelText = ""
     """Version of the release that it uses (B14)."""
     nightlies: bool = False
     """Whether the release is a nightly build (B14)."""
-    container_name: str = ""
+    container_name: Word = ""
     """Container image to run in: a path, or a name from a queue's tags or a registry (B14)."""
     only_tags: bool = False
     """Whether the image must be among a queue's tags (B14)."""
-    conda: Annotated[str, Field(max_length=1000)] = ""
+    conda: Word = ""
     """Folder of a conda environment on the nodes, whose programs come first in the search path."""
     modules: Annotated[tuple[ModuleName, ...], Field(max_length=50)] = ()
     """Environment modules that are loaded before the command, in this order."""
@@ -267,11 +268,11 @@ class TaskSpec:
     """Whether it is event service, which only some queues accept (B23)."""
     min_events: Annotated[Whole, Field(ge=0, le=2**31 - 1)] = 0
     """Fewest events of a job if their number varies up to ``events_per_job``; 0: it does not vary."""
-    processing_type: str = ""
+    processing_type: LabelText = ""
     """Kind of processing, for fair-share policies (B10)."""
-    working_group: str = ""
+    working_group: LabelText = ""
     """Working group, for fair-share policies (B10)."""
-    workflow: str = ""
+    workflow: LabelText = ""
     """Kind of work. It selects the heartbeat time-out of its jobs (T)."""
     private_pilots: bool = False
     """Whether only pilots of the owner run it (P7)."""

@@ -7,6 +7,9 @@ from pilotage.model.records.job_changes import merged
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.work import Job, JobKind, Task
 
+MOST_SHOWN = 100
+"""Most characters of a value in words."""
+
 
 def changed_columns(task: Task, job: Job, values: Mapping[str, Any]) -> dict[str, str | int]:
     """Return the columns of a job that these fields change; none if it stays as it is."""
@@ -34,8 +37,8 @@ def in_words(task: Task, changes: str, kind: JobKind, values: Mapping[str, Any])
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "+".join(map(str, value)) or "none"
+    """Return a value for histories and notes, which every job repeats."""
+    text = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
     if isinstance(value, float):
-        return f"{value:.10g}"
-    return str(value) if value != "" else "none"
+        text = f"{value:.10g}"
+    return text if 0 < len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..." if text else "none"

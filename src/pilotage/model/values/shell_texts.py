@@ -10,7 +10,9 @@ from shlex import quote
 
 from .placeholders import parts
 
-SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
+SHELLS = frozenset(
+    {"sh", "bash", "rbash", "dash", "ash", "ksh", "rksh", "lksh", "mksh", "yash", "posh", "zsh"}
+)
 OTHER_SHELLS = frozenset({"csh", "tcsh", "fish", "pwsh", "nu"})
 """Shells whose variables are written otherwise."""
 
@@ -19,7 +21,10 @@ VARIABLE = "PILOTAGE_PARAMETER_"
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
-_WITH_WORD = re.compile(r"[-+][A-Za-z]*[oO]|--(rcfile|init-file)")
+_WITH_WORD = re.compile(r"[-+][A-Za-z]*[oO][A-Za-z]*|--(rcfile|init-file)")
+_CALCULATED = re.compile(r"\$\{[#!]?[A-Za-z0-9_@*]+(\[[^\]}]*|:(?![-=?+])[^}]*)$")
+"""The end of a text within ``${name[`` or ``${name:1:``: a shell calculates what follows."""
+_REMEMBERED = 300
 _QUOTED = {
     "plain": '"${%s}"',
     "double": "${%s}",
@@ -41,6 +46,10 @@ def shell_texts(command: Sequence[str], shells: frozenset[str] = SHELLS) -> set[
             option = command[at]
             has_code |= option[0] == "-" and option[1] != "-" and "c" in option
             at += 2 if _WITH_WORD.fullmatch(option) else 1
+            if option == "--":
+                break
+        else:
+            at += at < len(command) and command[at] == "-"
         if has_code and at < len(command):
             found.add(at)
     return found
@@ -79,44 +88,63 @@ class Quoting:
     def state(self) -> str:
         """The kind of quotes that the next character is in: plain, double, single, ansi, comment or
         arithmetic."""
-        return self._within[-1]
+        within = self._within[-1]
+        if within in {"plain", "double", "backquote"} and _CALCULATED.search(self._last):
+            return "arithmetic"
+        return {"backquote": "plain", "bracket": "arithmetic"}.get(within, within)
 
     def read(self, text: str) -> None:
         """Follow some more text."""
         for character in text:
             self._take(character)
-            self._last = (self._last + character)[-3:]
+            self._last = (self._last + character)[-_REMEMBERED:]
 
     def _take(self, character: str) -> None:
+        within, last = self._within[-1], self._last[-1:]
+        if within == "plain" and self._last.endswith("<<") and not self._last.endswith("<<<"):
+            self.has_document |= character != "<"
         if self._escaped:
             self._escaped = False
-        elif self.state in {"single", "ansi"}:
-            self._escaped = self.state == "ansi" and character == "\\"
-            self._end(character == "'")
-        elif self.state == "comment":
-            self._end(character == "\n")
+        elif within in {"single", "ansi", "comment"}:
+            self._escaped = within == "ansi" and character == "\\"
+            self._end(character == ("\n" if within == "comment" else "'"))
         elif character == "\\":
             self._escaped = True
+        elif character == "`":
+            self._take_backquote()
         elif character == '"':
-            if not self._end(self.state == "double"):
+            if not self._end(within == "double"):
                 self._within.append("double")
-        elif character == "(" and (self.state != "double" or self._last[-1:] == "$"):
-            calculates = self._last[-1:] == "(" or self.state == "arithmetic"
-            self._within.append("arithmetic" if calculates else "plain")
-        elif self.state != "double":
-            self._take_plain(character)
+        elif character in "([":
+            self._take_bracket(character, within, last)
+        elif within != "double":
+            self._take_plain(character, last)
+
+    def _take_bracket(self, character: str, within: str, last: str) -> None:
+        if character == "[":
+            self._within += ["bracket"] if last == "$" else []
+        elif within != "double":
+            self._within.append(
+                "arithmetic" if last == "(" or within in {"arithmetic", "bracket"} else "plain"
+            )
+        elif last == "$":
+            self._within.append("plain")
+
+    def _take_backquote(self) -> None:
+        if "backquote" not in self._within:
+            self._within.append("backquote")
+            return
+        while self._within.pop() != "backquote":
+            pass
 
     def _end(self, is_over: bool) -> bool:
         if is_over and len(self._within) > 1:
             self._within.pop()
         return is_over
 
-    def _take_plain(self, character: str) -> None:
-        last = self._last[-1:]
-        self._end(character == ")")
+    def _take_plain(self, character: str, last: str) -> None:
+        self._end(character == ")" or (character == "]" and self._within[-1] == "bracket"))
         if character == "'":
             self._within.append("ansi" if last == "$" else "single")
         elif character == "#" and (not last or last in " \t\n;&|()`") and self.state == "plain":
             self._within.append("comment")
-        elif self._last.endswith("<<") and not self._last.endswith("<<<") and self.state == "plain":
-            self.has_document |= character != "<"

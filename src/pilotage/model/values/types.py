@@ -21,6 +21,7 @@ DESCRIBED = ConfigDict(json_schema_extra=describe_fields)
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
 LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
 LabelText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Word = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Any text of one line."""
 
 LONGEST_FILE_NAME, MOST_BYTES_OF_NAME = 500, 1000

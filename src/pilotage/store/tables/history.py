@@ -5,6 +5,7 @@ since 1970 UTC, in base 36), the attempt if not the first, and the pilot or deci
 life takes a hundred bytes and no further row.
 """
 
+import re
 import string
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -47,6 +48,9 @@ _DIGITS = string.digits + string.ascii_lowercase
 _m = meanings.c
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
     """One transition: when, why, by whom. ``attempt`` is the one before it."""
@@ -75,7 +79,9 @@ class TransitionKind(NamedTuple):
     def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "TransitionKind":
         """Return the meaning of a transition in stored form."""
         by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
-        return cls(kind, str(source or ""), str(target), cause[:LONGEST_CAUSE], by)
+        # A database may change or refuse control characters: then the meaning would not be found again.
+        words = _CONTROL.sub(" ", cause[:LONGEST_CAUSE])
+        return cls(kind, str(source or ""), str(target), words, _CONTROL.sub(" ", by))
 
 
 class TransitionKinds:
