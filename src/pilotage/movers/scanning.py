@@ -113,7 +113,7 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[Fo
             former = folder.former
             if entry.kind == "link":
                 former = (*former, folder.real)
-                found = follow(backend, found, former if head == "**" else ())
+                found = follow(backend, found, former if WILDCARDS.search(head) else ())
             if found.is_folder:
                 todo += [(_Folder(found.path, found.real, former), further)] if further else []
             elif not rest or found.entry.kind == "link":
