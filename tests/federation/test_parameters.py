@@ -194,3 +194,17 @@ def test_where_a_shell_calculates_or_reads_on_no_value_is_put(text: str, words: 
 def test_elsewhere_any_value_is_one_word(text: str) -> None:
     spec = TaskSpec(name="t", command=("bash", "-c", text), parameters=({"k": "a b"},))
     assert task_faults(spec) == []
+
+
+def test_few_of_many_unknown_names_are_compared_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def close(name: str, known: tuple[str, ...], n: int) -> list[str]:
+        if known:
+            compared.append(name)
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", close)
+    text = " ".join(f"{{q{number}}}" for number in range(200))
+    faults = task_faults(TaskSpec(name="t", command=("run", text), parameters=({"k": "1"},)))
+    assert (len(faults), len(compared)) == (200, 20)

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,6 +31,9 @@ MOST_TEXT = 100_000
 MOST_OUTPUTS = 20
 """Most outputs that name parameters: every value is tried in each."""
 
+MOST_SUGGESTIONS = 20
+"""Most unknown names of a task that are compared with all known ones."""
+
 _OUTPUT: TypeAdapter[str] = TypeAdapter(OutputPattern)
 _DOUBLED = "write {{ and }} for braces that stay: in a task with parameters, {NAME} is a parameter"
 
@@ -38,9 +42,9 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
     """Yield names that no job has a value for, and values that their places cannot take."""
     strict = bool(spec.parameters)
     known = (*OWN, *parameter_names(spec.parameters))
-    sound = True
+    sound, unknown = True, count()
     for path, text in _texts(spec):
-        for fault in _names(path, text, spec, known) if strict else _own_names(path, text, spec):
+        for fault in _names(path, text, spec, known, unknown) if strict else _own_names(path, text, spec):
             sound = False
             yield fault
     if strict:
@@ -70,7 +74,9 @@ def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
                 yield Fault(path, f"{text!r} names no value of a job", f"did you mean {{{near[0]}}}?")
 
 
-def _names(path: Path, text: str, spec: TaskSpec, known: tuple[str, ...]) -> Iterator[Fault]:
+def _names(
+    path: Path, text: str, spec: TaskSpec, known: tuple[str, ...], unknown: Iterator[int]
+) -> Iterator[Fault]:
     """Yield faults of a text in a task with parameters, where every brace counts."""
     if any(kind == "stray" for kind, _ in parts(text, strict=True)):
         yield Fault(path, f"{_cut(text)!r} has a brace that names no parameter", _DOUBLED)
@@ -79,7 +85,8 @@ def _names(path: Path, text: str, spec: TaskSpec, known: tuple[str, ...]) -> Ite
         if name == "first_event":
             yield from _first_event(path, spec)
         if name not in known:
-            near = difflib.get_close_matches(name[:100], known, n=1)
+            compared = known if next(unknown) < MOST_SUGGESTIONS else ()
+            near = difflib.get_close_matches(name[:100], compared, n=1)
             begin = f"did you mean {{{near[0]}}}?" if near else f"known are {_listed(known[:20])};"
             remedy = f"{begin} for braces that stay write {{{{{name[:60]}}}}}"
             yield Fault(path, f"there is no parameter {{{name[:60]}}}", remedy)
