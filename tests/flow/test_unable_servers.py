@@ -17,10 +17,10 @@ from pilotage.flow.brokerages import LOOKED_FOR_AGAIN
 from pilotage.flow.outside import elements
 from pilotage.flow.outside.workers import Inline, Workers
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import take
-from pilotage.flow.steps import STEPS, step
+from pilotage.flow.step import read_world, take
+from pilotage.flow.steps import STEPS, clean, step
 from pilotage.model.records.constants import StagingConstants
-from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.federation import ComputingElement, TransferService
 from pilotage.model.records.states import JobState, PilotState, TransferState
 from pilotage.model.records.work import File, InputFile, Replica
 from pilotage.movers.loader import InstalledMovers
@@ -28,6 +28,7 @@ from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.ports.moving import Mover
 from pilotage.staging import preparing
+from pilotage.store.worlds.copies import copies
 from pilotage.testing.stores import create
 from tests.reading import BROKERED, world_of
 from tests.waiting import wait_for
@@ -173,6 +174,67 @@ def test_a_server_that_cannot_delete_a_copy_leaves_it_and_its_record_to_one_that
     assert entry is not None
     assert [one.storage for one in entry.replicas] == ["north-disk"]
     assert not memory.exists(f"/far/{path}")
+
+
+def copied(house: House, storage: str, *names: str) -> None:
+    """Copies at a storage, of originals at the other one."""
+    original = {"north-disk": "south-disk", "south-disk": "north-disk"}[storage]
+    for name in names:
+        create(
+            house.store,
+            File(name=f"ligo:{name}", size=4, checksum=""),
+            Replica(file=f"ligo:{name}", storage=original),
+            Replica(file=f"ligo:{name}", storage=storage, path=f".copies/flow/ligo/{name}"),
+        )
+
+
+def holders(house: House, name: str) -> list[str]:
+    entry = house.store.catalogue.entry(f"ligo:{name}")
+    assert entry is not None
+    return [one.storage for one in entry.replicas]
+
+
+def test_copies_that_a_server_cannot_delete_are_looked_for_once_in_a_period(far: House) -> None:
+    """Each look reads all copies. Another server's period is its own."""
+    copied(far, "south-disk", "f")
+    far.now += 40 * 86400
+    lacking = server(far, Lacking)
+    passes(far, lacking, "clean", 1)
+    again = read_world(step("clean"), lacking, lacking.begin(1000))
+    assert (again.cleaned, again.copies_sizes) == (far.now, ())
+    far.now += 3601
+    again = read_world(step("clean"), lacking, lacking.begin(1000))
+    assert again.copies_sizes
+    passes(far, lacking, "clean", 2)
+    assert holders(far, "f") == ["north-disk", "south-disk"]
+    passes(far, server(far), "clean", 1)
+    assert holders(far, "f") == ["north-disk"]
+
+
+def test_copies_that_a_server_cannot_delete_keep_no_others_from_going(far: House) -> None:
+    few = replace(clean.STEP, reads=(copies(2), *clean.STEP.reads[1:]))
+    copied(far, "south-disk", "a", "b", "c")
+    far.now += 1
+    copied(far, "north-disk", "d")
+    far.now += 40 * 86400
+    lacking = server(far, Lacking)
+    for _ in range(3):
+        take(few, lacking, lacking.begin(1000))
+    assert holders(far, "d") == ["south-disk"]
+    assert holders(far, "a") == ["north-disk", "south-disk"]
+
+
+def test_a_transfer_service_that_a_server_lacks_keeps_no_copy_from_being_deleted(house: House) -> None:
+    found = house.store.federation()
+    service = TransferService(kind="not-installed", url="http://127.0.0.1:9")
+    storages = tuple(replace(one, transfer_service=service) for one in found.storages)
+    house.store.save_federation(replace(found, storages=storages), "test")
+    copied(house, "north-disk", "f")
+    house.now += 40 * 86400
+    here = server(house)
+    assert here.deliveries.unable(house.store.federation())
+    passes(house, here, "clean", 2)
+    assert holders(house, "f") == ["south-disk"]
 
 
 def test_status_and_explain_say_that_nobody_can(far: House, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pilotage.model.documents.decision import Begin, Forget
 from pilotage.model.documents.world import World
 from pilotage.model.records.data import CopiesSize, Copy
+from pilotage.model.records.unable_ways import UnableWay
 from pilotage.staging.unwanted import remove
 from pilotage.testing import NOW, three_sites, world
 
@@ -81,6 +82,23 @@ def test_copies_are_looked_at_once_in_a_period_until_none_is_left_to_go() -> Non
     assert gone(replace(old, cleaned=NOW - 3600)) == [("atlas:f", "east")]
     assert remove(replace(seen(copy()), cleaned=NOW - 3600)).changes == (
         Begin(step="clean", last=NOW - 3600),
+    )
+
+
+def test_of_two_copies_the_one_that_this_server_can_delete_goes() -> None:
+    """Where it can delete none, its period begins, which is not that of others."""
+    both = [
+        copy(storage="east", days=30, elsewhere=("west",)),
+        copy(storage="west", days=20, elsewhere=("east",)),
+    ]
+    known = seen(*both)
+    fed = known.federation
+    storages = tuple(replace(one, url="s3://east") if one.name == "east" else one for one in fed.storages)
+    unable = (UnableWay(source="s3", destination="s3", reason="boto3 is not installed"),)
+    lacking = replace(known, federation=replace(fed, storages=storages), unable=unable)
+    assert gone(lacking) == [("atlas:f", "west")]
+    assert remove(replace(lacking, copies=lacking.copies[:1])).changes == (
+        Begin(step="clean without s3", last=None),
     )
 
 

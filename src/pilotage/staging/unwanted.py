@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pilotage.model.documents.decision import Begin, Decision, Forget
 from pilotage.model.documents.world import World
 from pilotage.model.records.data import Copy
-from pilotage.model.records.unable_ways import UnableWays
+from pilotage.model.records.unable_ways import iteration_name, undeletable
 from pilotage.model.records.work import Replica
 from pilotage.model.rules.copies_quotas import Counted, quota, usage
 from pilotage.model.values.scopes import split_identifier
@@ -17,21 +17,17 @@ def remove(world: World) -> Decision:
 
     This happens once per ``cleaning_period``, until none are left. A copy stays while a task reads its file,
     and while no other storage of the federation holds it. So of two unwanted copies, one stays. Copies that
-    this server cannot delete are left, known as they are, to a server that can.
+    this server cannot delete are left, known as they are, to a server that can. Servers that lack the same
+    have one period. So none that lacks something uses up that of the others.
     """
     constants = world.federation.staging
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
     if rests or not (world.copies or world.copies_sizes):
         return Decision(step=CLEAN, time=world.time, seed=world.seed)
-    chosen = tuple(_chosen(world))
-    unable = UnableWays.of(world.federation.storages, world.unable)
-    able = [one for one in chosen if not unable.reason(one.storage, one.storage)]
-    if chosen and not able:
-        # Without a beginning of the period: another server goes on at once.
-        return Decision(step=CLEAN, time=world.time, seed=world.seed)
-    replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in able)
+    replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in _chosen(world))
     # While there are some, the next pass goes on. The period begins when none are left.
-    change = Forget(replicas=replicas, if_unread=True) if replicas else Begin(step=CLEAN, last=world.cleaned)
+    begin = Begin(step=iteration_name(CLEAN, world.unable), last=world.cleaned)
+    change = Forget(replicas=replicas, if_unread=True) if replicas else begin
     return Decision(step=CLEAN, time=world.time, seed=world.seed, changes=(change,))
 
 
@@ -54,4 +50,5 @@ def _chosen(world: World) -> Iterator[Copy]:
 
 
 def _unwanted(world: World) -> Iterable[Copy]:
-    return (copy for copy in world.copies if not copy.wanted)
+    unable = undeletable(world.federation.storages, world.unable)
+    return (copy for copy in world.copies if not copy.wanted and copy.storage not in unable)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -63,6 +63,7 @@ class Deliveries:
         self._news: dict[TransferAttempt, DeliverySighting] = {}
         self._polling: set[int] = set()
         self._unable: tuple[Federation, tuple[UnableWay, ...]] | None = None
+        self._undeletable: tuple[Federation, tuple[UnableWay, ...]] | None = None
         self._collecting = 0
 
     def unable(self, federation: Federation) -> tuple[UnableWay, ...]:
@@ -71,6 +72,18 @@ class Deliveries:
         known = self._unable
         if known is None or known[0] is not federation:
             known = self._unable = federation, tuple(self._lacking(federation.storages))
+        return known[1]
+
+    def unable_to_delete(self, federation: Federation) -> tuple[UnableWay, ...]:
+        """Return the kinds of storages in a federation at which this process cannot delete files, and why.
+
+        Only the URL's scheme counts. A transfer service deletes nothing.
+        """
+        known = self._undeletable
+        if known is None or known[0] is not federation:
+            plain = [replace(one, transfer_service=None) for one in federation.storages]
+            ways = tuple(one for one in self._lacking(plain) if one.source == one.destination)
+            known = self._undeletable = federation, ways
         return known[1]
 
     def _lacking(self, storages: Sequence[Storage]) -> Iterator[UnableWay]:

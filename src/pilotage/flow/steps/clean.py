@@ -1,6 +1,7 @@
 """Remove unwanted copies by age, use and quota."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pilotage.flow.idle_reasons import moment
@@ -12,6 +13,7 @@ from pilotage.model.documents.subjects import FILE, SITE
 from pilotage.model.documents.world import World
 from pilotage.model.values.step_names import CLEAN
 from pilotage.staging import unwanted
+from pilotage.store import Pass
 from pilotage.store.worlds.copies import copies
 
 MOST_COPIES = 10_000
@@ -19,8 +21,13 @@ MOST_COPIES = 10_000
 
 
 def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
-    """Return at which storages this process cannot delete files, if there are copies."""
-    return {"unable": runtime.deliveries.unable(world.federation) if world.copies else ()}
+    """Return at which kinds of storages this process cannot delete files."""
+    return {"unable": runtime.deliveries.unable_to_delete(world.federation)}
+
+
+def _bounds(runtime: Runtime, now: Pass) -> Pass:
+    """Leave out copies at storages where this process cannot delete files."""
+    return replace(now, unable=runtime.deliveries.unable_to_delete(runtime.store.federation()))
 
 
 def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
@@ -50,6 +57,7 @@ STEP = Step(
     place=12,
     summary="Remove copies that nobody wants any more, by age, use and quota.",
     reads=(copies(MOST_COPIES), ProcessFields(("unable",), _unable)),
+    bounds=_bounds,
     phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),
     subjects=(FILE, SITE),
     idle=_idle,

@@ -24,6 +24,22 @@ class UnableWay:
     """What the server lacks."""
 
 
+def undeletable(storages: Iterable[Storage], unable: Iterable[UnableWay]) -> frozenset[str]:
+    """Return the storages at which a server cannot delete files: it has no mover for their URL scheme."""
+    schemes = _schemes(unable)
+    return frozenset(one.name for one in storages if one.url.partition("://")[0] in schemes)
+
+
+def iteration_name(step: str, unable: Iterable[UnableWay]) -> str:
+    """Return the name of a step's iterations at servers that lack the same."""
+    lacking = sorted(_schemes(unable))
+    return f"{step} without {', '.join(lacking)}" if lacking else step
+
+
+def _schemes(unable: Iterable[UnableWay]) -> set[str]:
+    return {one.source for one in unable if one.source == one.destination and not one.service}
+
+
 Way = tuple[str, str, str]
 """URL schemes of source and destination, and the kind of the service between them."""
 

@@ -1,7 +1,7 @@
 """Copies that Pilotage made: their last use, and whether anybody wants them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
@@ -9,6 +9,7 @@ from sqlalchemy import and_, bindparam, func, or_, select
 from pilotage.model.documents.world import World
 from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TRANSFERS
+from pilotage.model.records.unable_ways import iteration_name, undeletable
 from pilotage.model.rules import copies_quotas as quotas
 from pilotage.model.values.scopes import split_identifier
 from pilotage.model.values.step_names import CLEAN
@@ -46,8 +47,15 @@ _MOVING = select(transfers.c.file).where(transfers.c.file == _r.file, is_state(t
 _COPIES = (
     select(_r.file, _r.storage, _r.path, _f.size, func.coalesce(_r.since, 0.0))
     .join(files, _f.name == _r.file)
-    # Exclude copies that must stay: among the first ones they would block all others for ever.
-    .where(IS_COPY, _ELSEWHERE.exists(), ~_READ.exists(), ~_MOVING.exists(), ~among(_r.file, "asked"))
+    # Exclude copies that must stay, or that only others delete: the first ones would block all others.
+    .where(
+        IS_COPY,
+        ~among(_r.storage, "unable"),
+        _ELSEWHERE.exists(),
+        ~_READ.exists(),
+        ~_MOVING.exists(),
+        ~among(_r.file, "asked"),
+    )
     .order_by(_r.since, _r.file)
     .limit(_LIMIT)
 )
@@ -62,19 +70,22 @@ _USES = (
 
 
 def copies(most: int) -> WorldPart:
-    """Read the first copies that may go, and the total size of all; nothing before the next check is due."""
+    """Read the first copies that may go where this process can delete them, and the total size of all.
+
+    Nothing is read before the next check is due.
+    """
     return WorldPart(("copies", "copies_sizes", "cleaned"), lambda reading: _read(reading, most))
 
 
 def _read(reading: Reading, most: int) -> Mapping[str, Any]:
     reader, world = reading.reader, reading.world
-    cleaned = reader.iterated(CLEAN)
+    cleaned = reader.iterated(iteration_name(CLEAN, reading.now.unable))
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
         return {"cleaned": cleaned}
     sizes = _sizes(reader)
     if not sizes:
         return {"cleaned": cleaned}
-    found = _may_go(reader, world, sizes, most)
+    found = _may_go(reader, world, sizes, undeletable(world.federation.storages, reading.now.unable), most)
     names = sorted({row[0] for row in found})
     wanted = wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
@@ -102,7 +113,9 @@ def _read(reading: Reading, most: int) -> Mapping[str, Any]:
     return {"copies": found_copies, "copies_sizes": sizes, "cleaned": cleaned}
 
 
-def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], limit: int) -> list[Any]:
+def _may_go(
+    reader: RecordReader, world: World, sizes: Sequence[CopiesSize], unable: Set[str], limit: int
+) -> list[Any]:
     """Return the first copies that may go: too old, or at a storage over quota."""
     federation = world.federation
     conditions = [_AGED]
@@ -117,6 +130,7 @@ def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], lim
             storages=[storage.name for storage in federation.storages],
             places=[f"{queue.storage} {queue.name}" for queue in federation.queues],
             asked=sorted(asked_by_tasks(reader)),
+            unable=sorted(unable),
         )
     )
 

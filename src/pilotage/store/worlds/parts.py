@@ -9,6 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from pilotage.model.documents.world import World
+from pilotage.model.records.unable_ways import UnableWay
 from pilotage.store.tables.reader import RecordReader
 
 from .known_inputs import KnownInputs
@@ -32,7 +33,8 @@ class Pass:
     take.
 
     It skips the tasks ``apart``, on which the step failed. ``portions`` gives the number of jobs of each
-    task, by default equal. From ``crowded`` tasks it takes pending jobs too.
+    task, by default equal. From ``crowded`` tasks it takes pending jobs too. ``unable`` are the kinds of
+    storages at which this process cannot delete files.
     """
 
     time: float
@@ -41,6 +43,7 @@ class Pass:
     apart: frozenset[int] = frozenset()
     portions: Parts | None = None
     crowded: Set[int] = frozenset()
+    unable: tuple[UnableWay, ...] = ()
 
 
 @dataclass(slots=True)
