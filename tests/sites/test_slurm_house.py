@@ -1,5 +1,6 @@
 """A server whose pilots go through a real Slurm."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_a_task_runs_through_slurm(house: House, slurm: Slurm) -> None:
     wait_for(lambda: house.call("GET", f"/tasks/{task}")["state"] == "finished", f"its end\n{slurm.words()}")
     assert house.call("GET", f"/tasks/{task}")["jobs"] == {"finished": 6}
     pilots = house.call("GET", "/pilots")["pilots"]
-    assert all("/clusters-pilot-" in pilot["reference"] for pilot in pilots)
+    assert all(re.search(r"/clusters-[0-9a-f]+-pilot-", pilot["reference"]) for pilot in pilots)
     print(pilots)
 
 
