@@ -9,14 +9,11 @@ from pilotage.model.documents.decision import Decision, Move, Touch, Value
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
 from pilotage.model.records.job_changes import ChangeNote, merged, noted
-from pilotage.model.records.states import LIVE_TASKS, UNSTARTED_JOBS, JobState, TaskState
+from pilotage.model.records.states import JOBS_NOT_STARTED, LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.changed_jobs import changed_columns, in_words
 
 STEP = "set"
-
-NOT_STARTED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD, *UNSTARTED_JOBS)
-"""States of jobs that may be changed."""
 
 _STAY = (JobState.THROTTLED, JobState.HELD)
 """States in which a changed job stays: it is brokered later anyway."""
@@ -62,7 +59,7 @@ def affected(task: Task, jobs: Iterable[Job], only: int | None = None) -> list[J
     return [
         job
         for job in jobs
-        if job.state in NOT_STARTED and (job.id == only if only else merging or job.kind != "merge")
+        if job.state in JOBS_NOT_STARTED and (job.id == only if only else merging or job.kind != "merge")
     ]
 
 

@@ -216,6 +216,9 @@ AT_A_PILOT = _AT_A_PILOT
 """A pilot holds the job. Taking it away needs a new attempt."""
 
 UNSTARTED_JOBS = _UNSTARTED
+JOBS_NOT_STARTED = (J.THROTTLED, J.PENDING, J.DEFINED, J.HELD, *_UNSTARTED)
+"""Jobs that no pilot has had in this attempt: what a task says may change for them."""
+
 SUBMITTING_JOBS = (*_UNSTARTED, J.SENT, J.STARTING)
 """Jobs matched to a site that no pilot runs yet (M5)."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from pilotage.model.documents.world import JobCount
-from pilotage.model.records.states import LIVE_JOBS, UNSTARTED_JOBS, JobState
+from pilotage.model.records.states import JOBS_NOT_STARTED, LIVE_JOBS, JobState
 from pilotage.model.records.work import Job
 from pilotage.store.database.columns import has_state
 from pilotage.store.database.sets import among
@@ -24,10 +24,7 @@ _OF_TASKS = (among(_j.task, "ids"), has_state(jobs, *LIVE_JOBS))
 _OF_TASK = (_j.task == bindparam("task"), is_live)
 _ONE = (_j.id == bindparam("job"), _j.task == bindparam("task"))
 _AMONG = among(_j.id, "jobs")
-_UNSTARTED = (
-    _j.task == bindparam("task"),
-    has_state(jobs, *UNSTARTED_JOBS, JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
-)
+_UNSTARTED = (_j.task == bindparam("task"), has_state(jobs, *JOBS_NOT_STARTED))
 _IN_STATE = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), _j.state == bindparam("state"))
