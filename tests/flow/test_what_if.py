@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls import what_if
+from pilotage.flow.calls.task_fields import changes_of_jobs
 from pilotage.flow.calls.what_if import Changes
 from pilotage.model.documents.serialization import from_json, to_document, to_json
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, GlobalShare
-from pilotage.model.records.states import JobState
-from pilotage.model.records.work import Measured, MergeSpec
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.work import Measured, MergeSpec, TaskSpec
 from pilotage.store import JobView
+from pilotage.tasks import changing
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 from tests.properties import examples
 
@@ -47,6 +49,13 @@ def faults(state: World, changed: dict[str, dict[str, Any]] | None = None, **val
 
 def of(house: House, task: int) -> list[JobView]:
     return house.store.queries.jobs(task, None, 10_000)
+
+
+def seen(state: World, **values: Any) -> TaskSpec:
+    """What the jobs of a changed world ask for."""
+    other = what_if.changed(state, Changes(task=values))
+    (work,), first = other.tasks, other.jobs[0]
+    return work.changed(first.changes, first.kind).expected(first.kind)
 
 
 def placed(choices: Any) -> dict[str, int]:
@@ -81,8 +90,7 @@ def test_a_queue_can_be_changed_beside_the_task() -> None:
 @pytest.mark.parametrize("cores", [1, 4])
 def test_memory_is_all_that_a_job_may_use(cores: int) -> None:
     state = asked(cores=cores, base_ram=500)
-    changes = Changes(task={"memory": 2222})
-    spec = what_if.changed(state, changes).tasks[0].spec
+    spec = seen(state, memory=2222)
     assert (spec.memory, spec.ram, spec.ram_unit, spec.base_ram) == (2222, 2222, "MB", 0)
     assert decide(state, memory=2222).changes == (
         FieldChange(field="memory", before=500 + 4000 * cores, after=2222),
@@ -90,12 +98,22 @@ def test_memory_is_all_that_a_job_may_use(cores: int) -> None:
     assert decide(state, memory=2222).opened == (("SMALL",) if cores == 1 else ())
 
 
-def test_memory_of_merge_jobs_changes_where_they_have_none_of_their_own() -> None:
-    merge = MergeSpec(command=("merge",), outputs=("all",))
-    for ram, memory in ((None, 2000), (700, 700)):
-        state = asked(merge=replace(merge, ram=ram), outputs=("one",), command=("run",))
-        other = what_if.changed(state, Changes(task={"memory": 2000})).tasks[0]
-        assert other.expected("merge").memory == memory
+@pytest.mark.parametrize("own", [{}, {"ram": 2000}])
+@pytest.mark.parametrize("earlier", ["", '{"ram":3000}'])
+@pytest.mark.parametrize("field", ["ram", "memory", "walltime"])
+def test_what_if_says_of_merge_jobs_what_set_would_do(own: dict[str, Any], earlier: str, field: str) -> None:
+    merge = MergeSpec(command=("merge",), outputs=("all",), **own)
+    work = replace(task(ram=4000, merge=merge, outputs=("one",), command=("run",)), state=TaskState.MERGING)
+    (job,) = jobs(work, 1)
+    state = world(HOUSE, work, jobs=(replace(job, kind="merge", changes=earlier),))
+    assert getattr(seen(state, **{field: 8000}), field) == 8000
+    values = changes_of_jobs(state, state.jobs, {field: 8000})
+    (set_to,) = changing.change(state, values, "user:alice").moves
+    (other,) = what_if.changed(state, Changes(task={field: 8000})).jobs
+    assert set_to.changes.items() >= {"changes": other.changes, "requirements": other.requirements}.items()
+    assert what_if.decide(state, Changes(task={field: 8000})).changes[0].before == getattr(
+        work.changed(earlier, "merge").expected("merge"), field
+    )
 
 
 def test_what_is_said_counts_more_than_what_scouts_measured() -> None:
@@ -106,8 +124,7 @@ def test_what_is_said_counts_more_than_what_scouts_measured() -> None:
     found = decide(state, memory=2000)
     assert found.changes[0].before == 9000
     assert found.opened == ("SMALL",)
-    wanted = {"cpu_time": 2, "work_disk": 3, "cores": 2}
-    other = what_if.changed(state, Changes(task=wanted)).tasks[0].expected("normal")
+    other = seen(state, cpu_time=2, work_disk=3, cores=2)
     assert (other.cpu_time, other.work_disk, other.cores) == (2, 3, 2)
     assert (other.memory, other.base_time, other.out_disk) == (9000, 9, 6)
 
@@ -116,7 +133,15 @@ def test_jobs_get_the_priority_and_share_of_their_task() -> None:
     other = what_if.changed(asked(), Changes(task={"priority": 900, "share": "urgent"}))
     assert {(job.priority, job.share) for job in other.jobs} == {(900, "urgent")}
     kept = what_if.changed(asked(), Changes(task={"ram": 1}))
-    assert kept.jobs == asked().jobs
+    assert [(job.priority, job.share) for job in kept.jobs] == [
+        (job.priority, job.share) for job in asked().jobs
+    ]
+
+
+def test_a_field_that_stays_changes_beside_one_that_may_change() -> None:
+    other = what_if.changed(asked(), Changes(task={"ram": 1500, "brokerage": "matchmaking"}))
+    assert other.tasks[0].spec.brokerage == "matchmaking"
+    assert seen(asked(), ram=1500, brokerage="matchmaking").ram == 1500
 
 
 def test_another_plugin_can_be_asked() -> None:

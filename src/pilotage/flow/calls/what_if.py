@@ -14,9 +14,10 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Choice
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation, Queue
-from pilotage.model.records.job_changes import MEMORY, without
+from pilotage.model.records.job_changes import MEMORY, STAYING
 from pilotage.model.values.step_names import BROKER
 from pilotage.store.worlds.work_of_tasks import brokered_again
+from pilotage.tasks.changing import with_changes
 
 from . import preview
 from .task_fields import changed_task, with_values
@@ -78,18 +79,11 @@ def changed(world: World, changes: Changes) -> World:
     spec, wanted = changed_task(task, changes.task, replace(world, federation=federation), faults)
     if faults:
         raise BadDocument(faults)
-    jobs = tuple(
-        replace(
-            job,
-            changes=without(job.changes, wanted),
-            priority=spec.priority if "priority" in wanted else job.priority,
-            share=spec.share if "share" in wanted else job.share,
-        )
-        for job in world.jobs
-    )
-    measured = task.measured and task.measured.without(wanted)
-    other = replace(task, spec=spec, measured=measured)
-    return replace(world, federation=federation, tasks=(other,), jobs=jobs)
+    values = {name: getattr(spec, name) for name in wanted}
+    kept = {name: value for name, value in values.items() if name in STAYING}
+    other = replace(world, federation=federation, tasks=(replace(task, spec=replace(task.spec, **kept)),))
+    # As by ``set``: merge jobs have needs of their own, and jobs may have been changed before.
+    return with_changes(other, {name: value for name, value in values.items() if name not in STAYING})
 
 
 def _with_queues(
@@ -132,8 +126,9 @@ def _fit(choices: Iterable[Choice]) -> Set[str]:
 def _field_changes(world: World, changes: Changes) -> Iterable[FieldChange]:
     (task,) = world.tasks
     # Jobs may have been changed before.
-    earlier = world.jobs[0].changes if world.jobs else ""
-    expected = task.changed(earlier, "normal").expected("normal")
+    first = next(iter(world.jobs), None)
+    kind = first.kind if first else "normal"
+    expected = task.changed(first.changes if first else "", kind).expected(kind)
     for name, value in changes.task.items():
         before = expected.memory if name == MEMORY else getattr(expected, name)
         yield FieldChange(field=name, before=before, after=value)
