@@ -1,10 +1,14 @@
 """A task with parameters: one job a row, whose texts and variables have the row's values."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pilotage.agent.attempt import Attempt
 from pilotage.agent.wire import JobOrder, MatchAnswer, Work
+from pilotage.computing.forwarding.forwarded_attempt import Handover
 from pilotage.flow.calls import retry
 from pilotage.flow.calls.match import specification
 from pilotage.model.documents.serialization import from_stored, to_json
@@ -114,6 +118,22 @@ def test_a_forwarded_job_goes_without_the_rows_of_others(house: House) -> None:
         told = specification(house.runtime, job, pilot)
         assert told
         assert (told.spec["command"], told.spec["parameters"]) == (["run", row["sample"]], [])
+
+
+def test_a_forwarded_job_names_only_what_is_not_usual(house: House) -> None:
+    """An earlier Pilotage refuses fields that it does not know."""
+    house.task(parameters=ROWS, command=("run", "{sample}"), ram=1000)
+    house.take("broker")
+    pilot = house.pilot()
+    answer = house.match(pilot)
+    (order, *_) = (one for _, one in orders(answer))
+    told = specification(house.runtime, order.job, pilot)
+    assert told
+    attempt = Attempt(answer.works[0], order)
+    document = Handover(attempt, replace(told, spec=json.loads(json.dumps(told.spec))), "").spec()
+    usual = {"command", "environment", "name", "scouts", "max_attempts", "ram"}
+    assert document.keys() - usual <= {"walltime", "cpu_time", "outputs"}
+    assert document["command"] == ["run", "a"]
 
 
 def test_a_stored_task_keeps_its_rows_and_their_order() -> None:

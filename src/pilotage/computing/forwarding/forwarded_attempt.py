@@ -12,6 +12,8 @@ from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
 from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.values.paths import path_in_job
 
 from .peer import Peer, PeerTask, Refused
@@ -48,6 +50,8 @@ OURS = frozenset(
 )
 """Fields of a task that concern this side's choices, not the job's needs."""
 
+_DEFAULTS = to_document(TaskSpec(name=""))
+
 FIRST_LOOK, LONGEST_PAUSE = 0.5, 30.0
 """First and longest pause in s between two checks of an attempt. Short jobs end soon, so the first is
 short."""
@@ -81,18 +85,21 @@ class Handover:
 
     def spec(self) -> dict[str, Any]:
         """Return the task to submit: this one job, tried once, because this side counts attempts."""
-        document = {name: value for name, value in self.asked.spec.items() if name not in OURS}
-        if not document.get("stdin"):
-            document.pop("stdin", None)  # an earlier version does not know it
+        # An earlier version does not know all fields: only those that say something are sent.
+        document = {
+            name: value
+            for name, value in self.asked.spec.items()
+            if name not in OURS and (name not in _DEFAULTS or value != _DEFAULTS[name])
+        }
         inputs = self.attempt.order.inputs
         document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
-        own = {**self.attempt.order.environment, **document["environment"]}
+        own = {**self.attempt.order.environment, **document.get("environment", {})}
         document["environment"] = {**own, "PILOTAGE_FORWARDED": self.key}
         if inputs:
             document |= {"inputs": [self._input(file) for file in inputs], "files_per_job": len(inputs)}
             document |= self._stdin()
-            document["command"] = ["sh", SCRIPT, self.folder, *document["command"]]
-            document["payload_files"] = {**document["payload_files"], SCRIPT: _MOVE}
+            document["command"] = ["sh", SCRIPT, self.folder, *document.get("command", ())]
+            document["payload_files"] = {**document.get("payload_files", {}), SCRIPT: _MOVE}
         return document
 
     def _stdin(self) -> dict[str, str]:
