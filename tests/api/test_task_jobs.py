@@ -50,6 +50,16 @@ def test_failed_jobs_are_listed_and_grouped(house: House, alice: TestClient, sub
     assert [job["id"] for job in sorted_["jobs"]] == list(jobs[:2])
 
 
+def test_lists_have_parameters_on_request_alone(house: House, alice: TestClient, submit: Submit) -> None:
+    task = submit(command=["run", "{k}"], parameters={"k": [1, 2]}, scouts=0)
+    house.activate(task)
+    jobs = alice.get(f"/tasks/{task}/jobs").json()["jobs"]
+    assert [job["parameters"] for job in jobs] == [{}, {}]
+    asked = alice.get(f"/tasks/{task}/jobs", params={"parameters": True}).json()["jobs"]
+    assert [job["parameters"] for job in asked] == [{"k": "1"}, {"k": "2"}]
+    assert alice.get(f"/tasks/{task}/outputs", params={"parameters": True}).json() == {"files": []}
+
+
 def test_logs_of_failed_jobs_come_in_pages_with_the_latest_attempt_alone(
     house: House, alice: TestClient, submit: Submit
 ) -> None:

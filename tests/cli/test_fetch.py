@@ -58,7 +58,7 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
     assert pilotage("fetch", 12, "--to", tmp_path / "home").exit_code == 0
     assert [call for call, _ in served.requests[asked:]] == [
         "GET /tasks/12/outputs",
-        "GET /tasks/12/jobs?inputs=true&limit=1000&after=0",
+        "GET /tasks/12/jobs?inputs=true&parameters=true&limit=1000&after=0",
     ]
 
 

@@ -36,7 +36,7 @@ def test_failures_come_before_jobs(pilotage: Pilotage, server: FakeServer) -> No
         ["7", "north", "failed", "1", "5", "s", "1", "min", "3", "boom"],
         ["8", "north", "failed", "1", "5", "s", "3", "boom"],
     ]
-    assert server.requests[1][0] == "GET /tasks/3/jobs?failed=true&sort=run&limit=50&offset=0"
+    assert server.requests[1][0] == "GET /tasks/3/jobs?failed=true&sort=run&limit=50&offset=0&parameters=true"
 
 
 def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage, server: FakeServer) -> None:

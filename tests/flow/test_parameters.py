@@ -15,6 +15,7 @@ from pilotage.model.documents.serialization import from_stored, to_json
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
 from pilotage.model.values.parameters import MOST_ROWS
+from pilotage.store.views.job_lists import JobPage
 
 from .house import House, attempts
 
@@ -93,7 +94,8 @@ def test_outputs_say_whose_parameters_made_them(house: House) -> None:
     for (job, attempt), row in zip(attempts(house.match(pilot)), ROWS, strict=True):
         made = Output(name=f"{row['sample']}.txt", size=1, checksum="")
         house.tell(pilot, Report(job=job, attempt=attempt, state="done", outputs=(made,), error=""))
-    found = house.store.queries.outputs(task)
+    assert {len(file.parameters) for file in house.store.queries.outputs(task)} == {0}
+    found = house.store.queries.outputs(task, parameters=True)
     assert [(file.index, dict(file.parameters)) for file in found] == [(0, ROWS[0]), (1, ROWS[1])]
 
 
@@ -179,6 +181,29 @@ def test_what_cannot_be_is_refused_in_words(
 ) -> None:
     (fault, *_) = refusals(house, **{"parameters": ROWS, **spec})
     assert (fault[0], words in fault[1]) == (field, True), fault
+
+
+@pytest.mark.parametrize("grid", [True, False])
+def test_the_rows_of_all_jobs_are_bounded_together(house: House, grid: bool) -> None:
+    """A grid repeats values in rows, and inputs repeat rows in jobs."""
+    files = tuple(InputFile(name=f"f{n}", size=1, replicas=("north-disk",)) for n in range(300))
+    long = {f"p{at}": ("x" * 4000,) for at in range(20)}
+    many = {**long, "k": tuple(map(str, range(MOST_ROWS)))}
+    row = ({name: text for name, (text,) in long.items()},)
+    spec = {"parameters": many} if grid else {"parameters": row, "inputs": files}
+    ((field, words),) = refusals(house, **spec)
+    assert (field, "bytes in the rows of all jobs together" in words) == ("parameters", True), words
+    house.task(command=("run",), parameters={**long, "k": ("1", "2")})
+
+
+def test_lists_have_parameters_on_request_alone(house: House) -> None:
+    task = house.task(parameters=ROWS, command=("run", "{sample}"))
+
+    def listed(**page: bool) -> list[dict[str, str]]:
+        found = house.store.job_lists.page(task, JobPage(**page), house.now)  # type: ignore[arg-type]
+        return [dict(job.parameters) for job in found]
+
+    assert (listed(), listed(parameters=True)) == ([{}, {}], [*ROWS])
 
 
 def test_rows_times_inputs_are_bounded(house: House) -> None:

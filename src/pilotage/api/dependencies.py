@@ -33,6 +33,7 @@ StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
 """A number that databases can store: of a record, of an attempt, or of bytes."""
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
+WithParameters = Annotated[bool, Query(description="with the parameters of each job's row")]
 Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
 Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 """Text that any store can keep."""

@@ -99,7 +99,7 @@ FIELDS: Mapping[str, str] = {
     "ordering": "the order of the candidates where it is not by weight; null: by weight",
     "outputs": "names of the output files",
     "owner": "name of its owner",
-    "parameters": "values of the job's row in the task's parameters, by name; empty: none",
+    "parameters": "values of the job's row in the task's parameters, by name; lists have them on request",
     "payload_files": "names of the files that come with the task",
     "path": "where it lies below the storage's URL; empty: at its name",
     "pilot": "number of the pilot; null: none has it",

@@ -10,7 +10,7 @@ from pilotage.store import JobPage, JobSort
 
 from .access import Person
 from .answers import answer, documented
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime
+from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, WithParameters
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
 from .tasks import seen
 from .views import FailedJobs, Jobs, TaskWait
@@ -39,11 +39,19 @@ def get_jobs(
     after: After = 0,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="how many to skip, where sorted")] = 0,
     inputs: Annotated[bool, Query(description="with the names of the files that they read")] = False,
+    parameters: WithParameters = False,
 ) -> Response:
     """A task's jobs, by id unless sorted otherwise: numbers from the largest down."""
     seen(runtime.store, caller, task)
     page = JobPage(
-        state=state, failed=failed, sort=sort, limit=limit, after=after, offset=offset, inputs=inputs
+        state=state,
+        failed=failed,
+        sort=sort,
+        limit=limit,
+        after=after,
+        offset=offset,
+        inputs=inputs,
+        parameters=parameters,
     )
     return answer({"jobs": runtime.store.job_lists.page(task, page, runtime.clock())})
 

@@ -23,7 +23,7 @@ from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .changes import Retry, Set, Told
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width, WithParameters
 from .documents import Specified, read
 from .explanations import (
     QueueExplanation,
@@ -283,10 +283,10 @@ def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Re
 
 
 @router.get("/{task}/outputs", responses=documented(Outputs, 404))
-def get_outputs(task: Id, caller: Person, store: TheStore) -> Response:
+def get_outputs(task: Id, caller: Person, store: TheStore, parameters: WithParameters = False) -> Response:
     """The files that a task's jobs made, and where they lie."""
     seen(store, caller, task)
-    return answer({"files": store.queries.outputs(task)})
+    return answer({"files": store.queries.outputs(task, parameters)})
 
 
 @router.get("/{task}/explain", responses=documented(TaskExplanation, 404))

@@ -91,7 +91,8 @@ def _column(parameter: str) -> str:
 def _jobs(client: "Client", task: int) -> Iterator[Any]:
     after = 0
     while True:
-        page = _listed(client.get(f"/tasks/{task}/jobs", inputs="true", limit=PAGE, after=after), after)
+        answer = client.get(f"/tasks/{task}/jobs", inputs="true", parameters="true", limit=PAGE, after=after)
+        page = _listed(answer, after)
         yield from page
         if len(page) < PAGE:
             return

@@ -72,6 +72,7 @@ def jobs(
             sort=sort.value,
             limit=limit,
             offset=offset,
+            parameters="true",
         )["jobs"]
     if json_output:
         show_json({"failures": failures, "jobs": found})

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pilotage.model.records.work import MOST_JOBS, InputPattern, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT
-from pilotage.model.values.parameters import parameter_names, row_count, values_of
+from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
 from pilotage.model.values.placeholders import OWN, filled, names, parts
@@ -27,6 +27,9 @@ from .shell_words import TooManyWordsError, code_words
 
 MOST_TEXT = 100_000
 """Most bytes of one word of a command, or of all variables, once the values are in."""
+
+MOST_EXPANDED = 16 << 20
+"""Most bytes of the rows of all jobs together: a grid's values stand in many rows, a row in many jobs."""
 
 MOST_OUTPUTS = 20
 """Most outputs that name parameters: every value is tried in each."""
@@ -118,6 +121,9 @@ def _combinations(spec: TaskSpec) -> Iterator[Fault]:
     if rows * groups > MOST_JOBS:
         message = f"make {rows} rows × {groups} groups of inputs = {rows * groups} jobs, above {MOST_JOBS}"
         yield Fault(("parameters",), message, "give a larger files_per_job, or submit several tasks")
+    elif (size := expanded_bytes(spec.parameters) * max(1, groups)) > MOST_EXPANDED:
+        message = f"have {size} bytes in the rows of all jobs together, above {MOST_EXPANDED}"
+        yield Fault(("parameters",), message, "put long texts into a payload file, and name them by a word")
     for at, item in enumerate(spec.inputs):
         if isinstance(item, InputPattern) and any(f"{{{name}}}" in item.glob for name in known):
             message = f"{item.glob!r} names a parameter, but every row is run on the same inputs"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
@@ -50,6 +50,18 @@ def parameter_names(parameters: Rows | Grid) -> tuple[str, ...]:
     return tuple(parameters[0]) if parameters else ()
 
 
+def expanded_bytes(parameters: Rows | Grid) -> int:
+    """Return the bytes of the values of all rows together."""
+    if isinstance(parameters, Mapping):
+        rows = row_count(parameters)
+        return sum(rows // len(texts) * _bytes(texts) for texts in parameters.values())
+    return sum(_bytes(row.values()) for row in parameters)
+
+
+def _bytes(texts: Iterable[str]) -> int:
+    return sum(len(text.encode()) for text in texts)
+
+
 def values_of(parameters: Rows | Grid, name: str) -> set[str]:
     """Return the values that a parameter has in any row."""
     if isinstance(parameters, Mapping):
@@ -92,7 +104,7 @@ def _read(given: Any) -> Rows | Grid:
             lacks = "lacks" if odd in names else "alone has"
             raise _fault(f"have a row {number} that {lacks} {odd[:60]!r}; give every row the same names")
         texts = {name: _text(row[name], f"row {number}, {name}") for name in names}
-        left -= sum(len(text.encode()) for text in texts.values())
+        left -= _bytes(texts.values())
         if left < 0:
             raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
         rows.append(texts)
@@ -115,7 +127,7 @@ def _grid(given: Mapping[Any, Any]) -> Grid:
         name: tuple(_text(value, f"{name}[{at}]") for at, value in enumerate(values))
         for name, values in given.items()
     }
-    if sum(len(text.encode()) for values in grid.values() for text in values) > MOST_BYTES:
+    if sum(map(_bytes, grid.values())) > MOST_BYTES:
         raise _fault(f"have more than {MOST_BYTES} bytes; submit several tasks")
     return grid
 

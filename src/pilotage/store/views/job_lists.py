@@ -61,6 +61,7 @@ class ListedJob(JobView):
     ``wait`` is the time in s from its creation to the start of its last attempt, or until now; ``run`` the
     time in s that its last attempt ran, none before it starts. ``reason`` is the telling line of the error.
     ``inputs`` are the names of the files that it reads, if they are asked for; none of merge jobs.
+    ``parameters`` are empty unless asked for.
     """
 
     wait: float
@@ -96,6 +97,7 @@ class JobPage:
     after: int = 0
     offset: int = 0
     inputs: bool = False
+    parameters: bool = False
 
 
 _INPUTS = (
@@ -141,7 +143,8 @@ class JobLists:
         query = query.order_by(*_order(page.sort, time)).limit(page.limit).offset(page.offset)
 
         def read(connection: Connection) -> list[ListedJob]:
-            sites, specs = self._federations.sites(connection), self._specs.of(connection, [task])
+            sites = self._federations.sites(connection)
+            specs = self._specs.of(connection, [task]) if page.parameters else {}
             found = [_listed(row, sites, specs) for row in connection.execute(query)]
             return _with_inputs(connection, found) if page.inputs else found
 

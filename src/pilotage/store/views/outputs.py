@@ -18,7 +18,10 @@ _j = jobs.c
 def of_task(
     connection: Connection, reader: RecordReader, task: int, spec: TaskSpec | None, urls: Mapping[str, str]
 ) -> list[OutputView]:
-    """Return the files that a task's jobs made, by name, and their storages, given these storages' URLs."""
+    """Return the files that a task's jobs made, by name, and their storages, given these storages' URLs.
+
+    With a ``spec``, each has its parameters.
+    """
     made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
     makers = {
         row.id: row for row in connection.execute(select(_j.id, _j.kind, _j.job_index).where(_j.task == task))

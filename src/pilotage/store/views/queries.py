@@ -222,12 +222,12 @@ class Queries:
 
         return self._database.read(read)
 
-    def outputs(self, task: int) -> list[OutputView]:
-        """Return the files that a task's jobs made, by name, and their storages."""
+    def outputs(self, task: int, parameters: bool = False) -> list[OutputView]:
+        """Return a task's outputs, by name, and their storages; with parameters on request."""
 
         def read(connection: Connection) -> list[OutputView]:
             reader = RecordReader(connection, self._specs)
-            spec = self._specs.of(connection, [task]).get(task)
+            spec = self._specs.of(connection, [task]).get(task) if parameters else None
             return outputs.of_task(connection, reader, task, spec, self._urls(connection))
 
         return self._database.read(read)
