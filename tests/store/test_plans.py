@@ -16,11 +16,13 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TransferState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
-from pilotage.store import Store
+from pilotage.store import Store, TaskFilter
 from pilotage.store.database import direct_statements
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.live_work import LIVE_WORK
+from pilotage.store.tables.tasks import tasks
+from pilotage.store.views.task_filters import conditions
 from pilotage.store.worlds.borrowings import for_queue
 from pilotage.store.worlds.broker_facts import DISK_IO
 from pilotage.store.worlds.held_jobs import held_by
@@ -236,3 +238,15 @@ def test_postgresql_finds_the_counts_of_a_task_by_an_index(postgresql_url: str) 
     store.close()
     (found,) = [line for line in plan if "Index Cond" in line]
     assert "(first)::text = '1'::text" in found
+
+
+def test_tasks_of_a_site_are_found_by_the_jobs_of_each_task(busy: Store) -> None:
+    """However many jobs the house has, only those of tasks that the other filters leave are read."""
+    engine = busy.database.engine
+    wanted = [tasks.c.vo == "a", tasks.c.owner == "b", *conditions(TaskFilter(queues=("q",)), False)]
+    compiled = select(tasks.c.id).where(*wanted).compile(engine, compile_kwargs={"literal_binds": True})
+    with engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").all()
+    lines = [row[-1] for row in plan if "jobs" in row[-1]]
+    assert len(lines) == 1
+    assert lines[0].startswith("SEARCH jobs USING INDEX jobs_by_task (task=?")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, exists, func
 
 from pilotage.model.records.states import LIVE_JOBS, JobState
 from pilotage.store.database.columns import is_state
@@ -43,7 +43,8 @@ def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElemen
         yield find(_t.labels, f"\n{name}={value}\n" if equals else f"\n{name}=") > 0
     if wanted.queues is not None:
         open_ = is_state(jobs, *LIVE_JOBS, JobState.FAILED)
-        yield _t.id.in_(select(_j.task).where(_j.queue.in_(wanted.queues), open_))
+        # Each task's jobs have an index; a list of all such jobs would read the whole table first.
+        yield exists().where(_j.task == _t.id, _j.queue.in_(wanted.queues), open_).correlate(tasks)
 
 
 def _name_matches(pattern: str, is_postgresql: bool) -> ColumnElement[bool]:
