@@ -56,6 +56,18 @@ def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
         assert pilotage("status", *words).exit_code == 2
 
 
+def test_now_says_where_it_stops_counting(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks"] = {"tasks": []}
+    running = [view(at, jobs={"running": 1}) for at in range(1000)]
+    server.answers["GET /tasks?state=running&limit=1000"] = {"tasks": running}
+    server.answers["GET /queues"] = {"queues": []}
+    lines = pilotage("status", "--now").stdout.splitlines()
+    assert lines[:2] == [
+        "tasks:   1000 or more running",
+        "         jobs of 1000 tasks of a state are counted below, and no others",
+    ]
+
+
 def test_now_without_anything(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /tasks"] = {"tasks": []}
     server.answers["GET /queues"] = {"queues": []}

@@ -50,7 +50,11 @@ def _of_tasks(live: list[Any]) -> Iterator[str]:
     jobs: Counter[str] = Counter()
     for view in live:
         jobs.update(view["jobs"])
-    yield f"tasks:   {counts(Counter(view['state'] for view in live)) or 'none is under way'}"
+    found = Counter(view["state"] for view in live)
+    told = ", ".join(f"{_at_least(many)} {state}" for state, many in found.items())
+    yield f"tasks:   {told or 'none is under way'}"
+    if max(found.values(), default=0) >= MOST_TASKS:
+        yield f"         jobs of {MOST_TASKS} tasks of a state are counted below, and no others"
     yield f"wait:    {_some(jobs, _WAITING)}"
     yield f"run:     {_some(jobs, AT_A_PILOT)}"
     yield f"move:    {_some(jobs, _MOVING)}"
@@ -85,6 +89,10 @@ def _live_pilots(pilots: Counter[str]) -> str:
     return counts({state: pilots[state] for state in ("created", "submitted", "running")}) or "none"
 
 
+def _at_least(many: int) -> str:
+    return f"{many} or more" if many >= MOST_TASKS else f"{many}"
+
+
 def _some(jobs: Counter[str], states: tuple[JobState, ...]) -> str:
     found = {state.value: jobs[state.value] for state in states}
     many = sum(found.values())
@@ -93,7 +101,8 @@ def _some(jobs: Counter[str], states: tuple[JobState, ...]) -> str:
 
 def _named(views: list[Any]) -> str:
     named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
-    return f"{plural(len(views), 'task')}: {named}{_more(len(views))}"
+    many = f"{_at_least(len(views))} tasks" if len(views) != 1 else "1 task"
+    return f"{many}: {named}{_more(len(views))}"
 
 
 def _more(many: int) -> str:
