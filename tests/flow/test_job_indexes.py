@@ -9,14 +9,16 @@ import pytest
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Work
 from pilotage.flow.calls import retry
+from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.calls.match import specification
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.documents.world import Output, Report
+from pilotage.model.records.requirements import Requirements
 from pilotage.store import JobView, Store
 
-from .house import House, attempts
+from .house import House, attempts, meanwhile
 
 COMMAND = ("run", "{index}", "--seed={seed}", "--skip={first_event}")
 
@@ -185,3 +187,30 @@ def test_a_forwarded_job_goes_with_its_own_texts(house: House) -> None:
         told_ = specification(house.runtime, job, pilot)
         assert told_
         assert told_.spec["command"][1] == str(job - 1)
+
+
+@pytest.mark.parametrize("first", ["set", "finish"])
+def test_work_of_failed_scouts_has_a_change_made_at_the_same_time(
+    house: House, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    task = house.task(jobs=9, scouts=4, command=("run",), max_attempts=1, ram=1000)
+    house.take("broker")
+    pilot = house.pilot()
+    failed, *others = attempts(house.match(pilot))
+    report(house, pilot, "failed", [failed])
+    report(house, pilot, "done", others)
+
+    def change() -> None:
+        set_fields(house.runtime, task, Wanted(fields={"ram": 4000}), "user:alice")
+
+    if first == "set":
+        meanwhile(house, monkeypatch, lambda: house.take("finish"))
+        change()
+    else:
+        meanwhile(house, monkeypatch, change)
+        house.take("finish")
+    house.take("finish")
+    house.take("split")
+    normal = [job.id for job in jobs(house, task) if job.kind == "normal"]
+    asked = {Requirements.from_text(house.store.queries.requirements(job)).memory for job in normal}
+    assert (len(normal), asked) == (6, {4000})
