@@ -107,6 +107,16 @@ def test_the_manifest_goes_by_the_number_of_jobs(
     assert [line.partition(",")[0] for line in lines] == ["9", "10"]
 
 
+def test_a_manifest_keeps_lines_of_files_that_an_earlier_fetch_brought(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    (tmp_path / "2" / "out.txt").unlink()
+    assert pilotage("fetch", 12, "--to", tmp_path, "--merged").exit_code == 0
+    with (tmp_path / "manifest.csv").open(newline="") as file:
+        assert [row["path"] for row in csv.DictReader(file)] == ["1/out.txt", "merged.txt"]
+
+
 def test_a_file_of_the_users_is_not_overwritten_by_the_manifest(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

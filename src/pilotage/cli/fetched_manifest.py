@@ -35,19 +35,21 @@ def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile
     if any(one.place.name == NAME for one, _ in fetched):
         echo(f"no manifest is written: {place.path} is an output of the task", err=True)
         return ""
-    text = _text(_rows(client, task, fetched))
+    rows = list(_rows(client, task, fetched))
     try:
         with place.folder() as folder:
             known = folder.open(NAME, os.O_RDONLY)
             if known is not None:
                 with known:
-                    if known.read(len(",".join(FIRST))).decode("ascii", "replace") != ",".join(FIRST):
-                        raise CommandFailure(f"{place.path} is a file of another kind; it stays as it is")
+                    earlier = known.read().decode("utf-8", "replace")
+                if not earlier.startswith(",".join(FIRST)):
+                    raise CommandFailure(f"{place.path} is a file of another kind; it stays as it is")
+                rows = [*_earlier(earlier, rows, to), *rows]
             part = folder.open(f".{NAME}.part", os.O_RDWR | os.O_CREAT)
             assert part is not None  # made where it was missing
             with part:
                 part.truncate(0)
-                part.write(text.encode())
+                part.write(_text(rows).encode())
             folder.rename(f".{NAME}.part", NAME)
     except CommandFailure as failure:
         echo(f"no manifest is written: {failure}", err=True)
@@ -56,6 +58,19 @@ def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile
         echo(f"no manifest is written: {error.filename or place.path}: {error.strerror}", err=True)
         return ""
     return str(place.path)
+
+
+def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dict[str, object]]:
+    """Yield rows of files that an earlier fetch brought, and that are still there."""
+    paths = {row["path"] for row in rows}
+    csv.field_size_limit(max(len(text), csv.field_size_limit()))  # a job may have many inputs
+    try:
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            path = row.get("path")
+            if path and path not in paths and None not in row and (to / path).is_file():
+                yield dict(row)
+    except csv.Error as error:
+        raise CommandFailure(f"{to / NAME} is no CSV ({error}); it stays as it is") from error
 
 
 def _rows(
