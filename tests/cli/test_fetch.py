@@ -97,6 +97,14 @@ def test_the_manifest_has_a_line_for_each_file(
     assert (tmp_path / "manifest.csv").read_text().splitlines()[1].startswith("1,5,")
 
 
+def test_a_value_that_is_no_text_is_escaped_in_the_manifest(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    served.answers["GET /tasks/12/jobs"] = {"jobs": [made(1, parameters={"k": "\ud800"}), made(2), made(3)]}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert "\\ud800" in (tmp_path / "manifest.csv").read_text()
+
+
 def test_the_manifest_goes_by_the_number_of_jobs(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -49,7 +49,7 @@ def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile
             assert part is not None  # made where it was missing
             with part:
                 part.truncate(0)
-                part.write(_text(rows).encode())
+                part.write(_text(rows).encode(errors="backslashreplace"))
             folder.rename(f".{NAME}.part", NAME)
     except CommandFailure as failure:
         echo(f"no manifest is written: {failure}", err=True)
