@@ -3,10 +3,8 @@
 Each command reads them, so they use the standard library alone.
 """
 
-import hashlib
 import math
 import os
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,11 +82,6 @@ class Settings:
         if reading.faults:
             raise WrongSettings(reading.faults)
         return settings
-
-    @property
-    def instance(self) -> str:
-        """Return a short name of this machine's home. It separates servers of the same account."""
-        return hashlib.sha256(f"{socket.gethostname()} {self.home}".encode()).hexdigest()[:12]
 
     def at(self, host: str | None, port: int | None) -> Self:
         """Return the settings with another listening address.

@@ -25,7 +25,7 @@ def test_a_cluster_is_added_from_here_and_over_ssh(slurm: Slurm, login: LoginNod
     assert (again.returncode, again.stdout) == (2, "")
     assert "give another name with --site" in again.stderr
     remote = pilotage(
-        "add", "slurm", "--file", str(file), "--site", "far", "--ssh", "cluster", "--tunnel", "--json",
+        "add", "slurm", "cluster", "--file", str(file), "--site", "far", "--tunnel", "--json",
         "--ssh-config", login.options["ssh_config"],
     )  # fmt: skip
     assert remote.returncode == 0, remote.stderr

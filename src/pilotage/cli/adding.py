@@ -38,7 +38,6 @@ def add(
         str,
         typer.Argument(help="The machine or login node, as user@host:port or a name of ~/.ssh/config."),
     ] = "",
-    ssh: Annotated[str, typer.Option(help="The same as an option.")] = "",
     file: Annotated[
         Path | None, typer.Option(help="The federation's file, made if needed; else that of the home.")
     ] = None,
@@ -56,7 +55,7 @@ def add(
 
     The rest of the file stays as it is, with its comments. The command reports every guess, field by field.
     """
-    given = {"ssh": host or ssh, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
+    given = {"ssh": host, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
     found = _inspected(kind, site, {name: value for name, value in given.items() if value})
     file = file or settings().home / FILE
     write(file, found.records)

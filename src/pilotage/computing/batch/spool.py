@@ -4,6 +4,7 @@ import hashlib
 import io
 import secrets
 import shlex
+import socket
 import tarfile
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -26,6 +27,11 @@ MOST_TAILS = 50
 """Most log ends read per poll."""
 
 _SEPARATOR = "--pilotage-log--"
+
+
+def instance() -> str:
+    """Return this server's name below a spool directory. It separates servers of the same account."""
+    return hashlib.sha256(f"{socket.gethostname()} {Settings.read().home}".encode()).hexdigest()[:12]
 
 
 @cache
@@ -125,7 +131,7 @@ class Spool:
 
 def spool_folder(place: str) -> str:
     """Return this server's folder below a spool directory, as a shell word."""
-    return f"{shell_path(place)}/{Settings.read().instance}"
+    return f"{shell_path(place)}/{instance()}"
 
 
 def _tokens(pilots: Iterable[str]) -> str:

@@ -48,11 +48,16 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
         found = [*_correction(runtime, given[at], author, limit, trusted=trusted)]
         corrected += bool(found)
         records += found
+    record(runtime, records, "described as its bytes, or an operator, say", actor)
+    return corrected
+
+
+def record(runtime: Runtime, records: Sequence[Creation], cause: str, actor: str) -> None:
+    """Record what was found of files, if there is anything."""
     if records:
-        change = Create(records=tuple(records), cause="described as its bytes, or an operator, say")
+        change = Create(records=tuple(records), cause=cause)
         decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
         runtime.store.commit(decision, actor)
-    return corrected
 
 
 def _correction(

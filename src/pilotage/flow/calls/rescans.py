@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
 
 from pilotage.flow.runtime import Runtime
-from pilotage.model.documents.decision import Create, Creation, Decision
+from pilotage.model.documents.decision import Creation
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
@@ -13,7 +13,7 @@ from pilotage.model.records.work import File, InputFile, Job, Task
 from pilotage.ports.moving import StorageError
 from pilotage.store.views.catalogue import CatalogueEntry
 
-from .corrections import Seen, agrees, described, seen
+from .corrections import Seen, agrees, described, record, seen
 from .inputs import SCAN_TIME
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,7 @@ def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> int
         news = list(_news(runtime, entry, places, end)) if entry else []
         changed += isinstance(news[0], CorrectedFile) if news else 0
         records += news
-    if records:
-        change = Create(records=tuple(records), cause="looked at again for a retry")
-        decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
-        runtime.store.commit(decision, actor)
+    record(runtime, records, "looked at again for a retry", actor)
     return changed
 
 
