@@ -74,6 +74,8 @@ def test_a_file_with_tabs(tmp_path: Path) -> None:
     [
         ("k,s\n1\n", "rows.csv: line 2: has 1 values, the first line 2 names"),
         ("k,k\n1,2\n", "has two columns 'k'"),
+        ("\ufeffk;s\r\n3,5;7\r\n", "rows.csv: line 1: is separated by ';'; save it with commas"),
+        ("k\ts\n1\t2\n", r"is separated by '\t'"),
         ("k\n", "has no rows"),
         ("", "has no rows"),
         ('k\n"1\n', "is no CSV"),

@@ -33,8 +33,8 @@ def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
                 continue
             if not names:
                 names = [cell.strip() for cell in cells]
-                if twice := [name for name in names if names.count(name) > 1]:
-                    raise bad(lines.line_num, f"has two columns {twice[0][:60]!r}", "keep one")
+                if fault := _fault_of_names(names):
+                    raise bad(lines.line_num, *fault)
                 continue
             if len(cells) != len(names):
                 remedy = "give each row a value for every name, in quotes where it has a comma"
@@ -49,6 +49,14 @@ def rows_of(path: FilePath, text: str) -> list[dict[str, str]]:
     if not rows:
         raise bad(1, "has no rows", "give the names in the first line, and a row for each job")
     return rows
+
+
+def _fault_of_names(names: list[str]) -> tuple[str, str] | None:
+    """Return what is wrong with a first line, and the remedy; None if nothing is."""
+    if len(names) == 1 and (other := next((mark for mark in ";\t" if mark in names[0]), "")):
+        return f"is separated by {other!r}", "save it with commas, or with tabs as a file .tsv"
+    twice = [name for name in names if names.count(name) > 1]
+    return (f"has two columns {twice[0][:60]!r}", "keep one") if twice else None
 
 
 MOST_FILE = 2 * MOST_BYTES
