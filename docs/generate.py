@@ -88,7 +88,7 @@ def steps() -> str:
         )
         for step in STEPS
     ]
-    read = {step.name: step.fields - ALWAYS for step in STEPS if step.has_loop}
+    read = {step.name: step.fields - ALWAYS for step in STEPS}
     names = [one.name for one in dataclasses.fields(World) if one.name not in ALWAYS]
     return (
         "# Steps\n\nIn the order of a job's way.\n"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilotage.flow.planning import plan
+from pilotage.flow.steps import step
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import from_json, to_json
 from pilotage.model.documents.world import World
@@ -16,6 +17,7 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest, MatchRe
 from pilotage.model.records.states import JobState
 from pilotage.testing import ALICE, BOB
 from pilotage.testing.moves import given_to
+from tests.watched_reads import watched
 
 from .house import House
 from .test_borrowing import declare, requests, south
@@ -36,9 +38,12 @@ def noted(house: House) -> list[ClaimRequest | BorrowRequest]:
 
 
 def saved(house: House, *asking: MatchRequest, seed: int) -> World:
-    """The world as it stands, where these pilots ask, as it is read from its file."""
+    """The world as it stands, where these pilots ask, as it is read from its file.
+
+    The policy of matches finds there only the fields that its step declares.
+    """
     world = replace(house.store.snapshots.whole(house.now, seed), requests=asking)
-    return from_json(World, to_json(world).decode())
+    return watched(from_json(World, to_json(world).decode()), "step match", step("match").fields, set())
 
 
 def busy(house: House, dice: random.Random) -> None:

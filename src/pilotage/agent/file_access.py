@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Halt = Callable[[], bool]
 """Returns whether nobody wants the file any more."""
-SHUT = 600.0
+AVOIDED_FOR = 600.0
 """Seconds before a failed way is tried again, for all files of the storage."""
 BUSY, PATIENCE, PAUSE = 503, 3600.0, 10.0
 """The status of a server that already hands on enough files; seconds to keep asking; seconds between
@@ -82,7 +82,7 @@ class Ways:
 
     def __init__(self, server: FileServer) -> None:
         self._server = server
-        self._shut: dict[tuple[str, str], float] = {}
+        self._avoided: dict[tuple[str, str], float] = {}
 
     def to(self, attempt: Attempt, name: str, source: str, halted: Halt) -> OpenStorage:
         """Return the way to an input at a ``source`` (empty: the queue's storage), or to an output.
@@ -104,14 +104,14 @@ class Ways:
             where = f"storage {source}" if source else f"storage of task {work.task}"
             raise AttemptFailedError(f"{where} cannot be opened: {error}") from error
 
-    def is_shut(self, way: str, url: str) -> bool:
+    def is_avoided(self, way: str, url: str) -> bool:
         """Return whether a way to a storage failed lately."""
-        return self._shut.get((way, url), 0.0) > time.monotonic()
+        return self._avoided.get((way, url), 0.0) > time.monotonic()
 
-    def shut(self, way: str, url: str, error: Exception) -> None:
+    def avoid(self, way: str, url: str, error: Exception) -> None:
         """Avoid a way for some time."""
-        log.warning("%s: %s failed, avoided for %g s: %s", url, way, SHUT, error)
-        self._shut[way, url] = time.monotonic() + SHUT
+        log.warning("%s: %s failed, avoided for %g s: %s", url, way, AVOIDED_FOR, error)
+        self._avoided[way, url] = time.monotonic() + AVOIDED_FOR
 
 
 class _AskedFile:
@@ -149,14 +149,14 @@ class _AskedFile:
 
     def _first(self, use: Callable[[FileWay], T]) -> T:
         for name, way in self._open.items():
-            if self._ways.is_shut(name, self._url):
+            if self._ways.is_avoided(name, self._url):
                 continue
             try:
                 found = use(way)
             except (_NoAddressError, FileNotFoundError):
                 continue  # whether there is such a file is for the server to say
             except (OSError, HTTPException, ValueError) as error:
-                self._ways.shut(name, self._url, error)
+                self._ways.avoid(name, self._url, error)
                 if isinstance(error, urllib.error.HTTPError):
                     error.close()
             else:

@@ -299,8 +299,10 @@ def _files_of(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) 
     """Return the files of a job, with the way of each to or from its queue's storage."""
     federation = runtime.store.federation()
     home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")
-    afar = any(one.attempt == job.attempt and one.reads for one in borrowed)
-    return job_files.with_ways(runtime.store.transfer_queries.files_of(job.id, home), federation, home, afar)
+    is_remote = any(one.attempt == job.attempt and one.reads for one in borrowed)
+    return job_files.with_ways(
+        runtime.store.transfer_queries.files_of(job.id, home), federation, home, is_remote
+    )
 
 
 def _waits(runtime: Runtime, job: JobDetails) -> list[str]:

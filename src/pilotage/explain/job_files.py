@@ -15,14 +15,14 @@ BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
 
 
 def with_ways(
-    found: Iterable[FileOfJob], federation: Federation, home: str, afar: bool
+    found: Iterable[FileOfJob], federation: Federation, home: str, is_remote: bool
 ) -> tuple[FileOfJob, ...]:
     """Add to files how the job gets them at its queue's storage ``home``, or how its outputs leave it.
 
-    With ``afar``, its pilot reads missing files from other storages (E3).
+    With ``is_remote``, its pilot reads missing files from other storages (E3).
     """
     storages = {storage.name: storage for storage in federation.storages}
-    return tuple(replace(one, way=_way(one, storages, home, afar)) for one in found)
+    return tuple(replace(one, way=_way(one, storages, home, is_remote)) for one in found)
 
 
 def of_files(found: Sequence[FileOfJob]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def of_files(found: Sequence[FileOfJob]) -> Iterator[str]:
         yield f"  {one.kind} {one.file}, {_size(one.size)}: {one.way}"
 
 
-def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, afar: bool) -> str:
+def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: bool) -> str:
     if one.transfer is not None:
         return _moved(one, one.transfer, storages)
     held = ", ".join(one.storages) or "no storage"
@@ -41,7 +41,7 @@ def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, afar: bool)
         return f"is at {held}; the job has no queue yet"
     if home in one.storages:
         return f"is at {home}, the storage of its queue"
-    return f"is at {held}, " + ("from where its pilot reads it (E3)" if afar else f"and not at {home}")
+    return f"is at {held}, " + ("from where its pilot reads it (E3)" if is_remote else f"and not at {home}")
 
 
 def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:

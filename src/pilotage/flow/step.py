@@ -57,17 +57,20 @@ class Phase:
 class Step:
     """One step of a job's way.
 
-    ``place`` orders the steps in lists. ``prepare`` takes in what was left for the step from outside, before
-    a pass reads its world; a plan does not call it. ``reads`` declares the fields of its world: by name, or
-    as parts with readers of their own; ``bounds`` says how much of them a pass takes. With ``asks_plugins``
-    tasks of brokerages that this server lacks are left to others. A step that reads
-    nothing is asked for by pilots and has no loop. ``phases`` are its policies for a world, in order. With
-    ``rereads`` each of them sees what the one before it has changed, and with ``foresees`` without reading
-    again: then those of one actor are committed together. ``wakes_on`` are the states of records that give it
-    something to do, and ``idle`` says why it changes nothing in a world.
-    ``subjects`` are the kinds of records that its policies decide about, the first to blame at the beginning:
-    one that a policy fails at is set aside, and concerns no other. A pass that changed something is
-    followed by another at once, where ``goes_on`` does not say that it would find nothing.
+    ``place`` orders the steps in lists. ``prepare`` takes in what arrived from outside for the step, before a
+    pass reads its world; a plan does not call it. ``reads`` declares the fields of its world: by name, or as
+    parts with readers of their own; ``bounds`` says how much of them a pass takes. With ``asks_plugins``,
+    other servers take the tasks of brokerages that this one lacks. A step without ``reads`` has no loop,
+    because pilots ask for it: its policy reads ``requested_fields``.
+
+    ``phases`` are its policies for a world, in order. With ``rereads`` each of them sees what the one before
+    it has changed. With ``foresees`` it does so without reading again, and decisions of one actor are
+    committed together. ``subjects`` are the kinds of records that its policies decide about, the first to
+    blame at the beginning: a record on which a policy fails is set aside, and concerns no other.
+
+    ``wakes_on`` are the states of records that give it something to do, and ``idle`` says why it changes
+    nothing in a world. A pass that changed something is followed by another at once, unless ``goes_on``
+    says that it would find nothing.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Step:
     idle: Callable[[World], Iterator[str]]
     prepare: Callable[["Runtime"], None] | None = None
     reads: Reads = ()
+    requested_fields: frozenset[str] = frozenset()
     bounds: Callable[["Runtime", Pass], Pass] | None = None
     asks_plugins: bool = False
     subjects: tuple[Subject, ...] = ()
@@ -99,7 +103,7 @@ class Step:
     @property
     def fields(self) -> frozenset[str]:
         """Return the fields of the world that its policies, and their follow-up actions, may read."""
-        return self.plan.fields
+        return self.plan.fields | self.requested_fields
 
     @property
     def hears(self) -> frozenset[str]:

@@ -162,10 +162,10 @@ class VirtualPilot:
         readings = Readings(given, cache(self.site.scene.sources))
         sizes = {file.name: file.size for file in given.files}
         for job in given.jobs:
-            read = ((name, readings.afar(job, name)) for name in job.inputs)
+            read = ((name, readings.remote_source(job, name)) for name in job.inputs)
             lease = lease_of(given.federation.timeouts, tasks[job.task].spec.workflow)
-            afar = [(found.site, sizes[name]) for name, found in read if found]
-            self._begin(tasks[job.task], job, afar, lease)
+            remote = [(found.site, sizes[name]) for name, found in read if found]
+            self._begin(tasks[job.task], job, remote, lease)
         if given.jobs:
             self.site.scene.calls.tell(self)
             if self._period() < self._heartbeat:

@@ -57,7 +57,7 @@ def _name_queues(entrances: Sequence[Mapping[str, Any]], options: Sequence[dict[
                 some["queue"] = queue.strip()
 
 
-def _is_shut(entrance: Mapping[str, Any]) -> bool:
+def _is_closed(entrance: Mapping[str, Any]) -> bool:
     """Return whether an entrance accepts no new jobs."""
     statuses = {str(entrance.get(key) or "").strip().lower() for key in ("ce_status", "ce_queue_status")}
     state = str(entrance.get("ce_state") or "ACTIVE").strip().upper()
@@ -100,10 +100,10 @@ def _usable(queue: Record, said: object) -> list[dict[str, Any]]:
     unnamed = len(said if isinstance(said, list) else ()) - len(usable)
     if unnamed:
         queue.note("dropped", "queues", f"{unnamed} entrances without ce_endpoint or ce_flavour")
-    if shut := [item for item in usable if _is_shut(item)]:
-        names = shown(", ".join(item["ce_endpoint"] for item in shut))
+    if closed := [item for item in usable if _is_closed(item)]:
+        names = shown(", ".join(item["ce_endpoint"] for item in closed))
         text = "closed, draining or disabled: pilots are not sent there"
         queue.entry.note("dropped", "queues[].ce_status", names, text)
-        usable = [item for item in usable if not _is_shut(item)]
+        usable = [item for item in usable if not _is_closed(item)]
     _note_unused(queue, usable)
     return usable

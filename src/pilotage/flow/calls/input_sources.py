@@ -21,7 +21,7 @@ class Readings:
 
     def __init__(self, matched: "Matched", sources: Callable[[], Sources]) -> None:
         self._storage = matched.queue.storage if matched.queue else ""
-        # Only asked where something is read from afar, as few matches do: it knows the circuit breakers.
+        # Few matches read anything from another storage: only these ask for the circuit breakers.
         self._sources = sources
         self._files = {file.name: file for file in matched.files}
         # An original has no separate path: pilots find it under its name.
@@ -31,11 +31,11 @@ class Readings:
 
     def of(self, job: Job, name: str) -> JobInput:
         """Return an input of a job, and the storage to read it from if that is not its queue's."""
-        file, held, source = self._files[name], self._paths[name], self.afar(job, name)
+        file, held, source = self._files[name], self._paths[name], self.remote_source(job, name)
         path = held.get(source.name if source else self._storage, "")
         return JobInput(name_of(name), file.size, file.checksum, path, source.name if source else "")
 
-    def afar(self, job: Job, name: str) -> Storage | None:
+    def remote_source(self, job: Job, name: str) -> Storage | None:
         """Return the remote storage of an input that is not at the queue's own.
 
         A job that stays at its queue reads only there: an input missing there is lost.

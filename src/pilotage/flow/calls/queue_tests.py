@@ -4,7 +4,7 @@ from pilotage.flow.errors import NoSuchQueue, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import PROVISION
-from pilotage.pilots import trials
+from pilotage.pilots import queue_test_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 
@@ -21,10 +21,10 @@ def send(runtime: Runtime, queue: str, who: Identity, actor: str) -> int:
         raise NotNow(f"queue {queue} has no computing_element: others start its pilots, so none can be sent")
     if found.forwards:
         raise NotNow(f"queue {queue} hands its jobs to another Pilotage: test the queues there")
-    under_way = trials.live_trial(world, queue)
+    under_way = queue_test_pilots.live_test_pilot(world, queue)
     if under_way:
         return under_way.id
-    committed = runtime.store.commit(trials.send(world, found, who), actor)
+    committed = runtime.store.commit(queue_test_pilots.send(world, found, who), actor)
     runtime.wakeups.wake(PROVISION)
     ((pilot,),) = committed.created
     assert pilot is not None, "nothing limits a test pilot"

@@ -63,7 +63,7 @@ class BrokerReadPlan:
         self._were, self._went = Counter[int](), Counter[int]()
         self._crowded: set[int] | None = None
 
-    def crowded(self, found: Callable[[], set[int]]) -> Set[int]:
+    def pending_for_room(self, found: Callable[[], set[int]]) -> Set[int]:
         """Return tasks with jobs that are pending for lack of room: passes read these as if DEFINED (B37).
 
         ``found`` is called once for earlier ones.

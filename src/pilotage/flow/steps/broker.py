@@ -159,14 +159,14 @@ def _lift(jobs: Set[int]) -> Move:
 def _bounds(runtime: Runtime, now: Pass) -> Pass:
     """Limit a pass to jobs that may find room, and to pending jobs that only lacked room."""
     read_plan = runtime.broker_read_plan
-    crowded = read_plan.crowded(runtime.store.snapshots.crowded_tasks)
-    return replace(now, portions=partial(read_plan.parts, now=now), crowded=crowded)
+    pending_for_room = read_plan.pending_for_room(runtime.store.snapshots.tasks_pending_for_room)
+    return replace(now, portions=partial(read_plan.parts, now=now), pending_for_room=pending_for_room)
 
 
 @part("jobs")
 def _ready_jobs(reading: Reading) -> Mapping[str, Any]:
     """Read the jobs, with only the ready ones of pending jobs."""
-    if not reading.now.crowded:
+    if not reading.now.pending_for_room:
         return {}
     return {"jobs": _ready(reading["jobs"], reading["failed_deliveries"], reading.world)}
 
@@ -187,13 +187,13 @@ def _unanswered(runtime: Runtime, world: World) -> Mapping[str, Any]:
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
     """Record which jobs found room. If none did, scan what was skipped at once."""
     gone: set[int] = set()
-    crowded: set[int] = set()
+    pending_for_room: set[int] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.kind == "job":
-            (crowded if change.cause == FULL else gone).update(ids)
+            (pending_for_room if change.cause == FULL else gone).update(ids)
     read = restricted(world, plugin).jobs
-    if crowded:
-        runtime.broker_read_plan.wait_for_room(job.task for job in read if job.id in crowded)
+    if pending_for_room:
+        runtime.broker_read_plan.wait_for_room(job.task for job in read if job.id in pending_for_room)
     if not runtime.broker_read_plan.note(read, gone):
         runtime.wakeups.wake(BROKER)
 

@@ -30,6 +30,10 @@ STEP = Step(
     name=MATCH,
     place=7,
     summary="Hand pilots that ask the jobs of the highest claim.",
+    requested_fields=frozenset(
+        {"requests", "pilots", "levels", "jobs", "job_counts", "failures", "candidacies", "advertisements"}
+        | {"queue_reports", "tasks", "files", "replicas", "failed_deliveries", "borrowings"}
+    ),
     phases=_phases,
     idle=_idle,
 )

@@ -16,7 +16,7 @@ from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.step_names import PROVISION
-from pilotage.pilots import circuit_breakers, credentials, list_match, submissions, trials
+from pilotage.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
 from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 from pilotage.store.worlds.provisioning import bounding_advertisements, live_and_ended_pilots
@@ -72,7 +72,7 @@ def _resubmit(runtime: Runtime, world: World) -> None:
         for pilot in world.pilots
         if pilot.state is PilotState.CREATED
         and not pilot.reference
-        and (trials.is_trial(pilot) or world.time - pilot.created >= RESUBMITTED_AFTER)
+        and (queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= RESUBMITTED_AFTER)
         and not runtime.elements.is_under_way(pilot.id)
     ]
     # Their answer has arrived, and was just forgotten here because this pass records it.

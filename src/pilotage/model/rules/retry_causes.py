@@ -17,7 +17,7 @@ MOST_MEGABYTES, MOST_SECONDS = 1e9, 1e10
 """The bounds of a task's ``ram`` and ``walltime``."""
 
 _UNLIMITED = 0.0
-_SHUT = ("offline", "brokeroff")
+_CLOSED = ("offline", "brokeroff")
 
 
 def next_attempt(task: Task, job: Job, error: str, federation: Federation) -> NextAttempt:
@@ -57,7 +57,7 @@ def _of_job(task: Task, federation: Federation) -> Iterable[Queue]:
     for queue in federation.queues:
         is_named = not named or {queue.name, queue.parent} & named
         is_open = not queue.vos or task.owner.vo in queue.vos
-        if is_named and is_open and queue.status not in _SHUT:
+        if is_named and is_open and queue.status not in _CLOSED:
             yield queue
 
 

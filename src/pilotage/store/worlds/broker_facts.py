@@ -156,7 +156,11 @@ def waiting_jobs(state: JobState) -> WorldPart:
     def read(reading: Reading) -> Mapping[str, Any]:
         now = reading.now
         portions = now.portions or waiting.equally(now.batch)
-        return {"jobs": waiting.oldest(reading.reader, state, now.batch, portions, now.apart, now.crowded)}
+        return {
+            "jobs": waiting.oldest(
+                reading.reader, state, now.batch, portions, now.apart, now.pending_for_room
+            )
+        }
 
     return WorldPart(("jobs",), read)
 

@@ -33,8 +33,8 @@ class Pass:
     take.
 
     It skips the tasks ``apart``, on which the step failed. ``portions`` gives the number of jobs of each
-    task, by default equal. From ``crowded`` tasks it takes pending jobs too. ``unable`` are the kinds of
-    storages at which this process cannot delete files.
+    task, by default equal. From ``pending_for_room`` tasks it takes pending jobs too. ``unable`` are the
+    kinds of storages at which this process cannot delete files.
     """
 
     time: float
@@ -42,7 +42,7 @@ class Pass:
     batch: int
     apart: frozenset[int] = frozenset()
     portions: Parts | None = None
-    crowded: Set[int] = frozenset()
+    pending_for_room: Set[int] = frozenset()
     unable: tuple[UnableWay, ...] = ()
 
 

@@ -57,10 +57,10 @@ class Snapshots:
         """Return everything live, in order, with a request for work from every running pilot."""
         return self.read(Pass(time, seed, 0), WHOLE)
 
-    def crowded_tasks(self) -> set[int]:
+    def tasks_pending_for_room(self) -> set[int]:
         """Return tasks with jobs that are pending for lack of room (B36, B37), by the oldest pending job."""
         return self._database.read(
-            lambda connection: waiting.crowded_tasks(RecordReader(connection, self._specs), FULL)
+            lambda connection: waiting.tasks_pending_for_room(RecordReader(connection, self._specs), FULL)
         )
 
     def newest_choices(self) -> dict[str, int]:

@@ -130,14 +130,14 @@ def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tup
 
 
 def _waiting(
-    reader: RecordReader, state: JobState, apart: Apart, crowded: Set[int] = frozenset()
+    reader: RecordReader, state: JobState, apart: Apart, pending_for_room: Set[int] = frozenset()
 ) -> list[Waiting]:
     numbers: Counter[int] = Counter()
     heads: dict[int, tuple[int, str, int, int]] = {}
     found = {state: _heads(reader, state, apart)}
-    if crowded:
+    if pending_for_room:
         pending = _heads(reader, JobState.PENDING, apart)
-        found[JobState.PENDING] = [row for row in pending if row[0] in crowded]
+        found[JobState.PENDING] = [row for row in pending if row[0] in pending_for_room]
     for each, rows in found.items():
         counted = reader.raw_rows(_NUMBERS, state=str(each), tasks=[str(row[0]) for row in rows])
         numbers.update({int(task): int(jobs) for task, jobs in counted})
@@ -157,19 +157,19 @@ def oldest(
     limit: int,
     parts: Parts,
     apart: Apart = (),
-    crowded: Set[int] = frozenset(),
+    pending_for_room: Set[int] = frozenset(),
 ) -> tuple[Job, ...]:
     """Return the oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age.
 
-    Skip the tasks ``apart``. Pending jobs of ``crowded`` tasks count as if they were in that state too.
+    Skip the tasks ``apart``. Pending jobs of ``pending_for_room`` tasks count as in that state too.
     """
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: _waiting(reader, state, apart, crowded)).items():
+    for task, part in parts(lambda: _waiting(reader, state, apart, pending_for_room)).items():
         together[part].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():
         rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
-        if pending := [task for task in tasks_ if task in crowded]:
+        if pending := [task for task in tasks_ if task in pending_for_room]:
             rows += reader.raw_rows(_JOBS[JobState.PENDING], tasks=pending, skip=part - 1, limit=limit)
             rows = _first_of(rows, dict.fromkeys(pending, part))
     return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
@@ -187,7 +187,7 @@ def _first_of(rows: Iterable[tuple[Any, ...]], most: Mapping[int, int]) -> list[
     return kept
 
 
-def crowded_tasks(reader: RecordReader, cause: str) -> set[int]:
+def tasks_pending_for_room(reader: RecordReader, cause: str) -> set[int]:
     """Return the tasks whose oldest pending job became pending by this cause."""
     heads = {row[3]: row[0] for row in _heads(reader, JobState.PENDING)}
     if not heads:

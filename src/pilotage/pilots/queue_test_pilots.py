@@ -16,14 +16,16 @@ from .task_queues import element_of, size
 _REASON = "test of its queue by "
 
 
-def is_trial(pilot: Pilot | NewPilot) -> bool:
+def is_test_pilot(pilot: Pilot | NewPilot) -> bool:
     """Return whether a pilot was sent to test its queue."""
     return pilot.reason.startswith(_REASON)
 
 
-def live_trial(world: World, queue: str) -> Pilot | None:
+def live_test_pilot(world: World, queue: str) -> Pilot | None:
     """Return the test pilot that is under way to a queue."""
-    found = (one for one in world.pilots if one.queue == queue and one.state in LIVE_PILOTS and is_trial(one))
+    found = (
+        one for one in world.pilots if one.queue == queue and one.state in LIVE_PILOTS and is_test_pilot(one)
+    )
     return next(found, None)
 
 
