@@ -14,7 +14,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio quick check bench lock format docs clean
+.PHONY: help demo test test-endurance test-sites test-rucio quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -62,6 +62,9 @@ format: $(READY) ## rewrite to the project's style
 
 docs: $(READY) ## the reference pages, from the code
 	$(BIN)/python docs/generate.py
+
+site: $(READY) ## the documentation as a site, into build/site; fails at a dead link or a page that the index lacks
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lock: ## requirements.lock from pyproject.toml: hashes, no index address
 	$(PYTHON) -m venv build/lock

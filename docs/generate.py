@@ -171,7 +171,11 @@ def conformance() -> str:
 
 
 def _rule(rule: Rule, found: Sequence[Carrier]) -> Sequence[str]:
-    count = (f"[{len(found)}](#{rule.number.lower()})" if found else "none") if rule.where else ""
+    count = (
+        (f"[{len(found)}](#{rule.number.lower().replace(' ', '-')})" if found else "none")
+        if rule.where
+        else ""
+    )
     where = "<br>".join(f"`{module}`" for module in rule.where) or "*not yet*"
     defaults = "<br>".join(f"`{name}` {_shown(value)}" for name, value in values(rule))
     return rule.number, rule.text, where, defaults, rule.settled, count
@@ -275,6 +279,10 @@ def command_line() -> str:
     command = typer.main.get_command(app)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
     return text.rstrip() + "\n"
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
 
 
 def _first_sentence(text: str | None) -> str:

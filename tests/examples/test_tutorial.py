@@ -14,7 +14,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failures.md"
 FILE = re.compile(r"as `([\w.]+)`[^`]*?\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^    (?=pilotage |python3 )(.+)$", re.MULTILINE)
 

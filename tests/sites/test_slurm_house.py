@@ -12,7 +12,7 @@ from tests.waiting import wait_for
 
 from .slurm import Slurm
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failures.md"
 FEDERATION = """
 name: clusters
 sites:
