@@ -60,7 +60,8 @@ format: $(READY) ## rewrite to the project's style
 	$(BIN)/ruff format src tests benchmarks docs examples
 	$(BIN)/ruff check --fix src tests benchmarks docs examples
 
-docs: $(READY) ## the reference pages, from the code
+docs: $(READY) ## the reference pages, and the synchronous client, from the code
+	$(BIN)/python docs/sync_client.py
 	$(BIN)/python docs/generate.py
 
 site: $(READY) ## the documentation as a site, into build/site; fails at a dead link or a page that the index lacks

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from pilotage.client.authorization import TokenAuthorization
 from pilotage.settings import Settings
 
-from .authorization import TokenAuthorization
 from .configuration import settings as current
 from .errors import BadInput, CommandFailure, Unreachable
 

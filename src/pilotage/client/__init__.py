@@ -1,0 +1,88 @@
+"""The Python client: :class:`Client`, and :class:`AsyncClient` with the same names.
+
+    from pilotage.client import Client
+
+    with Client() as client:
+        task = client.submit(name="sums", command=["sh", "-c", "sha256sum /etc/hostname"])
+        task.wait()
+        print(task.state, task.outputs())
+
+It needs the base installation only. What it imports is loaded when it is used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._async.client import AsyncClient
+    from ._async.records import AsyncJob, AsyncTask
+    from ._sync.client import Client
+    from ._sync.records import Job, Task
+    from .errors import (
+        BadAnswer,
+        ClientError,
+        Conflict,
+        Fault,
+        Gone,
+        NotAllowed,
+        NotFound,
+        NotPilotage,
+        NotSignedIn,
+        OtherVersion,
+        Refused,
+        ServerFault,
+        StillUnderWay,
+        TaskFailed,
+        TooMany,
+        Unreachable,
+    )
+    from .records import Record, Table
+
+_PLACES = {
+    "AsyncClient": "_async.client",
+    "AsyncJob": "_async.records",
+    "AsyncTask": "_async.records",
+    "Client": "_sync.client",
+    "Job": "_sync.records",
+    "Record": "records",
+    "Table": "records",
+    "Task": "_sync.records",
+}
+
+__all__ = [
+    "AsyncClient",
+    "AsyncJob",
+    "AsyncTask",
+    "BadAnswer",
+    "Client",
+    "ClientError",
+    "Conflict",
+    "Fault",
+    "Gone",
+    "Job",
+    "NotAllowed",
+    "NotFound",
+    "NotPilotage",
+    "NotSignedIn",
+    "OtherVersion",
+    "Record",
+    "Refused",
+    "ServerFault",
+    "StillUnderWay",
+    "Table",
+    "Task",
+    "TaskFailed",
+    "TooMany",
+    "Unreachable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'errors')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

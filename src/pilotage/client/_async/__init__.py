@@ -1,0 +1,1 @@
+"""The source of both clients. ``make docs`` writes ``_sync`` from it."""

@@ -1,0 +1,67 @@
+"""Requests of operators: the federation, tokens, the world and the server's health."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pilotage.client.records import Record, Table
+
+from .api import AsyncApi
+
+
+class AsyncAdministration(AsyncApi):
+    """The federation, tokens, the world and the server's health."""
+
+    async def federation(self) -> Record:
+        """Return the federation in force. Only operators see options, which may hold credentials."""
+        return await self._record("/federation")
+
+    async def load_federation(
+        self, federation: Mapping[str, Any], *, dry_run: bool = False, force: bool = False, file: str = ""
+    ) -> Record:
+        """Replace the federation without a restart. One with faults is refused as a whole.
+
+        Raises :class:`Conflict` if running jobs or known files would be lost, unless it is forced.
+        ``file`` is the name of the file that it comes from.
+        """
+        answer = await self._connection.send(
+            "PUT",
+            "/federation",
+            query={"dry_run": dry_run, "force": force, "file": file or None},
+            body=dict(federation),
+        )
+        return Record(answer)
+
+    async def world(self) -> Record:
+        """Return everything that decisions read, as of now."""
+        return await self._record("/world")
+
+    async def tokens(self) -> Table[Record]:
+        """Return the unexpired tokens of people, without their secrets."""
+        return Table[Record].of(await self._get("/tokens"), "tokens", Record)
+
+    async def make_token(
+        self,
+        name: str,
+        *,
+        role: str = "user",
+        vo: str = "",
+        group: str = "",
+        vo_role: str = "",
+        expires_in: float | None = None,
+    ) -> str:
+        """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
+        body = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
+        answer = await self._post("/tokens", None, {**body, "expires_in": expires_in})
+        return str(Record(answer)["token"])
+
+    async def revoke_token(self, token: str) -> Record:
+        """Revoke a token, named as the list names it."""
+        return Record(await self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+
+    async def health(self) -> Record:
+        """Return a sign of life, with the server's version. It needs no token."""
+        return await self._record("/health/live")
+
+    async def readiness(self) -> Record:
+        """Return whether the server can do its work, and the fault if not. It needs no token."""
+        return Record(await self._connection.send("GET", "/health/ready", also=(503,)))

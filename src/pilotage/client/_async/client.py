@@ -1,0 +1,54 @@
+"""The client: all requests together."""
+
+from types import TracebackType
+from typing import Self
+
+from pilotage.settings import Settings
+
+from .administration import AsyncAdministration
+from .connection import AsyncConnection
+from .files import AsyncCatalogue
+from .following import AsyncFollowing
+from .places import AsyncPlaces
+from .steering import AsyncSteering
+
+
+class AsyncClient(AsyncFollowing, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration):
+    """A client of one server.
+
+    Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
+    the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name, a word such
+    as ``"job:345"``, or by its record. Each failure is a :class:`ClientError` whose text is the server's
+    message.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """Open a client. Raises :class:`pilotage.settings.WrongSettings`."""
+        given = {"url": url, "token": token, "home": home}
+        known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
+        super().__init__(AsyncConnection(known))
+
+    def _client(self) -> "AsyncClient":
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._connection.settings.url}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.close()

@@ -1,0 +1,231 @@
+"""One server, and requests to it. Each failure is a :class:`ClientError`."""
+
+import os
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from pilotage.client.errors import (
+    BadAnswer,
+    ClientError,
+    NotPilotage,
+    NotSignedIn,
+    OtherVersion,
+    Refused,
+    Unreachable,
+    error_of,
+)
+from pilotage.settings import Settings
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    import httpx
+
+Value = str | int | float | Sequence[str]
+"""A parameter of a request; a sequence repeats it."""
+
+PREFIX = "/api/v1"
+PATIENCE = 60.0
+"""Time limit of an answer in s."""
+
+HEALTH_PATIENCE = 10.0
+"""The same for the question whether the server can work, in s."""
+
+TRIES = 3
+"""How often a request that may be repeated is sent if its answer is lost."""
+
+_UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
+"""What the server says of an address that it does not have."""
+
+
+class AsyncConnection:
+    """The server of the settings, called with its token."""
+
+    def __init__(self, settings: Settings) -> None:
+        # Loading it takes longer than loading all of the client.
+        import httpx
+
+        from pilotage.client.authorization import TokenAuthorization
+
+        self.settings = settings
+        self._http = httpx.AsyncClient(
+            base_url=settings.url + PREFIX,
+            auth=TokenAuthorization(settings),
+            timeout=httpx.Timeout(PATIENCE, connect=10),
+            # A proxy of the environment cannot reach this machine's own addresses.
+            trust_env=not settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
+            # Plain HTTP verifies nothing, and reading the certificates takes 46 ms.
+            verify=urlsplit(settings.url).scheme != "http" and _authorities(),
+        )
+
+    async def close(self) -> None:
+        """Close what is open."""
+        await self._http.aclose()
+
+    async def send(
+        self,
+        method: str,
+        template: str,
+        values: Mapping[str, int | str] | None = None,
+        *,
+        query: Mapping[str, Value | bool | None] | None = None,
+        body: object = None,
+        also: tuple[int, ...] = (),
+        key: str = "",
+    ) -> Any:
+        """Return the answer's document. A status in ``also`` is an answer too, not a failure.
+
+        ``values`` fill the template of the address. Parameters that are None or False are left out. Requests
+        that only read, and those with an idempotency ``key``, are sent again a few times if their answer is
+        lost. All others might do their work twice.
+        """
+        import httpx
+
+        path = _filled(template, values or {})
+        request = self._http.build_request(
+            method,
+            path,
+            json=body,
+            params=_parameters(query or {}),
+            headers={"Idempotency-Key": key} if key else {},
+        )
+        try:
+            response = await self._answered(request, may_repeat=bool(key) or method == "GET")
+        except httpx.HTTPError as error:
+            raise Unreachable(await self._silence(error)) from error
+        if response.is_success or response.status_code in also:
+            return self._document(response)
+        raise await self._failure(response)
+
+    async def _answered(self, request: "httpx.Request", may_repeat: bool) -> "httpx.Response":
+        import httpx
+
+        lost = (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
+        begun = time.monotonic()
+        try:
+            return await self._http.send(request)
+        except lost:
+            if not may_repeat or time.monotonic() - begun >= PATIENCE:
+                raise
+        from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_after_delay
+
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(lost),
+            stop=stop_after_attempt(TRIES - 1) | stop_after_delay(PATIENCE),
+            reraise=True,
+        )
+        return await again(self._http.send, request)
+
+    @asynccontextmanager
+    async def content(
+        self,
+        template: str,
+        offset: int = 0,
+        query: Mapping[str, Value | bool | None] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator["httpx.Response"]:
+        """Yield the answer at a path, from an offset on, unread.
+
+        Raises :class:`Unreachable`, also if the answer breaks off while it is read.
+        """
+        import httpx
+
+        known = dict(headers or {}) | ({"Range": f"bytes={offset}-"} if offset else {})
+        try:
+            async with self._http.stream(
+                "GET", template, params=_parameters(query or {}), headers=known
+            ) as response:
+                if not response.is_success:
+                    # A stream's body is not read by itself, and it holds the error message.
+                    await response.aread()
+                    raise await self._failure(response)
+                yield response
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(f"{self.settings.url} broke off: {reason}") from error
+
+    async def _silence(self, error: "httpx.HTTPError") -> str:
+        """Say why no answer came: a server that lives may know."""
+        import httpx
+
+        told = f"no answer from {self.settings.url}: {str(error) or type(error).__name__}"
+        if isinstance(error, httpx.ReadTimeout):
+            with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+                ready = (await self._http.get("/health/ready", timeout=HEALTH_PATIENCE)).json()
+                problems = "; ".join(ready["problems"]) or "it can work, and is busy"
+                return f"{told} within {PATIENCE:.0f} s; the server says: {problems}"
+        return f"{told}; start it with `pilotage up`, or set PILOTAGE_URL"
+
+    def _document(self, response: "httpx.Response") -> Any:
+        if response.status_code == 204:
+            return None
+        try:
+            return response.json()
+        except (ValueError, RecursionError) as error:
+            raise self._stranger() from error
+
+    async def _failure(self, response: "httpx.Response") -> ClientError:
+        """Return the error that the server reports."""
+        answer: Any = None
+        with suppress(ValueError, RecursionError):
+            answer = response.json()
+        error = error_of(response.status_code, response.reason_phrase, answer)
+        if error is None:
+            return self._stranger()
+        if isinstance(error, NotSignedIn):
+            source = f"PILOTAGE_TOKEN or {self.settings.home / 'token'}"
+            return NotSignedIn(f"the server does not know you: {error}; set {source}")
+        if response.status_code in (404, 405) and str(error) in _UNKNOWN_ROUTE:
+            return await self._unknown(response.request)
+        return error
+
+    async def _unknown(self, request: "httpx.Request") -> ClientError:
+        """Return the error for a request that the server does not have, with both versions."""
+        from importlib.metadata import version
+
+        import httpx
+
+        theirs = "unknown"
+        with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+            theirs = (await self._http.get("/health/live", timeout=HEALTH_PATIENCE)).json()["version"]
+        asked = f"{request.method} {request.url.path}"
+        return OtherVersion(
+            f"the server at {self.settings.url} has no {asked}: it is of version {theirs}, this client of "
+            f"{version('pilotage')}"
+        )
+
+    def _stranger(self) -> NotPilotage:
+        return NotPilotage(
+            f"what answers at {self.settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
+        )
+
+
+def _filled(template: str, values: Mapping[str, int | str]) -> str:
+    return template.format(**{name: quote(str(value), safe="") for name, value in values.items()})
+
+
+def _parameters(query: Mapping[str, Value | bool | None]) -> dict[str, Any]:
+    given = {name: value for name, value in query.items() if value is not None and value is not False}
+    return {name: "true" if value is True else value for name, value in given.items()}
+
+
+def _authorities() -> "SSLContext":
+    """Return the trusted authorities, also for this machine's own addresses: those of SSL_CERT_FILE if it
+    is set."""
+    import httpx
+
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise Refused(f"SSL_CERT_FILE: {os.environ.get('SSL_CERT_FILE', '')!r}: {error}") from error
+
+
+def required(answer: Any, fields: Iterable[str]) -> Any:
+    """Return an answer that has these fields. Raises :class:`BadAnswer`."""
+    missing = [field for field in fields if not isinstance(answer, dict) or field not in answer]
+    if missing:
+        raise BadAnswer(f"the server's answer lacks {', '.join(missing)}: it is of another version")
+    return answer

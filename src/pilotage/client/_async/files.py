@@ -1,0 +1,101 @@
+"""Requests about the catalogue: files and datasets."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pilotage.client.records import Record, Table
+
+from .api import AsyncApi
+
+CHUNK = 1 << 20
+"""Bytes of a chunk of content."""
+
+
+class AsyncCatalogue(AsyncApi):
+    """Files and datasets."""
+
+    async def files(
+        self,
+        *,
+        match: str | None = None,
+        scope: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Table[Record]:
+        """Return files by identifier; of a scope, or of all the caller's. ``match`` is a pattern of names."""
+        answer = await self._get("/files", match=match, scope=scope, limit=limit, after=after)
+        return Table[Record].of(answer, "files", Record)
+
+    async def file(self, file: str) -> Record:
+        """Return one file: size, checksum, origin and places."""
+        return await self._record("/files/describe", file=file)
+
+    @asynccontextmanager
+    async def content(
+        self, file: str, *, offset: int = 0, storage: str | None = None, as_it_lies: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the bytes of a file in chunks, from an ``offset`` on, from one ``storage`` or any.
+
+        With ``as_it_lies`` the bytes of one replica are not compared with the catalogue.
+        """
+        query = {"file": file, "storage": storage, "as_it_lies": as_it_lies}
+        async with self._connection.content("/files/content", offset, query) as response:
+            yield response.aiter_bytes(CHUNK)
+
+    async def register(
+        self, files: Sequence[Mapping[str, Any]], *, each: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Register files that lie at storages under their names: all or none, unless ``each``."""
+        body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
+        return Record(await self._post("/files", None, body))
+
+    async def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
+        """Let the server register the files at a storage that match a pattern."""
+        body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
+        return Record(await self._post("/files/scan", None, body))
+
+    async def forget_file(self, file: str, *, storage: str = "", dry_run: bool = False) -> Record | None:
+        """Forget a file, or one replica. A dry run returns what would be done; originals always stay."""
+        body = {"file": file, "storage": storage, "dry_run": dry_run}
+        found = await self._post("/files/forget", None, body)
+        return None if found is None else Record(found)
+
+    async def datasets(
+        self, *, scope: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
+        """Return datasets with their current versions; of a scope, or of all the caller's."""
+        answer = await self._get("/datasets", scope=scope, limit=limit, after=after)
+        return Table[Record].of(answer, "versions", Record)
+
+    async def dataset_versions(self, dataset: str, *, limit: int = 100) -> Table[Record]:
+        """Return the versions of a dataset, the newest first."""
+        answer = await self._get("/datasets/versions", dataset=dataset, limit=limit)
+        return Table[Record].of(answer, "versions", Record)
+
+    async def dataset_files(
+        self, dataset: str, *, version: int | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
+        """Return the files of one version, as they were when it was made; without a number the current."""
+        answer = await self._get(
+            "/datasets/files", dataset=dataset, limit=limit, after=after, version=version
+        )
+        return Table[Record].of(answer, "files", Record)
+
+    async def make_dataset(
+        self,
+        dataset: str,
+        *,
+        files: Sequence[str] = (),
+        match: str = "",
+        edit: str = "set",
+        scope: str = "",
+    ) -> Record:
+        """Make the next version of a dataset of files, or of what matches. ``edit``: set, add or remove."""
+        body = {"dataset": dataset, "scope": scope, "edit": edit, "files": list(files), "match": match}
+        return Record(await self._post("/datasets", None, body))
+
+    async def forget_dataset(self, dataset: str, *, dry_run: bool = False) -> Record | None:
+        """Forget a dataset with all its versions. Its files stay. A dry run returns its newest version."""
+        found = await self._post("/datasets/forget", None, {"dataset": dataset, "dry_run": dry_run})
+        return None if found is None else Record(found)

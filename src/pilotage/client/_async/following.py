@@ -1,0 +1,137 @@
+"""Wait for tasks, and follow them as they go on."""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
+
+from pilotage.client.errors import StillUnderWay, Unreachable
+from pilotage.client.subjects import Subject
+from pilotage.client.waiting import Pace, async_sleep
+from pilotage.model.records.states import ENDED
+
+from .records import AsyncJob, AsyncTask
+from .tasks import AsyncTaskRequests
+
+if TYPE_CHECKING:
+    Tasks = Iterable["int | str | Subject | AsyncTask"]
+
+PATIENCE = 600.0
+"""Seconds for which a server that answered once may be away, for example during a restart."""
+
+LOOK_EVERY = 1.0
+"""Seconds between two requests to a server that is away."""
+
+PAGE = 1000
+"""Jobs of one request."""
+
+MOST_JOBS = 10_000
+"""Most jobs of one answer."""
+
+
+class AsyncFollowing(AsyncTaskRequests):
+    """Waits, and follows tasks and jobs to their end."""
+
+    async def follow(
+        self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False
+    ) -> AsyncIterator[AsyncTask]:
+        """Yield each task as it is, then again after each change of its state or its jobs.
+
+        It ends when all have ended, with ``is_any`` the first. The server may be away for ten minutes after
+        its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
+        """
+        pace = Pace(timeout)
+        left = list(dict.fromkeys([await self.subject(task) for task in tasks]))
+        known: dict[Subject, AsyncTask] = {}
+        while left:
+            has_changed = False
+            for subject in left:
+                task = await (self._patiently(subject) if known else self.task(subject))
+                before = known.get(subject)
+                known[subject] = task
+                if before is None or (before.state, before.counts) != (task.state, task.counts):
+                    has_changed = True
+                    yield task
+            ended = [subject for subject in left if known[subject].has_ended]
+            if is_any and ended:
+                return
+            left = [subject for subject in left if subject not in ended]
+            if left:
+                self._stop_late(pace, [known[subject] for subject in left])
+                await async_sleep(pace.pause(len(left), has_changed))
+
+    async def wait(
+        self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False
+    ) -> list[AsyncTask]:
+        """Wait until all tasks have ended, with ``is_any`` the first. Return them in the given order.
+
+        Raises :class:`StillUnderWay` after ``timeout`` s.
+        """
+        subjects = [await self.subject(task) for task in tasks]
+        known: dict[Subject, AsyncTask] = {}
+        async for task in self.follow(subjects, timeout=timeout, is_any=is_any):
+            known[task.subject] = task
+        return [known[subject] for subject in subjects]
+
+    async def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> AsyncIterator[AsyncTask]:
+        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task."""
+        async for task in self.follow(tasks, timeout=timeout):
+            if task.has_ended:
+                yield task
+
+    async def ended_jobs(
+        self, task: "int | str | Subject | AsyncTask", *, timeout: float | None = None
+    ) -> AsyncIterator[AsyncJob]:
+        """Yield each job of a task when it has ended, until the task has. Each comes once."""
+        seen: set[int] = set()
+        before: dict[str, int] = {}
+        async for now in self.follow([task], timeout=timeout):
+            for state in ENDED["job"]:
+                more = now.counts.get(state, 0) - before.get(state, 0)
+                async for job in self._latest(now, state, min(MOST_JOBS, more + PAGE) if more else 0):
+                    if job.id not in seen:
+                        seen.add(job.id)
+                        yield job
+            before = now.counts
+        # What ended between two counts, or was retried meanwhile.
+        async for job in self._all_jobs(await self.subject(task)):
+            if job.id not in seen and job.has_ended:
+                seen.add(job.id)
+                yield job
+
+    async def _latest(self, task: AsyncTask, state: str, most: int) -> AsyncIterator[AsyncJob]:
+        """Yield the jobs that came to a state last."""
+        if most > 0:
+            for job in await self.jobs(task, state=state, sort="since", limit=most, parameters=True):
+                yield job
+
+    async def _all_jobs(self, task: Subject) -> AsyncIterator[AsyncJob]:
+        """Yield all jobs of a task by number."""
+        after = 0
+        while True:
+            page = await self.jobs(task, limit=PAGE, after=after, parameters=True)
+            for job in page:
+                yield job
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
+
+    def _stop_late(self, pace: Pace, left: list[AsyncTask]) -> None:
+        if pace.is_over:
+            named = ", ".join(f"task {task.id} is {task.state}" for task in left[:3])
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            raise StillUnderWay(f"{named}{more} after {pace.timeout:g} s")
+
+    async def _patiently(self, subject: Subject) -> AsyncTask:
+        """Return a task, also from a server that is away for a while."""
+        try:
+            return await self.task(subject)
+        except Unreachable:
+            pass
+        from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(Unreachable),
+            stop=stop_after_delay(PATIENCE),
+            wait=wait_fixed(LOOK_EVERY),
+            reraise=True,
+        )
+        return await again(self.task, subject)

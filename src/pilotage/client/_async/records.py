@@ -1,0 +1,194 @@
+"""Tasks and jobs as snapshots, with the requests that concern each."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from pilotage.client.errors import TaskFailed
+from pilotage.client.records import Record, Table
+from pilotage.client.subjects import Subject
+from pilotage.model.records.states import ENDED
+
+if TYPE_CHECKING:
+    from .client import AsyncClient
+
+
+class AsyncTask(Record):
+    """A task as it was when it was read. ``refresh()`` reads it again."""
+
+    def __init__(self, document: Any, client: "AsyncClient") -> None:
+        super().__init__(document)
+        self._client = client
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return int(self["id"])
+
+    @property
+    def subject(self) -> Subject:
+        """What it is to a request."""
+        return Subject("task", self.id)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self["name"])
+
+    @property
+    def state(self) -> str:
+        """Its state, such as ``running`` or ``finished``."""
+        return str(self["state"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of its jobs by state."""
+        return dict(self["jobs"])
+
+    @property
+    def error(self) -> str:
+        """What failed last; empty if nothing did."""
+        return str(self["error"])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has finished, failed, or was cancelled."""
+        return self.state in ENDED["task"]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{many} {state}" for state, many in self.counts.items() if many)
+        return f"<task {self.id} {self.name}: {self.state}{f'; {counts}' if counts else ''}>"
+
+    async def refresh(self) -> Self:
+        """Read it again, and return it."""
+        self._document = (await self._client.task(self.subject)).to_dict()
+        return self
+
+    async def wait(self, timeout: float | None = None) -> Self:
+        """Wait until it has ended, and return it. Raises :class:`StillUnderWay` after ``timeout`` s."""
+        (ended,) = await self._client.wait([self], timeout=timeout)
+        self._document = ended.to_dict()
+        return self
+
+    def check(self) -> Self:
+        """Return it. Raises :class:`TaskFailed` if it ended without finishing."""
+        if self.has_ended and self.state != "finished":
+            raise TaskFailed(f"task {self.id} {self.state}{f': {self.error}' if self.error else ''}")
+        return self
+
+    async def as_completed(self, timeout: float | None = None) -> "AsyncIterator[AsyncJob]":
+        """Yield each of its jobs when it has ended, until the task has."""
+        async for job in self._client.ended_jobs(self, timeout=timeout):
+            yield job
+
+    async def jobs(self, **options: Any) -> "Table[AsyncJob]":
+        """Return its jobs; options as of :meth:`AsyncClient.jobs`."""
+        return await self._client.jobs(self, **options)
+
+    async def outputs(self) -> Table[Record]:
+        """Return the files that its jobs made."""
+        return await self._client.outputs(self)
+
+    async def logs(self, **options: Any) -> Record:
+        """Return head and tail of what its jobs wrote; options as of :meth:`AsyncClient.task_logs`."""
+        return await self._client.task_logs(self, **options)
+
+    async def failures(self) -> Record:
+        """Return its failed jobs by error and queue."""
+        return await self._client.failures(self)
+
+    async def explain(self, **options: Any) -> Record:
+        """Explain where its jobs went, or why they wait; options as of :meth:`AsyncClient.explain`."""
+        return await self._client.explain(self, **options)
+
+    async def retry(self, changes: Mapping[str, Any] | None = None, **options: Any) -> Record:
+        """Run its jobs again that ended badly, with changed fields."""
+        return await self._then_refreshed(await self._client.retry(self, changes, **options))
+
+    async def set(self, changes: Mapping[str, Any], **options: Any) -> Record:
+        """Change fields of its jobs that have not started."""
+        return await self._then_refreshed(await self._client.set(self, changes, **options))
+
+    async def hold(self) -> Record:
+        """Start no more of its jobs until it is released."""
+        return await self._then_refreshed(await self._client.hold(self))
+
+    async def release(self) -> Record:
+        """Let its jobs start again."""
+        return await self._then_refreshed(await self._client.release(self))
+
+    async def finish(self) -> Record:
+        """End it with what it has."""
+        return await self._then_refreshed(await self._client.finish(self))
+
+    async def cancel(self) -> Record:
+        """Cancel it with its jobs and transfers."""
+        return await self._then_refreshed(await self._client.cancel(self))
+
+    async def _then_refreshed(self, answer: Record) -> Record:
+        await self.refresh()
+        return answer
+
+
+class AsyncJob(Record):
+    """A job as it was when it was read. ``refresh()`` reads it again."""
+
+    def __init__(self, document: Any, client: "AsyncClient") -> None:
+        super().__init__(document)
+        self._client = client
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return int(self["id"])
+
+    @property
+    def subject(self) -> Subject:
+        """What it is to a request."""
+        return Subject("job", self.id)
+
+    @property
+    def state(self) -> str:
+        """Its state, such as ``running`` or ``finished``."""
+        return str(self["state"])
+
+    @property
+    def index(self) -> int | None:
+        """Its place in its task, from 0; None of merge jobs."""
+        return None if self.get("index") is None else int(self["index"])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has finished, failed, or was cancelled or closed."""
+        return self.state in ENDED["job"]
+
+    def __repr__(self) -> str:
+        return f"<job {self.id} of task {self['task']}: {self.state}>"
+
+    async def refresh(self) -> Self:
+        """Read it again, with its history, and return it."""
+        self._document = (await self._client.job(self.subject)).to_dict()
+        return self
+
+    async def logs(self, **options: Any) -> Record:
+        """Return what its attempt wrote; options as of :meth:`AsyncClient.logs`."""
+        return await self._client.logs(self, **options)
+
+    async def explain(self, **options: Any) -> Record:
+        """Explain why it went where it went, or waits."""
+        return await self._client.explain(self, **options)
+
+    async def retry(self, changes: Mapping[str, Any] | None = None, **options: Any) -> Record:
+        """Run it again after a bad end, with changed fields."""
+        return await self._then_refreshed(await self._client.retry(self, changes, **options))
+
+    async def set(self, changes: Mapping[str, Any], **options: Any) -> Record:
+        """Change its fields before it starts."""
+        return await self._then_refreshed(await self._client.set(self, changes, **options))
+
+    async def cancel(self) -> Record:
+        """Cancel it; the other jobs go on."""
+        return await self._then_refreshed(await self._client.cancel(self))
+
+    async def _then_refreshed(self, answer: Record) -> Record:
+        await self.refresh()
+        return answer

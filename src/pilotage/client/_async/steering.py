@@ -1,0 +1,75 @@
+"""Requests that change tasks and jobs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pilotage.client.records import Record
+from pilotage.client.subjects import Subject
+
+from .api import AsyncApi
+
+if TYPE_CHECKING:
+    from .records import AsyncJob, AsyncTask
+
+
+class AsyncSteering(AsyncApi):
+    """Verbs on tasks and jobs. Each answers with what it did."""
+
+    async def retry(
+        self,
+        about: "int | str | Subject | AsyncTask | AsyncJob",
+        changes: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        anyway: bool = False,
+        width: int = 0,
+    ) -> Record:
+        """Run jobs again that failed, were cancelled or closed, with changed fields. The rest stays.
+
+        A ``dry_run`` only says which, and where they would go; ``anyway`` takes changes that no queue meets.
+        """
+        body = {"changes": dict(changes or {}), "dry_run": dry_run, "anyway": anyway}
+        return await self._verb(about, "retry", body if any(body.values()) else None, width)
+
+    async def set(
+        self,
+        about: "int | str | Subject | AsyncTask | AsyncJob",
+        changes: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        anyway: bool = False,
+        width: int = 0,
+    ) -> Record:
+        """Change fields of jobs that have not started, and of those that are not made yet."""
+        body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
+        return await self._verb(about, "set", body, width)
+
+    async def hold(self, task: "int | str | Subject | AsyncTask") -> Record:
+        """Start no more jobs of a task until it is released. Jobs that run go on."""
+        return Record(await self._post("/tasks/{task}/hold", await self._task(task)))
+
+    async def release(self, task: "int | str | Subject | AsyncTask") -> Record:
+        """Let jobs of a held task start again."""
+        return Record(await self._post("/tasks/{task}/release", await self._task(task)))
+
+    async def finish(self, task: "int | str | Subject | AsyncTask") -> Record:
+        """End a task with what it has: a merge takes what is there, other jobs are closed."""
+        return Record(await self._post("/tasks/{task}/finish", await self._task(task)))
+
+    async def cancel(self, about: "int | str | Subject | AsyncTask | AsyncJob") -> Record:
+        """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
+        return await self._verb(about, "cancel", None, 0)
+
+    async def publish(self, task: "int | str | Subject | AsyncTask") -> Record:
+        """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
+        return Record(await self._post("/tasks/{task}/publish", await self._task(task)))
+
+    async def renew(self, task: "int | str | Subject | AsyncTask", lease: float) -> Record:
+        """Renew a task's lease, or set one: nothing of it runs after so many s."""
+        return Record(await self._post("/tasks/{task}/renew", await self._task(task), {"lease": lease}))
+
+    async def _verb(
+        self, about: "int | str | Subject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
+    ) -> Record:
+        found = (await self.subject(about)).of_kinds("task", "job")
+        return Record(await self._post(f"{found.path}/{verb}", found.values, body, width=width or None))

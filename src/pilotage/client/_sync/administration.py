@@ -1,0 +1,68 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Requests of operators: the federation, tokens, the world and the server's health."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pilotage.client.records import Record, Table
+
+from .api import Api
+
+
+class Administration(Api):
+    """The federation, tokens, the world and the server's health."""
+
+    def federation(self) -> Record:
+        """Return the federation in force. Only operators see options, which may hold credentials."""
+        return self._record("/federation")
+
+    def load_federation(
+        self, federation: Mapping[str, Any], *, dry_run: bool = False, force: bool = False, file: str = ""
+    ) -> Record:
+        """Replace the federation without a restart. One with faults is refused as a whole.
+
+        Raises :class:`Conflict` if running jobs or known files would be lost, unless it is forced.
+        ``file`` is the name of the file that it comes from.
+        """
+        answer = self._connection.send(
+            "PUT",
+            "/federation",
+            query={"dry_run": dry_run, "force": force, "file": file or None},
+            body=dict(federation),
+        )
+        return Record(answer)
+
+    def world(self) -> Record:
+        """Return everything that decisions read, as of now."""
+        return self._record("/world")
+
+    def tokens(self) -> Table[Record]:
+        """Return the unexpired tokens of people, without their secrets."""
+        return Table[Record].of(self._get("/tokens"), "tokens", Record)
+
+    def make_token(
+        self,
+        name: str,
+        *,
+        role: str = "user",
+        vo: str = "",
+        group: str = "",
+        vo_role: str = "",
+        expires_in: float | None = None,
+    ) -> str:
+        """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
+        body = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
+        answer = self._post("/tokens", None, {**body, "expires_in": expires_in})
+        return str(Record(answer)["token"])
+
+    def revoke_token(self, token: str) -> Record:
+        """Revoke a token, named as the list names it."""
+        return Record(self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+
+    def health(self) -> Record:
+        """Return a sign of life, with the server's version. It needs no token."""
+        return self._record("/health/live")
+
+    def readiness(self) -> Record:
+        """Return whether the server can do its work, and the fault if not. It needs no token."""
+        return Record(self._connection.send("GET", "/health/ready", also=(503,)))

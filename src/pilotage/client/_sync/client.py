@@ -1,0 +1,55 @@
+# Written by `make docs` from ../_async; do not edit.
+"""The client: all requests together."""
+
+from types import TracebackType
+from typing import Self
+
+from pilotage.settings import Settings
+
+from .administration import Administration
+from .connection import Connection
+from .files import Catalogue
+from .following import Following
+from .places import Places
+from .steering import Steering
+
+
+class Client(Following, Steering, Catalogue, Places, Administration):
+    """A client of one server.
+
+    Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
+    the file ``token`` in ``PILOTAGE_HOME``. A task or job is meant by its number, a task's name, a word such
+    as ``"job:345"``, or by its record. Each failure is a :class:`ClientError` whose text is the server's
+    message.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        home: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """Open a client. Raises :class:`pilotage.settings.WrongSettings`."""
+        given = {"url": url, "token": token, "home": home}
+        known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
+        super().__init__(Connection(known))
+
+    def _client(self) -> "Client":
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._connection.settings.url}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._connection.close()

@@ -1,0 +1,100 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Requests about the catalogue: files and datasets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pilotage.client.records import Record, Table
+
+from .api import Api
+
+CHUNK = 1 << 20
+"""Bytes of a chunk of content."""
+
+
+class Catalogue(Api):
+    """Files and datasets."""
+
+    def files(
+        self,
+        *,
+        match: str | None = None,
+        scope: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Table[Record]:
+        """Return files by identifier; of a scope, or of all the caller's. ``match`` is a pattern of names."""
+        answer = self._get("/files", match=match, scope=scope, limit=limit, after=after)
+        return Table[Record].of(answer, "files", Record)
+
+    def file(self, file: str) -> Record:
+        """Return one file: size, checksum, origin and places."""
+        return self._record("/files/describe", file=file)
+
+    @contextmanager
+    def content(
+        self, file: str, *, offset: int = 0, storage: str | None = None, as_it_lies: bool = False
+    ) -> Iterator[Iterator[bytes]]:
+        """Yield the bytes of a file in chunks, from an ``offset`` on, from one ``storage`` or any.
+
+        With ``as_it_lies`` the bytes of one replica are not compared with the catalogue.
+        """
+        query = {"file": file, "storage": storage, "as_it_lies": as_it_lies}
+        with self._connection.content("/files/content", offset, query) as response:
+            yield response.iter_bytes(CHUNK)
+
+    def register(
+        self, files: Sequence[Mapping[str, Any]], *, each: bool = False, dry_run: bool = False
+    ) -> Record:
+        """Register files that lie at storages under their names: all or none, unless ``each``."""
+        body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
+        return Record(self._post("/files", None, body))
+
+    def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
+        """Let the server register the files at a storage that match a pattern."""
+        body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
+        return Record(self._post("/files/scan", None, body))
+
+    def forget_file(self, file: str, *, storage: str = "", dry_run: bool = False) -> Record | None:
+        """Forget a file, or one replica. A dry run returns what would be done; originals always stay."""
+        body = {"file": file, "storage": storage, "dry_run": dry_run}
+        found = self._post("/files/forget", None, body)
+        return None if found is None else Record(found)
+
+    def datasets(
+        self, *, scope: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
+        """Return datasets with their current versions; of a scope, or of all the caller's."""
+        answer = self._get("/datasets", scope=scope, limit=limit, after=after)
+        return Table[Record].of(answer, "versions", Record)
+
+    def dataset_versions(self, dataset: str, *, limit: int = 100) -> Table[Record]:
+        """Return the versions of a dataset, the newest first."""
+        answer = self._get("/datasets/versions", dataset=dataset, limit=limit)
+        return Table[Record].of(answer, "versions", Record)
+
+    def dataset_files(
+        self, dataset: str, *, version: int | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
+        """Return the files of one version, as they were when it was made; without a number the current."""
+        answer = self._get("/datasets/files", dataset=dataset, limit=limit, after=after, version=version)
+        return Table[Record].of(answer, "files", Record)
+
+    def make_dataset(
+        self,
+        dataset: str,
+        *,
+        files: Sequence[str] = (),
+        match: str = "",
+        edit: str = "set",
+        scope: str = "",
+    ) -> Record:
+        """Make the next version of a dataset of files, or of what matches. ``edit``: set, add or remove."""
+        body = {"dataset": dataset, "scope": scope, "edit": edit, "files": list(files), "match": match}
+        return Record(self._post("/datasets", None, body))
+
+    def forget_dataset(self, dataset: str, *, dry_run: bool = False) -> Record | None:
+        """Forget a dataset with all its versions. Its files stay. A dry run returns its newest version."""
+        found = self._post("/datasets/forget", None, {"dataset": dataset, "dry_run": dry_run})
+        return None if found is None else Record(found)

@@ -1,0 +1,88 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Requests about the federation's places and what moves between them."""
+
+from collections.abc import Iterable
+
+from pilotage.client.records import Record, Table
+from pilotage.client.subjects import Subject
+
+from .api import Api
+
+
+class Places(Api):
+    """Sites, queues, pilots, storages, transfers and circuit breakers."""
+
+    def queues(self) -> Table[Record]:
+        """Return every queue, with its jobs and pilots by state, and its circuit breakers."""
+        return Table[Record].of(self._get("/queues"), "queues", Record)
+
+    def test_queue(self, queue: str) -> Record:
+        """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
+        return Record(self._post("/queues/{queue}/test", {"queue": queue}))
+
+    def shares(self) -> Table[Record]:
+        """Return every global share, with its jobs and transfers by state."""
+        return Table[Record].of(self._get("/shares"), "shares", Record)
+
+    def sites(self) -> Table[Record]:
+        """Return every site with a queue, with its last advertisement."""
+        return Table[Record].of(self._get("/sites"), "sites", Record)
+
+    def advertisement(self, site: str) -> str:
+        """Return the ClassAd of a site as it is matched now."""
+        return str((self._record("/sites/{site}/ad", {"site": site}))["ad"])
+
+    def advertise(self, site: str, advertisement: str) -> None:
+        """Advertise a site, with its own token, for three periods."""
+        self._connection.send("PUT", "/sites/{site}/ad", {"site": site}, body={"ad": advertisement})
+
+    def withdraw_advertisement(self, site: str) -> None:
+        """Forget a site's own advertisement. Its batch systems' reports take its place again."""
+        self._connection.send("DELETE", "/sites/{site}/ad", {"site": site})
+
+    def pilots(
+        self,
+        *,
+        state: str | None = None,
+        queue: str | None = None,
+        empty: bool = False,
+        limit: int = 100,
+    ) -> Table[Record]:
+        """Return pilots, newest first. ``empty`` ones never had a job."""
+        answer = self._get("/pilots", state=state, queue=queue, empty=empty, limit=limit)
+        return Table[Record].of(answer, "pilots", Record)
+
+    def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Table[Record]:
+        """Return waits of the newest pilots that called home, recorded after a time in s since 1970."""
+        answer = self._get("/pilots/waits", after=after, limit=limit)
+        return Table[Record].of(answer, "waits", Record)
+
+    def pilot(self, pilot: int | str | Subject) -> Record:
+        """Return one pilot."""
+        found = Subject("pilot", pilot) if isinstance(pilot, int) else self.subject(pilot)
+        return self._record("/pilots/{pilot}", found.of_kinds("pilot").values)
+
+    def transfers(self, *, state: str | None = None, limit: int = 100) -> Table[Record]:
+        """Return transfers, newest first."""
+        return Table[Record].of(self._get("/transfers", state=state, limit=limit), "transfers", Record)
+
+    def transfer_progress(self) -> Record:
+        """Return transfers by state, and the progress of those in delivery. Two answers give a rate."""
+        return self._record("/transfers/progress")
+
+    def prioritise_transfers(self, priorities: Iterable[tuple[int, int]]) -> Record:
+        """Change the priorities of transfers, given as (transfer, priority)."""
+        body = {"priorities": [{"id": one, "priority": priority} for one, priority in priorities]}
+        return Record(self._post("/transfers/priorities", None, body))
+
+    def storages(self) -> Table[Record]:
+        """Return every storage, with its free space and the circuit breakers that concern it."""
+        return Table[Record].of(self._get("/storages"), "storages", Record)
+
+    def breakers(self) -> Table[Record]:
+        """Return every circuit breaker that is open or half-open, and what is set aside."""
+        return Table[Record].of(self._get("/breakers"), "breakers", Record)
+
+    def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:
+        """Close every breaker of a name: what failed there until now counts no more."""
+        return Record(self._post("/breakers/lift", None, {"name": name, "kind": kind}))

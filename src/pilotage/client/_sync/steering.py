@@ -1,0 +1,74 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Requests that change tasks and jobs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pilotage.client.records import Record
+from pilotage.client.subjects import Subject
+
+from .api import Api
+
+if TYPE_CHECKING:
+    from .records import Job, Task
+
+
+class Steering(Api):
+    """Verbs on tasks and jobs. Each answers with what it did."""
+
+    def retry(
+        self,
+        about: "int | str | Subject | Task | Job",
+        changes: Mapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        anyway: bool = False,
+        width: int = 0,
+    ) -> Record:
+        """Run jobs again that failed, were cancelled or closed, with changed fields. The rest stays.
+
+        A ``dry_run`` only says which, and where they would go; ``anyway`` takes changes that no queue meets.
+        """
+        body = {"changes": dict(changes or {}), "dry_run": dry_run, "anyway": anyway}
+        return self._verb(about, "retry", body if any(body.values()) else None, width)
+
+    def set(
+        self,
+        about: "int | str | Subject | Task | Job",
+        changes: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        anyway: bool = False,
+        width: int = 0,
+    ) -> Record:
+        """Change fields of jobs that have not started, and of those that are not made yet."""
+        body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
+        return self._verb(about, "set", body, width)
+
+    def hold(self, task: "int | str | Subject | Task") -> Record:
+        """Start no more jobs of a task until it is released. Jobs that run go on."""
+        return Record(self._post("/tasks/{task}/hold", self._task(task)))
+
+    def release(self, task: "int | str | Subject | Task") -> Record:
+        """Let jobs of a held task start again."""
+        return Record(self._post("/tasks/{task}/release", self._task(task)))
+
+    def finish(self, task: "int | str | Subject | Task") -> Record:
+        """End a task with what it has: a merge takes what is there, other jobs are closed."""
+        return Record(self._post("/tasks/{task}/finish", self._task(task)))
+
+    def cancel(self, about: "int | str | Subject | Task | Job") -> Record:
+        """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
+        return self._verb(about, "cancel", None, 0)
+
+    def publish(self, task: "int | str | Subject | Task") -> Record:
+        """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
+        return Record(self._post("/tasks/{task}/publish", self._task(task)))
+
+    def renew(self, task: "int | str | Subject | Task", lease: float) -> Record:
+        """Renew a task's lease, or set one: nothing of it runs after so many s."""
+        return Record(self._post("/tasks/{task}/renew", self._task(task), {"lease": lease}))
+
+    def _verb(self, about: "int | str | Subject | Task | Job", verb: str, body: Any, width: int) -> Record:
+        found = (self.subject(about)).of_kinds("task", "job")
+        return Record(self._post(f"{found.path}/{verb}", found.values, body, width=width or None))

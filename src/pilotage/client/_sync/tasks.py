@@ -1,0 +1,256 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Requests about tasks and jobs: submit, look at, explain."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pilotage.client.errors import Refused, refusal
+from pilotage.client.records import Record, Table
+from pilotage.client.subjects import Subject
+
+from .api import Api
+from .connection import required
+from .records import Job, Task
+
+if TYPE_CHECKING:
+    from .client import Client
+
+MOST_TASKS = 1000
+"""Most tasks of one submission."""
+
+LONGEST_KEY = 200
+"""Most characters of an idempotency key."""
+
+Document = Mapping[str, Any]
+"""A task as in a task file."""
+
+
+class TaskRequests(Api):
+    """Tasks and their jobs."""
+
+    def submit(
+        self, task: Document | None = None, /, *, key: str = "", lease: float = 0, **fields: Any
+    ) -> Task:
+        """Submit one task, and return it.
+
+        Give its fields as in a task file: a document, names, or both. The same ``key`` again gives the same
+        task, never a second one; so does a request that is repeated because its answer was lost. Without
+        its ``lease`` renewed, nothing of the task runs after so many s; 0: no limit.
+        Raises :class:`Refused` with every fault.
+        """
+        document = {**(task or {}), **fields}
+        answer = self.submit_all([document], key=key, lease=lease)
+        if not answer["tasks"]:
+            raise refusal(answer)
+        return self.task(answer["tasks"][0]["id"])
+
+    def submit_all(
+        self, tasks: Sequence[Document], *, key: str = "", whole: bool = True, lease: float = 0
+    ) -> Record:
+        """Submit up to 1000 tasks in one request. Return ``tasks``, ``refused`` and ``warnings``.
+
+        With ``whole`` the server accepts all of them or none. A refused task is no error here.
+        """
+        if len(tasks) > MOST_TASKS:
+            most = f"the {MOST_TASKS} of one submission"
+            raise Refused(f"{len(tasks)} tasks are more than {most}; split the file")
+        if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
+            raise Refused(f"a key is of at most {LONGEST_KEY} printable ASCII characters")
+        body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
+        if lease:
+            body["lease"] = lease
+        answer = self._connection.send("POST", "/tasks", body=body, also=(422,), key=key or uuid4().hex)
+        if "tasks" not in answer:
+            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
+        return Record(required(answer, ["refused"]))
+
+    def plan(self, tasks: Sequence[Document], *, width: int = 0) -> Record:
+        """Say whether tasks would run, where, and if not why. Nothing is submitted.
+
+        ``width`` folds the lines of the text to so many columns; 0: not at all.
+        """
+        body = {"tasks": [dict(task) for task in tasks]}
+        answer = self._connection.send(
+            "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
+        )
+        if "tasks" not in answer:
+            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
+        return Record(answer)
+
+    def task(self, task: int | str | Subject) -> Task:
+        """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
+        return self._made(self._get("/tasks/{task}", self._task(task)))
+
+    def _made(self, document: Any) -> Task:
+        return Task(document, self._client())
+
+    def _client(self) -> "Client":
+        raise NotImplementedError
+
+    def tasks(
+        self,
+        *,
+        label: Sequence[str] | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        state: str | None = None,
+        site: str | None = None,
+        mine: bool = False,
+        limit: int = 100,
+        before: int | None = None,
+        key: str = "",
+    ) -> Table[Task]:
+        """Return tasks, newest first: the caller's, or for an operator everybody's unless ``mine``.
+
+        ``label`` is a list of ``name=text``; a task has all of them. In ``name``, ``*`` stands for anything.
+        ``before`` leaves out numbers from it on. ``key`` chooses those of one submission.
+        """
+        answer = self._get(
+            "/tasks",
+            label=label or None,
+            name=name,
+            owner=owner,
+            state=state,
+            site=site,
+            mine=mine,
+            limit=limit,
+            before=before,
+            key=key or None,
+        )
+        return Table[Task].of(answer, "tasks", self._made)
+
+    def job(self, job: int | str | Subject) -> Job:
+        """Return a job with its history."""
+        found = Subject("job", job) if isinstance(job, int) else (self.subject(job)).of_kinds("job")
+        return Job(self._get("/jobs/{job}", found.values), self._client())
+
+    def jobs(
+        self,
+        task: "int | str | Subject | Task",
+        *,
+        state: str | None = None,
+        failed: bool = False,
+        sort: str | None = None,
+        limit: int = 100,
+        after: int | None = None,
+        offset: int | None = None,
+        inputs: bool = False,
+        parameters: bool = False,
+    ) -> Table[Job]:
+        """Return a task's jobs, by number unless ``sort`` names a column.
+
+        ``after`` leaves out numbers up to it, ``offset`` so many rows of a sorted list. With ``inputs`` and
+        ``parameters``, each job has the names of its files and its row of parameters.
+        """
+        answer = self._get(
+            "/tasks/{task}/jobs",
+            self._task(task),
+            failed=failed,
+            state=state,
+            sort=sort,
+            limit=limit,
+            offset=offset,
+            after=after,
+            inputs=inputs,
+            parameters=parameters,
+        )
+        return Table[Job].of(answer, "jobs", lambda job: Job(job, self._client()))
+
+    def why_waiting(self, task: "int | str | Subject | Task") -> Record:
+        """Return why a task waits, in one sentence, and its place in line."""
+        return self._record("/tasks/{task}/wait", self._task(task))
+
+    def failures(self, task: "int | str | Subject | Task") -> Record:
+        """Return a task's failed jobs in ``groups`` by error and queue."""
+        return self._record("/tasks/{task}/failures", self._task(task))
+
+    def outputs(self, task: "int | str | Subject | Task", *, parameters: bool = False) -> Table[Record]:
+        """Return the files that a task's jobs made, with size, checksum and places."""
+        answer = self._get("/tasks/{task}/outputs", self._task(task), parameters=parameters)
+        return Table[Record].of(answer, "files", Record)
+
+    def task_logs(
+        self,
+        task: "int | str | Subject | Task",
+        *,
+        failed: bool = False,
+        match: str | None = None,
+        lines: int = 10,
+        limit: int = 20,
+        after: int | None = None,
+    ) -> Record:
+        """Return head and tail of what a task's jobs wrote, or the lines with ``match``.
+
+        One answer covers ``limit`` jobs; ``next`` is the ``after`` of those that follow.
+        """
+        return self._record(
+            "/tasks/{task}/logs",
+            self._task(task),
+            failed=failed,
+            match=match or None,
+            lines=lines,
+            limit=limit,
+            after=after,
+        )
+
+    def matches(self, task: "int | str | Subject | Task") -> Table[Record]:
+        """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
+        answer = self._get("/tasks/{task}/sites", self._task(task))
+        return Table[Record].of(answer, "matches", Record)
+
+    def explain(
+        self,
+        about: "int | str | Subject | Task | Job",
+        *,
+        queue: str | None = None,
+        limit: int | None = None,
+        width: int = 0,
+    ) -> Record:
+        """Explain why a task, job, pilot, transfer or queue is where it is, or waits. ``lines`` is the text.
+
+        With ``queue``: what was decided at this queue about a task's jobs. ``limit`` bounds the decisions of
+        a task or job, newest first; ``width`` folds the lines to so many columns.
+        """
+        found = self.subject(about)
+        if queue is not None:
+            template = "/tasks/{task}/queues/{queue}/explain"
+            values = {**found.of_kinds("task").values, "queue": queue}
+            return self._record(template, values, width=width or None)
+        most = limit if found.kind in ("task", "job") else None
+        return self._record(f"{found.path}/explain", found.values, limit=most, width=width or None)
+
+    def what_if(
+        self,
+        about: "int | str | Subject | Task | Job",
+        *,
+        task: Mapping[str, Any] | None = None,
+        queues: Mapping[str, Any] | None = None,
+        width: int = 0,
+    ) -> Record:
+        """Say where jobs would go with other fields of their task, or of queues. Nothing changes."""
+        found = (self.subject(about)).of_kinds("task", "job")
+        body = {"task": dict(task or {}), "queues": dict(queues or {})}
+        return Record(self._post(f"{found.path}/what-if", found.values, body, width=width or None))
+
+    def logs(
+        self,
+        about: "int | str | Subject | Job",
+        *,
+        attempt: int | None = None,
+        stdout_seen: int | None = None,
+        stderr_seen: int | None = None,
+        agent_seen: int | None = None,
+    ) -> Record:
+        """Return what an attempt of a job wrote, or a pilot's agent; without a number, the latest attempt.
+
+        Both ends of a long stream are kept. ``stdout_seen``, ``stderr_seen`` and, of a pilot, ``agent_seen``
+        leave out so many bytes. :meth:`task_logs` reads those of a whole task.
+        """
+        found = (self.subject(about)).of_kinds("job", "pilot")
+        query = (
+            {"attempt": attempt, "stdout_seen": stdout_seen, "stderr_seen": stderr_seen}
+            if found.kind == "job"
+            else {"agent_seen": agent_seen}
+        )
+        return self._record(f"{found.path}/logs", found.values, **query)

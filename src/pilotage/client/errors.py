@@ -1,0 +1,151 @@
+"""What can go wrong with a request. The text of each error is the server's message."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Fault(NamedTuple):
+    """A fault of one field of a request, and what would be right; of a submission, with the task's index."""
+
+    field: str
+    message: str
+    task: int | None = None
+
+
+class ClientError(Exception):
+    """A request that did not succeed. ``status`` is the answer's code; None if no answer came."""
+
+    status: int | None = None
+
+
+class Refused(ClientError):
+    """The request cannot be accepted as it is. ``faults`` are its fields, ``answer`` is the whole answer."""
+
+    def __init__(
+        self, message: str, faults: tuple[Fault, ...] = (), answer: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.faults = faults
+        self.answer = answer or {}
+
+
+class NotSignedIn(ClientError):
+    """The server knows no such token."""
+
+
+class NotAllowed(ClientError):
+    """The caller may not do this."""
+
+
+class NotFound(ClientError):
+    """There is no such thing, or it is somebody else's."""
+
+
+class Conflict(ClientError):
+    """Not as things stand now. ``answer`` is the server's whole document."""
+
+    def __init__(self, message: str, answer: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer or {}
+
+
+class Gone(ClientError):
+    """It was there, and is not kept any more."""
+
+
+class TooMany(ClientError):
+    """Too many requests of the caller are worked on."""
+
+
+class ServerFault(ClientError):
+    """The server failed, or a proxy in front of it did."""
+
+
+class Unreachable(ClientError):
+    """No answer came."""
+
+
+class NotPilotage(Unreachable):
+    """What answers is no Pilotage."""
+
+
+class OtherVersion(ClientError):
+    """The server is of another version, which does not know this request."""
+
+
+class BadAnswer(ClientError):
+    """The answer lacks what this client needs: the server is of another version, or is no Pilotage."""
+
+
+class StillUnderWay(ClientError, TimeoutError):
+    """The time was over before all tasks had ended. They go on."""
+
+
+class TaskFailed(ClientError):
+    """A task ended without finishing."""
+
+
+_KINDS: Mapping[int, type[ClientError]] = {
+    401: NotSignedIn,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    429: TooMany,
+}
+_REFUSALS = (400, 413, 415, 422)
+
+
+def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
+    """Return the error that an answer reports; None if the answer is not in a Pilotage's form."""
+    detail = answer.get("detail") if isinstance(answer, dict) else None
+    found: ClientError
+    if detail is None:
+        return None if status < 500 else _marked(ServerFault(broken(status, reason)), status)
+    message = _sentence(detail)
+    if status in _REFUSALS:
+        found = Refused(message, _faults(detail), answer)
+    elif status == 409:
+        found = Conflict(message, answer)
+    elif status >= 500:
+        found = ServerFault(f"{broken(status, reason)}: {message}")
+    else:
+        found = _KINDS.get(status, ClientError)(message)
+    return _marked(found, status)
+
+
+def broken(status: int, reason: str) -> str:
+    """Return what is said of a server that fails."""
+    return f"the server failed with {status} {reason}"
+
+
+def refusal(answer: Any) -> Refused:
+    """Return the error for tasks of which none was accepted."""
+    faults = tuple(
+        Fault(str(fault["field"]), str(fault["message"]), task["index"])
+        for task in answer["refused"]
+        for fault in task["errors"]
+    )
+    several = len(answer["refused"]) > 1
+    told = (f"{f'task {one.task}, ' if several else ''}{one.field}: {one.message}" for one in faults)
+    return Refused("; ".join(told), faults, answer)
+
+
+def _marked(error: ClientError, status: int) -> ClientError:
+    error.status = status
+    return error
+
+
+def _sentence(detail: Any) -> str:
+    faults = _faults(detail)
+    return "; ".join(f"{one.field}: {one.message}" for one in faults) if faults else str(detail)
+
+
+def _faults(detail: Any) -> tuple[Fault, ...]:
+    if not isinstance(detail, list):
+        return ()
+    return tuple(
+        Fault(str(one.get("field", "")), str(one.get("message", "")))
+        for one in detail
+        if isinstance(one, dict)
+    )

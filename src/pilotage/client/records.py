@@ -1,0 +1,122 @@
+"""Documents of the server as records and tables, which notebooks show."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from .errors import BadAnswer
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST_SHOWN = 60
+"""Most rows of a table that a notebook shows."""
+
+LONGEST_CELL = 200
+"""Most characters of a cell."""
+
+
+class Record(Mapping[str, Any]):
+    """One document of the server: its fields are keys, and attributes too."""
+
+    def __init__(self, document: Any) -> None:
+        """Take a document. Raises :class:`BadAnswer` if it is none."""
+        if not isinstance(document, dict):
+            raise BadAnswer("the server's answer is no document that this client knows")
+        self._document: dict[str, Any] = document
+
+    def __getitem__(self, field: str) -> Any:
+        return self._document[field]
+
+    def __getattr__(self, field: str) -> Any:
+        if field.startswith("_") or field not in self._document:
+            raise AttributeError(f"{type(self).__name__} has no field {field!r}")
+        return self._document[field]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._document})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_cell(value)}" for name, value in self._document.items())
+        return f"{type(self).__name__}({shown})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the server's document."""
+        return self._document
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{_html(value)}</td></tr>"
+            for name, value in self._document.items()
+        )
+        return f"<table>{rows}</table>"
+
+
+Row = TypeVar("Row", bound=Record)
+
+
+class Table(Sequence[Row], Generic[Row]):
+    """Rows of one answer. ``document`` is the whole answer, which may say more than its rows."""
+
+    def __init__(self, document: Any, name: str, rows: Sequence[Row]) -> None:
+        self.document: dict[str, Any] = document
+        self._name = name
+        self._rows = rows
+
+    @classmethod
+    def of(cls, answer: Any, name: str, make: Callable[[Any], Row]) -> Self:
+        """Return the rows under a name of an answer. Raises :class:`BadAnswer` if there are none."""
+        rows = answer.get(name) if isinstance(answer, dict) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise BadAnswer(f"the server's answer is no list of {name}")
+        return cls(answer, name, [make(row) for row in rows])
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        return self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._name}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the server's document, with all that it says besides the rows."""
+        return self.document
+
+    def df(self) -> "pandas.DataFrame":
+        """Return a data frame, a row each. It needs pandas: ``pip install pandas``."""
+        import pandas as pd
+
+        return pd.DataFrame([row.to_dict() for row in self._rows])
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for row in self._rows for name in row))
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        rows = (
+            "".join(f"<td>{_html(row.get(name))}</td>" for name in names) for row in self._rows[:MOST_SHOWN]
+        )
+        body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+        left = len(self) - MOST_SHOWN
+        more = f"<p>and {left} more {escape(self._name)}</p>" if left > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}..."
+
+
+def _html(value: object) -> str:
+    text = "" if value is None else str(value)
+    return escape(text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}...")

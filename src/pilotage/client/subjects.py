@@ -1,0 +1,62 @@
+"""What requests are about, as people write it: ``12``, ``"align"``, ``"job:345"``, ``"queue:north"``."""
+
+import re
+from dataclasses import dataclass
+
+from .errors import Refused
+
+_KINDS = ("task", "job", "pilot", "transfer", "queue")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A task, job, pilot or transfer by its number, or a queue by its name."""
+
+    kind: str
+    id: int | str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"
+
+    @property
+    def path(self) -> str:
+        """Return the template of its address."""
+        return f"/{self.kind}s/{{{self.kind}}}"
+
+    @property
+    def values(self) -> dict[str, int | str]:
+        """Return the values of the template."""
+        return {self.kind: self.id}
+
+    def of_kinds(self, *kinds: str) -> "Subject":
+        """Return the same. Raises :class:`Refused` if it is of no such kind."""
+        if self.kind not in kinds:
+            raise Refused(f"{self} is no {' and no '.join(kinds)}")
+        return self
+
+
+def number_of(word: str) -> int | None:
+    """Return the number that a word is; None if it is none."""
+    return int(word) if word.isascii() and word.isdigit() else None
+
+
+def parsed(word: "int | str | Subject") -> "Subject | str":
+    """Return what a word means, or the plain name of a task. Raises :class:`Refused` for what is neither."""
+    if isinstance(word, Subject):
+        return word
+    if isinstance(word, int):
+        return Subject("task", word)
+    kind, colon, rest = word.partition(":")
+    kind = kind.lower() if colon else "task"
+    plain = rest if colon and kind in _KINDS else word
+    number = number_of(plain)
+    if kind == "queue" and plain:
+        return Subject("queue", plain)
+    if number is not None:
+        return Subject(kind if kind in _KINDS else "task", number)
+    if kind in _KINDS and kind != "task":
+        raise Refused(f"{word!r} is no number of a {kind}; give for example {kind}:345")
+    if not _NAME.fullmatch(plain):
+        raise Refused(f"{word!r} is neither the number nor the name of a task")
+    return plain

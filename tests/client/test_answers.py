@@ -1,0 +1,167 @@
+"""What a server answers, as errors, records and tables."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pilotage import client as module
+from pilotage.client import (
+    BadAnswer,
+    Client,
+    ClientError,
+    Conflict,
+    NotAllowed,
+    NotFound,
+    NotPilotage,
+    NotSignedIn,
+    OtherVersion,
+    Refused,
+    ServerFault,
+    StillUnderWay,
+    Table,
+    TaskFailed,
+    Unreachable,
+)
+from pilotage.client.records import Record
+from tests.cli.conftest import FakeServer, server
+
+__all__ = ["server"]
+
+TASK = {"id": 5, "name": "t", "state": "running", "jobs": {"running": 2}, "error": ""}
+
+
+@pytest.fixture
+def client(server: FakeServer) -> Any:
+    with Client(server.url, "secret") as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        ((404, {"detail": "there is no task 5"}), NotFound, "there is no task 5"),
+        ((403, {"detail": "for operators"}), NotAllowed, "for operators"),
+        (
+            (401, {"detail": "no valid token"}),
+            NotSignedIn,
+            "the server does not know you: no valid token; set ",
+        ),
+        ((409, {"detail": "not now"}), Conflict, "not now"),
+        (
+            (500, {"detail": "internal"}),
+            ServerFault,
+            "the server failed with 500 Internal Server Error: internal",
+        ),
+        ((502, b"<html>"), ServerFault, "the server failed with 502 Bad Gateway"),
+        ((200, b"<html>"), NotPilotage, "is not Pilotage"),
+        ((404, b"<html>"), NotPilotage, "is not Pilotage"),
+        ((200, ["task"]), BadAnswer, "the server's answer is no document"),
+    ],
+)
+def test_errors_have_the_text_of_the_server(
+    client: Client, server: FakeServer, answer: tuple[int, object], kind: type[ClientError], text: str
+) -> None:
+    server.answers["GET /tasks/5"] = answer
+    with pytest.raises(ClientError) as caught:
+        client.task(5)
+    assert (type(caught.value), text in str(caught.value)) == (kind, True)
+
+
+def test_a_refusal_names_each_field(client: Client, server: FakeServer) -> None:
+    fault = {"field": "ram", "message": "is negative; give MB"}
+    server.answers["POST /tasks"] = (422, {"tasks": [], "refused": [{"index": 0, "errors": [fault]}]})
+    with pytest.raises(Refused, match="ram: is negative; give MB") as caught:
+        client.submit(name="t", ram=-1)
+    assert [(one.field, one.message, one.task) for one in caught.value.faults] == [
+        ("ram", "is negative; give MB", 0)
+    ]
+
+
+def test_a_server_that_lacks_a_request_is_told_with_both_versions(client: Client, server: FakeServer) -> None:
+    server.answers["GET /queues"] = (404, {"detail": "Not Found"})
+    server.answers["GET /health/live"] = {"status": "ok", "version": "0.0.9"}
+    with pytest.raises(
+        OtherVersion, match=r"has no GET /api/v1/queues: it is of version 0\.0\.9, this client"
+    ):
+        client.queues()
+
+
+def test_an_answer_of_another_form_is_no_crash(client: Client, server: FakeServer) -> None:
+    server.answers["GET /queues"] = {"places": []}
+    with pytest.raises(BadAnswer, match="no list of queues"):
+        client.queues()
+
+
+def test_no_answer_says_where_and_what_to_do() -> None:
+    with (
+        Client("http://127.0.0.1:1") as client,
+        pytest.raises(Unreachable, match="no answer from http://127"),
+    ):
+        client.queues()
+
+
+def test_a_task_is_a_snapshot(client: Client, server: FakeServer) -> None:
+    ended = {**TASK, "state": "failed", "jobs": {"failed": 2}, "error": "no queue"}
+    server.answers["GET /tasks/5"] = [TASK, ended]
+    task = client.task(5)
+    assert (task.state, task.counts, task["name"], task.name) == ("running", {"running": 2}, "t", "t")
+    assert task.refresh() is task
+    assert (task.state, repr(task)) == ("failed", "<task 5 t: failed; 2 failed>")
+    with pytest.raises(TaskFailed, match="task 5 failed: no queue"):
+        task.check()
+
+
+def test_names_and_words_say_what_is_meant(client: Client, server: FakeServer) -> None:
+    server.answers["GET /tasks?name=align&mine=true&limit=1"] = {"tasks": [TASK]}
+    server.answers["POST /tasks/5/hold"] = {"jobs": {}, "task": TASK}
+    server.answers["POST /jobs/7/cancel"] = {"id": 7, "state": "cancelled"}
+    assert client.hold("align")["task"]["id"] == 5
+    assert client.cancel("job:7")["state"] == "cancelled"
+    for wrong in ("pilot:1", "job:x", "a b", "queue:q"):
+        with pytest.raises(Refused):
+            client.cancel(wrong)
+
+
+def test_a_lost_answer_is_asked_for_again_only_where_nothing_happens_twice(server: FakeServer) -> None:
+    lost = b""
+    with Client(server.url) as client:
+        server.answers["POST /tasks/5/hold"] = (302, lost)
+        with pytest.raises(NotPilotage):
+            client.hold(5)
+    assert [call for call, _ in server.requests] == ["POST /tasks/5/hold"]
+
+
+def test_a_wait_ends_in_time(client: Client, server: FakeServer) -> None:
+    server.answers["GET /tasks/5"] = TASK
+    with pytest.raises(StillUnderWay, match=r"task 5 is running after 0\.1 s"):
+        client.task(5).wait(timeout=0.1)
+    assert issubclass(StillUnderWay, TimeoutError)
+
+
+def test_tables_are_shown_by_notebooks_and_become_data_frames() -> None:
+    rows = [{"id": 1, "name": "<b>"}, {"id": 2, "state": None}]
+    table = Table[Record].of({"queues": rows, "total": 2}, "queues", Record)
+    assert "<td>&lt;b&gt;</td>" in table._repr_html_()
+    assert table.to_dict()["total"] == 2
+    assert list(table.df()["id"]) == [1, 2]
+    assert "<th>name</th><td>&lt;b&gt;</td>" in table[0]._repr_html_()
+    assert (table[0].id, table[0]["id"], dict(table[1])) == (1, 1, rows[1])
+    with pytest.raises(AttributeError, match="no field 'colour'"):
+        _ = table[0].colour
+
+
+def test_the_client_loads_no_part_of_the_server() -> None:
+    code = (
+        "import sys; from pilotage.client import *; Client, AsyncClient\n"
+        "heavy = {'asyncio', 'httpx', 'numpy', 'pandas', 'pydantic', 'rich', 'sqlalchemy', 'yaml'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_name_of_the_module_is_there() -> None:
+    assert all(getattr(module, name) for name in module.__all__)
+    assert set(module.__all__) == set(dir(module))

@@ -1,0 +1,177 @@
+"""Everything that the API offers to people has a method of the client, with all of its parameters."""
+
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.api import PREFIX
+from pilotage.client import AsyncClient, Client, ClientError
+from pilotage.settings import Settings
+from sync_client import PACKAGE, sources
+from tests.api.conftest import openapi
+
+BUILT_ON_OTHERS = {"as_completed", "close", "ended_jobs", "follow", "subject", "wait"}
+"""Methods that make no request of their own."""
+
+SUBJECTS = (12, "job:1", "pilot:1", "transfer:1", "queue:q")
+
+SAMPLES: Mapping[str, Any] = {
+    "bool": True,
+    "int": 7,
+    "float": 3.0,
+    "str": "x",
+    "Sequence[str]": ["a=b"],
+    "Iterable[tuple[int, int]]": [(1, 2)],
+    "Sequence[Mapping[str, Any]]": [{"name": "a"}],
+    "Mapping[str, Any]": {"ram": 1},
+}
+"""A value of each kind of parameter."""
+
+
+class Anything(dict[str, Any]):
+    """An answer that has every field: numbers by name, else empty lists."""
+
+    def __missing__(self, field: str) -> Any:
+        return 1 if field == "id" else []
+
+    def __contains__(self, field: object) -> bool:
+        return True
+
+    def get(self, field: str, default: Any = None) -> Any:
+        return self[field]
+
+
+class Recording:
+    """A connection that records requests: address, parameters, and fields of the body."""
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def send(self, method: str, template: str, values: object = None, **options: Any) -> Any:
+        fields = set(options.get("query") or {})
+        if isinstance(options.get("body"), dict):
+            fields |= set(options["body"])
+        self.requests[method, template] |= fields | ({"idempotency-key"} if options.get("key") else set())
+        return Anything({"tasks": [{"id": 1}]} if (method, template) == ("POST", "/tasks") else {})
+
+    @contextmanager
+    def content(self, template: str, offset: int = 0, query: Any = None) -> Iterator[Any]:
+        self.requests["GET", template] |= set(query or {}) | ({"Range"} if offset else set())
+        yield self
+
+    def iter_bytes(self, size: int) -> Iterator[bytes]:
+        """Yield nothing."""
+        return iter(())
+
+
+def requests() -> dict[tuple[str, str], set[str]]:
+    """The requests of all methods: of each with all its parameters, and with none but those it needs."""
+    client = Client(settings=Settings.read(token="x"))
+    client.close()
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, method in inspect.getmembers(client, inspect.ismethod):
+        if name.startswith("_") or name in BUILT_ON_OTHERS:
+            continue
+        recording = Recording()
+        client._connection = recording  # type: ignore[assignment]
+        for subject in SUBJECTS:
+            for is_full in (True, False):
+                _call(method, subject, is_full)
+        assert recording.requests, f"{name} makes no request: add it to BUILT_ON_OTHERS"
+        for call, fields in recording.requests.items():
+            found[call] |= fields
+    return found
+
+
+def _call(method: Any, subject: object, is_full: bool) -> None:
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for one in inspect.signature(method).parameters.values():
+        is_needed = one.default is inspect.Parameter.empty
+        if one.kind is inspect.Parameter.VAR_KEYWORD or not (is_full or is_needed):
+            continue
+        value = _sample(one, subject)
+        if one.kind is inspect.Parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        else:
+            named[one.name] = value
+    try:
+        answer = method(*positional, **named)
+        if hasattr(answer, "__enter__"):
+            with answer:
+                pass
+    except ClientError:
+        return  # not for such a subject
+
+
+def _sample(one: inspect.Parameter, subject: object) -> Any:
+    kind = str(
+        one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+    )
+    if "Subject" in kind:
+        return subject
+    kind = kind.replace("collections.abc.", "").replace("typing.", "")
+    for name in sorted(SAMPLES, key=len, reverse=True):
+        if name in kind:
+            return SAMPLES[name]
+    raise AssertionError(f"no sample of {one.name}: {kind}")
+
+
+def offered() -> dict[tuple[str, str], set[str]]:
+    """The operations of the API for people, with the names of their parameters and their bodies' fields."""
+    document = openapi()
+    found = {}
+    for path, operations in document["paths"].items():
+        short = path.removeprefix(PREFIX)
+        # Pilots have a program of their own; /health is another name of /health/live.
+        if short.startswith("/pilot/") or short == "/health":
+            continue
+        for method, operation in operations.items():
+            names = {one["name"] for one in operation.get("parameters", ()) if one["in"] != "path"}
+            found[method.upper(), short] = names | _fields(document, operation)
+    return found
+
+
+def _fields(document: Any, operation: Any) -> set[str]:
+    if operation["operationId"].startswith("put_federation"):
+        return set()  # the body is the federation itself
+    bodies = operation.get("requestBody", {}).get("content", {}).values()
+    schemas = [one for body in bodies for one in (body["schema"], *body["schema"].get("anyOf", ()))]
+    names = {one["$ref"].rpartition("/")[2] for one in schemas if "$ref" in one}
+    return {field for name in names for field in document["components"]["schemas"][name]["properties"]}
+
+
+@pytest.mark.slow
+def test_every_operation_has_a_method_with_all_its_parameters() -> None:
+    made, wanted = requests(), offered()
+    assert set(wanted) - set(made) == set(), "give pilotage/client/_async a method for each of these"
+    assert set(made) - set(wanted) == set(), "the server has no such operation"
+    missing = {call: fields - made[call] for call, fields in wanted.items() if fields - made[call]}
+    assert missing == {}, "methods in pilotage/client/_async lack these parameters"
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def public(kind: type) -> dict[str, str]:
+        members = inspect.getmembers(kind, inspect.isfunction)
+        return {name: str(inspect.signature(one)) for name, one in members if not name.startswith("_")}
+
+    asynchronous = {name: text.replace("Async", "") for name, text in public(AsyncClient).items()}
+    assert set(asynchronous) == set(public(Client))
+
+
+@pytest.mark.slow
+def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
+    made = sources()
+    folder = PACKAGE / "_sync"
+    stale = [name for name, text in made.items() if not _is(folder / name, text)]
+    left = {file.name for file in folder.glob("*.py")} - set(made)
+    assert (stale, left) == ([], set()), "run `make docs`"
+
+
+def _is(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text() == text
