@@ -45,5 +45,5 @@ def test_a_job_tells_where_its_inputs_are_and_what_brings_them(house: House, tmp
     carried = replace(
         federation, storages=tuple(replace(one, transfer_service=service) for one in federation.storages)
     )
-    (again, _) = with_ways(told.files, carried, "north-disk", afar=False)
+    (again, _) = with_ways(told.files, carried, "north-disk", is_remote=False)
     assert "by the fts service https://fts.example:8446: queued" in again.way
