@@ -21,6 +21,7 @@ from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.calls import federation_changes
 from pilotage.flow.loops.archiving import Archiving
+from pilotage.flow.loops.forgetting_events import ForgettingEvents
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
 from pilotage.flow.outside.host_processes import HostProcesses
@@ -150,6 +151,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     archiving = (
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
     )
+    forgetting = ForgettingEvents(store, settings.events_kept * 86400)
     ended = threading.Event()
 
     # Handle the signal with the API too: its server passes the signal on at its end, and we must survive
@@ -165,6 +167,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     collect_rarely()
     loops.start()
     relay.start()
+    forgetting.start()
     if archiving:
         archiving.start()
     try:
@@ -175,6 +178,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     finally:
         if archiving:
             archiving.stop()
+        forgetting.stop()
         relay.stop()
         loops.stop()
         runtime.close()

@@ -16,6 +16,9 @@ from pilotage.model.values.urls import url_fault
 
 MOST_ARCHIVE_DAYS = 36_500
 
+LEAST_EVENT_DAYS, MOST_EVENT_DAYS = 0.01, 3650
+"""Days for which events may be kept."""
+
 _Value = TypeVar("_Value")
 
 
@@ -39,7 +42,8 @@ class Settings:
     on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all. ``token_file`` is the file that the token came from. ``more_urls``
+    ago; without it the server keeps all. ``events_kept`` is the number of days for which readers of events can
+    go on where they stopped. ``token_file`` is the file that the token came from. ``more_urls``
     are further servers of the same store: pilots go on to the next where one does not answer.
     """
 
@@ -53,6 +57,7 @@ class Settings:
     token_file: Path | None = None
     archive: Path | None = None
     archive_after: float = 90.0
+    events_kept: float = 7.0
     more_urls: tuple[str, ...] = ()
 
     @classmethod
@@ -76,7 +81,8 @@ class Settings:
             token=reading.read("token", _token, _content(file)),
             token_file=file,
             archive=Path(archive) if (archive := reading.text("archive")) else None,
-            archive_after=reading.read("archive_after", _days, "90"),
+            archive_after=reading.read("archive_after", _archive_days, "90"),
+            events_kept=reading.read("events_kept", _event_days, "7"),
             more_urls=reading.read("more_urls", _urls, ""),
         )
         if reading.faults:
@@ -159,13 +165,19 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _days(text: str) -> float:
+def _archive_days(text: str) -> float:
+    return _days(text, LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS)
+
+
+def _event_days(text: str) -> float:
+    return _days(text, LEAST_EVENT_DAYS, MOST_EVENT_DAYS)
+
+
+def _days(text: str, least: float, most: float) -> float:
     try:
         days = float(text)
     except ValueError:
         days = math.nan
-    if not LEAST_ARCHIVE_DAYS <= days <= MOST_ARCHIVE_DAYS:
-        raise ValueError(
-            f"{text[:80]!r} is no number of days from {LEAST_ARCHIVE_DAYS} to {MOST_ARCHIVE_DAYS}"
-        )
+    if not least <= days <= most:
+        raise ValueError(f"{text[:80]!r} is no number of days from {least} to {most}")
     return days

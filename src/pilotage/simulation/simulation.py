@@ -77,7 +77,7 @@ class Simulation:
         policy: Policy = KNOWN["pilotage"],
     ) -> None:
         self.clock = VirtualClock(BEGIN)
-        self.store = Store.open("sqlite:///:memory:", keeps_reasons=False)
+        self.store = Store.open("sqlite:///:memory:", keeps_reasons=False, keeps_events=False)
         self.store.save_federation(federation, "simulation")
         self.federation = federation
         self.journal = Journal()

@@ -26,6 +26,7 @@ from .tables.logs import StoredLog
 from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
+from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
 from .views.queues import QueueView, ShareView
 from .views.task_filters import TaskFilter
@@ -36,6 +37,7 @@ __all__ = [
     "OUTAGE",
     "ArchivedElsewhere",
     "DatasetTaken",
+    "Ends",
     "EventView",
     "FailedGroup",
     "FederationFile",
@@ -48,6 +50,7 @@ __all__ = [
     "JobSort",
     "JobView",
     "ListedJob",
+    "LoggedEvent",
     "NewerStore",
     "NoFederation",
     "NoticesLost",

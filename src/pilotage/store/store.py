@@ -11,6 +11,7 @@ from . import schema
 from .clock import Clock, clock_of
 from .commit.archive import Archive
 from .commit.commit import Commit, check, is_light, meanings
+from .commit.event_retention import EventRetention
 from .commit.heartbeats import Heartbeats
 from .database.engine import Database
 from .database.errors import NoFederation
@@ -21,6 +22,7 @@ from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
 from .tables.decisions import candidates_alone, documents
+from .tables.events import NewEvents
 from .tables.federations import FederationFile, Federations
 from .tables.history import Entries, TransitionKinds
 from .tables.logs import Logs
@@ -28,6 +30,7 @@ from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
 from .views.catalogue import Catalogue
+from .views.event_log import EventLog
 from .views.job_lists import JobLists
 from .views.publications import PublicationQueries
 from .views.queries import Queries
@@ -51,14 +54,20 @@ class Store:
 
     After each commit of this process, ``listeners`` are called in its thread. ``clock`` returns the time in s
     since 1970 UTC. ``new_token`` makes tokens that nobody can guess. If reasons are not kept, choices are
-    numbered but not stored.
+    numbered but not stored. If events are not kept, nobody can follow them.
     """
 
     def __init__(
-        self, database: Database, clock: Clock, new_token: Callable[[], str], keeps_reasons: bool = True
+        self,
+        database: Database,
+        clock: Clock,
+        new_token: Callable[[], str],
+        keeps_reasons: bool = True,
+        keeps_events: bool = True,
     ) -> None:
         self.database = database
         self._keeps_reasons = keeps_reasons
+        self._keeps_events = keeps_events
         self.clock = clock
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
@@ -68,12 +77,14 @@ class Store:
         self.queries = Queries(database, self._federations, specs, live)
         self.job_lists = JobLists(database, self._federations, specs)
         self._meanings = TransitionKinds(database)
-        self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell)
+        self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)
         self._beside = 0
         self.logs = Logs(database)
         self.archive = Archive(database, specs)
+        self.event_log = EventLog(database)
+        self.event_retention = EventRetention(database)
         self.catalogue = Catalogue(database, specs)
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
@@ -89,12 +100,13 @@ class Store:
         clock: Clock | None = None,
         new_token: Callable[[], str] = secrets.token_urlsafe,
         keeps_reasons: bool = True,
+        keeps_events: bool = True,
     ) -> "Store":
         """Open a store and bring its tables up to date.
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
-        ends with this object. The clock is the database's by default. Reasons are kept by default. Raises
-        ValueError for another kind of address, and :class:`NewerStore`.
+        ends with this object. The clock is the database's by default. Reasons and events are kept by default.
+        Raises ValueError for another kind of address, and :class:`NewerStore`.
         """
         database = Database(url)
         try:
@@ -103,7 +115,7 @@ class Store:
         except BaseException:
             database.close()
             raise
-        return cls(database, clock, new_token, keeps_reasons)
+        return cls(database, clock, new_token, keeps_reasons, keeps_events)
 
     @staticmethod
     def is_current(url: str) -> bool:
@@ -149,7 +161,15 @@ class Store:
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
         result = self.database.write(
-            lambda connection: Commit(connection, decision, reasons, actor, entries, light).run(),
+            lambda connection: Commit(
+                connection,
+                decision,
+                reasons,
+                actor,
+                entries,
+                NewEvents(decision.time, self._keeps_events),
+                light,
+            ).run(),
             alone=not light,
         )
         if light:

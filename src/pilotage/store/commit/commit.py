@@ -1,6 +1,6 @@
 """The only module that writes decisions' changes: everything that still holds, in one transaction."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -27,6 +27,7 @@ from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
+from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
 from pilotage.store.tables.history import Entries, TransitionKind
 from pilotage.store.tables.iterations import begin
 from pilotage.store.tables.last_seen import LastSeen
@@ -36,7 +37,7 @@ from pilotage.store.tables.tokens import tokens
 
 from .creation import Creator
 from .forgetting import forget
-from .working_set import CHANGES, ID, KEYS, Record, WorkingSet
+from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
@@ -159,8 +160,8 @@ Result = tuple[tuple[int, ...], tuple[int | None, ...]]
 class Commit:
     """The application of one decision in one transaction.
 
-    ``documents`` are the rows of its choices. ``entries`` writes records' histories. With ``light``, other
-    commits may run beside this one.
+    ``documents`` are the rows of its choices. ``entries`` writes records' histories, ``events`` the log. With
+    ``light``, other commits may run beside this one.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class Commit:
         documents: Documents,
         actor: str,
         entries: Entries,
+        events: NewEvents,
         light: bool,
     ) -> None:
         self._connection = connection
@@ -179,10 +181,13 @@ class Commit:
         self._light = light
         self._deltas = LightDeltas(connection) if light else Deltas(connection)
         self._entries = entries
+        self._events = events
         self._numbers = Numbers(connection)
         first = self._numbers.take("decision", documents.choices).start
         self._reasons = CommitChoices(connection, documents, first)
-        self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers, actor)
+        self._creator = Creator(
+            connection, decision.time, self._deltas, entries, self._events, self._numbers, actor
+        )
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ended_pilots: list[int] = []
@@ -207,6 +212,8 @@ class Commit:
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
+        # Last, so that readers of events wait for a short time only.
+        self._events.write(self._connection)
         return Committed(
             accepted=tuple(accepted for accepted, _ in results),
             created=tuple(created for _, created in results),
@@ -252,6 +259,7 @@ class Commit:
             return ()
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
+        self._log(move, taken)
         self._deltas.count_matches(move.claims, len(taken))
         self._count(move, taken)
         if move.kind == "job":
@@ -267,6 +275,17 @@ class Commit:
         ids = tuple(row[ID] for row in taken)
         self._note_end(move, ids)
         return ids
+
+    def _log(self, move: Move, rows: Sequence[Record]) -> None:
+        """Note an event for each task of the records."""
+        if move.kind not in LOGGED:
+            return
+        number = self._entries.number(move.kind, move.source, move.target, move.cause)
+        by_task: dict[int, list[int]] = defaultdict(list)
+        for row in rows:
+            by_task[row[TASK] or NO_TASK].append(row[ID])
+        for task, ids in by_task.items():
+            self._events.note(number, task, ids)
 
     def _note_end(self, move: Move, ids: tuple[int, ...]) -> None:
         if move.kind == "pilot" and move.target not in LIVE_PILOTS:

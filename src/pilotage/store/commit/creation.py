@@ -34,6 +34,7 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
 from pilotage.store.tables import advertisements, circuit_breakers, datasets, failures, storage_spaces
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
+from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
 from pilotage.store.tables.files import correct, files, replicas
 from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
@@ -86,6 +87,7 @@ class Creator:
         time: float,
         deltas: Deltas,
         entries: Entries,
+        events: NewEvents,
         numbers: Numbers,
         actor: str = "",
     ) -> None:
@@ -94,6 +96,7 @@ class Creator:
         self._time = time
         self._deltas = deltas
         self._entries = entries
+        self._events = events
         self._numbers = numbers
         self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
         self._columns: dict[Kind, tuple[str, ...]] = {}
@@ -195,6 +198,10 @@ class Creator:
             row.update(
                 id=id_, state=str(state), attempt=1, created=self._time, since=self._time, history=made
             )
+        if kind in LOGGED:
+            number = self._entries.number(kind, None, state, cause)
+            for task, of_task in groupby(rows, key=lambda row: _task_of(kind, row)):
+                self._events.note(number, task, [row["id"] for row in of_task])
         names = self._columns.setdefault(kind, tuple(rows[0]))
         self._rows[kind] += [tuple(map(row.get, names)) for row in rows]
         columns = KEY_COLUMNS[kind]
@@ -278,6 +285,11 @@ class Creator:
         before, after = changed
         state = before.state
         self._deltas.moved("transfer", before.keys, after.keys, state, state, 1)
+
+
+def _task_of(kind: Kind, row: dict[str, Any]) -> int:
+    """Return the task that a new record belongs to, or is."""
+    return int(row["id"] if kind == "task" else row.get("task", NO_TASK))
 
 
 def _owner(owner: Identity) -> dict[str, str]:

@@ -13,10 +13,12 @@ from pilotage.model.records.spec import Binding
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.tables.counters import Differences
+from pilotage.store.tables.events import NewEvents
+from pilotage.store.tables.history import meaning_of
 from pilotage.store.tables.jobs import JOB_COLUMNS
 from pilotage.store.worlds.borrowings import COLUMNS, borrowings, row
 
-from .local_matches import KEYS, TOUCH, as_sent, standing_now
+from .local_matches import KEYS, TOUCH, as_sent, log, standing_now
 from .match_requests import Basis
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ def take(
     basis: Basis,
     time: float,
     entries: Mapping[StateAndBinding, Callable[[int], str]],
+    events: NewEvents,
     task: str,
 ) -> tuple[bool, bool, list[tuple[Any, ...]]]:
     """Give the jobs that still wait, on SQLite. Return rows of jobs and their tasks,
@@ -146,10 +149,12 @@ def take(
         there, after = taken.borrowing, as_sent(before, request, time)
         given.append(after)
         entry = entries[key_of(taken)](there.attempt)
+        log(events, meaning_of(entry), [before])
         run(_SEND, (time, request.pilot, request.queue, entry, there.job))
         *_, reads, document = row(there)
         run(_KEEP, (there.job, there.attempt, request.site, time, reads, document))
         counted.moved("job", KEYS(before), KEYS(after), taken.state, JobState.SENT, 1)
     counted.write(driver)
+    events.write(driver)
     run(TOUCH, (time, len(found), request.containment, request.node, request.pilot))
     return True, True, given

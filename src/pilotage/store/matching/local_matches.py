@@ -1,7 +1,7 @@
 """The commit of matches on SQLite, whose single writer needs only a few statements."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -11,6 +11,7 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.store.database import bulk
 from pilotage.store.tables.counters import KEY_COLUMNS, Differences
+from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
 from pilotage.store.tables.last_seen import REPORTED_AFTER
 from pilotage.store.tables.tasks import TASK_COLUMNS
@@ -59,8 +60,10 @@ KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 Row = tuple[Any, ...]
 
 
-def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tuple[bool, bool, list[Row]]]:
-    """Give each pilot its jobs.
+def give(
+    driver: "sqlite3.Connection", asked: Sequence[AskedClaim], events: NewEvents, meaning: int
+) -> list[tuple[bool, bool, list[Row]]]:
+    """Give each pilot its jobs. ``meaning`` is the number of that transition.
 
     Return for each whether it runs, whether its request still holds, and the jobs.
     """
@@ -86,6 +89,8 @@ def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tupl
     ]
     driver.executemany(TOUCH, touched)
     counted.write(driver)
+    log(events, meaning, [row for rows in dealt for row in rows])
+    events.write(driver)
     for queue in dict.fromkeys(one.request.queue for one in good):
         driver.execute(_REPORT, (asked[0].time, queue, asked[0].time))
     tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
@@ -94,6 +99,15 @@ def give(driver: "sqlite3.Connection", asked: Sequence[AskedClaim]) -> list[tupl
         for one, rows in zip(good, dealt, strict=True)
     )
     return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
+
+
+def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:
+    """Note the events of jobs that were given."""
+    by_task: dict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        by_task[row[_TASK]].append(row[_ID])
+    for task, ids in by_task.items():
+        events.note(meaning, task, ids)
 
 
 def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:

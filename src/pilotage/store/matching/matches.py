@@ -26,6 +26,7 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
 from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.counters import Deltas
+from pilotage.store.tables.events import NewEvents
 from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
 from pilotage.store.tables.jobs import JOB_COLUMNS, job
 from pilotage.store.tables.jobs import jobs as job_table
@@ -87,12 +88,14 @@ class Matches:
         kinds: TransitionKinds,
         left_beside: Callable[[], None],
         tell: Callable[[Decision, Committed], None],
+        keeps_events: bool = True,
     ) -> None:
         self._database = database
         self._specs = specs
         self._kinds = kinds
         self._left_beside = left_beside
         self._tell = tell
+        self._keeps_events = keeps_events
         self._reported: dict[str, float] = {}
         self._tasks: dict[tuple[Any, ...], Task] = {}
         self._transitions: dict[tuple[JobState, str], int] = {}
@@ -170,7 +173,7 @@ class Matches:
             if good:
                 self._report(request.queue, time)
             return self._given(alive, good, found)
-        ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [asked]))
+        ((alive, good, found),) = self._database.write_directly(lambda driver: self._give(driver, [asked]))
         return self._given(alive, good, found)
 
     def _claim_all(
@@ -182,11 +185,17 @@ class Matches:
             AskedClaim(one, basis, time, _entry(kind, one, time))
             for one, basis in zip(requests, bases, strict=True)
         ]
-        given = self._database.write_directly(lambda driver: give(driver, asked))
+        given = self._database.write_directly(lambda driver: self._give(driver, asked))
         found = self._given(True, True, [row for *_, rows in given for row in rows])
         jobs = iter(found.jobs)
         parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in given]
         return list(_dealt(found, parts))
+
+    def _give(
+        self, driver: "sqlite3.Connection", asked: Sequence[AskedClaim]
+    ) -> list[tuple[bool, bool, list[tuple[Any, ...]]]]:
+        events = NewEvents(asked[0].time, self._keeps_events)
+        return give(driver, asked, events, self._transition())
 
     def pilots(self, ids: Sequence[int]) -> tuple[Pilot, ...]:
         """Return the existing pilots with these numbers."""
@@ -234,7 +243,15 @@ class Matches:
             return self._given(*found)
 
         def take(driver: "sqlite3.Connection") -> _Taken:
-            return borrowed_matches.take(driver, request, basis, time, entries, TASK.format(size="length"))
+            return borrowed_matches.take(
+                driver,
+                request,
+                basis,
+                time,
+                entries,
+                NewEvents(time, self._keeps_events),
+                TASK.format(size="length"),
+            )
 
         if request.claims:
             return self._given(*self._with_claims(request, lambda connection: take(driver(connection))))

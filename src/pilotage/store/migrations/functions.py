@@ -2,6 +2,8 @@
 
 from sqlalchemy import Connection, text
 
+from pilotage.store.tables.events import LOCK
+
 _ROWS = """\
   OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
   OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
@@ -42,6 +44,7 @@ BEGIN
   WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
     AND (matched > 0) = known_used;
 {_STANDING}  IF good AND wanted_jobs > 0 THEN
+    PERFORM pg_advisory_xact_lock_shared({LOCK});
     RETURN QUERY
       WITH heads AS MATERIALIZED (
         SELECT job.id, wanted.place
@@ -63,6 +66,11 @@ BEGIN
         INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
         SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
         GROUP BY queue, share, task, requirements, priority
+      ), logged AS (
+        INSERT INTO events (time, meaning, task, records)
+        SELECT at_time, split_part(entry, ' ', 1)::bigint, task,
+          string_agg(sent.id::text, ' ' ORDER BY sent.id)
+        FROM sent GROUP BY task
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
         created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes
@@ -89,6 +97,7 @@ BEGIN
   WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
     AND (matched > 0) = known_used;
 {_STANDING}  IF good THEN
+    PERFORM pg_advisory_xact_lock_shared({LOCK});
     RETURN QUERY
       WITH held AS MATERIALIZED (
         SELECT jobs.id, wanted.* FROM unnest(
@@ -103,7 +112,7 @@ BEGIN
         UPDATE jobs SET state = 'sent', since = at_time, pilot = asked_pilot, queue = asked_queue,
           history = history || held.entry || CASE WHEN attempt > 1 THEN ' a' || attempt ELSE '' END || chr(10)
         FROM held WHERE jobs.id = held.id
-        RETURNING held.place, held.preferred, held.was, held.reads, held.document, jobs.*
+        RETURNING held.place, held.preferred, held.was, held.entry, held.reads, held.document, jobs.*
       ), counted AS (
         INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
         SELECT preferred, share, task, requirements, priority, was, '', count(*) FROM sent
@@ -113,6 +122,11 @@ BEGIN
       ), kept AS (
         INSERT INTO borrowings (job, attempt, site, time, reads, document)
         SELECT sent.id, attempt, at_site, at_time, sent.reads, sent.document FROM sent
+      ), logged AS (
+        INSERT INTO events (time, meaning, task, records)
+        SELECT at_time, split_part(sent.entry, ' ', 1)::bigint, task,
+          string_agg(sent.id::text, ' ' ORDER BY sent.id)
+        FROM sent GROUP BY task, split_part(sent.entry, ' ', 1)
       )
       SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
         created, queue, pilot, input_count, events, wake_at, error, choice, job_index, changes

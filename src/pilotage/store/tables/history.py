@@ -134,10 +134,14 @@ class Entries:
             found = self._known[key] = self._entry(kind, source, target, cause, decision)
         return found
 
+    def number(self, kind: Kind, source: State | None, target: State, cause: str) -> int:
+        """Return the number of a transition's meaning."""
+        return self._numbers[TransitionKind.of(kind, source, target, cause, self._actor)]
+
     def _entry(
         self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None
     ) -> Callable[[int], str]:
-        number = self._numbers[TransitionKind.of(kind, source, target, cause, self._actor)]
+        number = self.number(kind, source, target, cause)
         first = entry(number, self._time, self._actor, decision)
 
         def of(attempt: int) -> str:
@@ -153,6 +157,11 @@ def entry(meaning: int, time: float, actor: str, decision: int | None = None, at
     parts += [f"p{pilot}"] if (pilot := _pilot_of(actor)) else []
     parts += [f"d{decision}"] if decision is not None else []
     return " ".join(parts) + "\n"
+
+
+def meaning_of(entry: str) -> int:
+    """Return the number of the meaning of one line of a history."""
+    return int(entry.split(" ", 1)[0])
 
 
 def events(connection: Connection, histories: Iterable[str]) -> list[tuple[EventView, ...]]:

@@ -7,7 +7,19 @@ from sqlalchemy import MetaData, Table
 from pilotage.model.records.states import Kind
 from pilotage.store.database.columns import LATER, metadata
 
-from . import counters, decisions, federations, files, history, last_seen, logs, numbers, set_aside, tokens
+from . import (
+    counters,
+    decisions,
+    events,
+    federations,
+    files,
+    history,
+    last_seen,
+    logs,
+    numbers,
+    set_aside,
+    tokens,
+)
 from .jobs import jobs
 from .pilots import pilots
 from .publications import publications
@@ -18,6 +30,7 @@ __all__ = [
     "RECORDS",
     "counters",
     "decisions",
+    "events",
     "federations",
     "files",
     "history",
