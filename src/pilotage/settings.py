@@ -42,9 +42,9 @@ class Settings:
     on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all. ``events_kept`` is the number of days for which readers of events can
-    go on where they stopped. ``token_file`` is the file that the token came from. ``more_urls``
-    are further servers of the same store: pilots go on to the next where one does not answer.
+    ago; without it the server keeps all. ``events_kept`` is the number of days for which the server keeps
+    events. ``token_file`` is the file that the token came from. ``more_urls`` are further servers of the same
+    store: pilots go on to the next where one does not answer.
     """
 
     home: Path

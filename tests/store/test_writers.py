@@ -6,7 +6,7 @@ from pathlib import Path
 import pilotage.store
 
 ROOT = Path(pilotage.store.__file__).parent
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 COMMITS = {"commit/commit.py", "matching/matches.py"}
 """What writes decisions. ``commit.py`` is handed its connection by ``store.py``."""
