@@ -5,9 +5,8 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from pilotage.store.database import bulk
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import raw_rows
-from pilotage.store.tables.events import events
+from pilotage.store.tables.events import FORGOTTEN, events
 from pilotage.store.tables.numbers import numbers
-from pilotage.store.views.event_log import FORGOTTEN
 
 BATCH = 5000
 """Most events of one transaction."""

@@ -39,6 +39,9 @@ LOGGED: frozenset[Kind] = frozenset({"task", "job", "transfer", "pilot"})
 NO_TASK = 0
 """The task of events of records that belong to none."""
 
+FORGOTTEN = "forgotten events"
+"""The name under which the store keeps the number of the last deleted event."""
+
 LOCK = "7236141, hashtext(current_schema())"
 """The advisory lock that writers of events share on PostgreSQL."""
 

@@ -11,13 +11,10 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.model.records.states import Kind
 from pilotage.store.database.engine import WRITER_SILENCE, Database
 from pilotage.store.database.sets import among, raw_rows
-from pilotage.store.tables.events import LOCK, NO_TASK, SEQUENCE, events, unpacked
+from pilotage.store.tables.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, events, unpacked
 from pilotage.store.tables.history import TransitionKind, meanings
 from pilotage.store.tables.numbers import numbers
 from pilotage.store.tables.tasks import tasks
-
-FORGOTTEN = "forgotten events"
-"""The name under which the store keeps the number of the last deleted event."""
 
 KNOWN_TASKS = 20_000
 """Most tasks whose owners are remembered."""
