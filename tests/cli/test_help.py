@@ -31,6 +31,7 @@ def test_the_commands_are_those_that_people_know() -> None:
     assert {words[0] for words in COMMANDS} == {
         *(
             "up",
+            "store",
             "demo",
             "submit",
             "status",

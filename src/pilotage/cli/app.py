@@ -31,6 +31,7 @@ from . import (
     sites,
     steering,
     storages,
+    store,
     submitting,
     tasks,
     tokens,
@@ -128,6 +129,7 @@ app.add_typer(sites.app, name="sites")
 app.add_typer(breakers.app, name="breakers")
 app.add_typer(tokens.app, name="token")
 app.add_typer(history.app, name="history")
+app.add_typer(store.app, name="store")
 app.add_typer(files.app, name="files")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.explain import queues, sure_waits
+from pilotage.explain.words import moment
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
@@ -173,6 +174,9 @@ def of_federation(federation: Federation) -> Mapping[str, tuple[Refusal, ...]]:
 
 def _nothing_starts(runtime: Runtime, spec: TaskSpec) -> list[str]:
     """Return why nothing can start at any queue for a task; nothing if it can start somewhere."""
+    begin = runtime.store.matches_begin()
+    if runtime.clock() < begin:
+        return [f"nothing starts before {moment(begin)}: the store was restored, and older payloads may run"]
     names = {*spec.queues}
     declared = runtime.store.federation().queues
     wanted = [one.name for one in declared if not names or {one.name, one.parent} & names]

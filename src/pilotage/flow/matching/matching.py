@@ -64,6 +64,7 @@ class Matching:
         self._admissions = Admissions(store)
         self._shares = ShareCache(store)
         self._borrowing = borrowing or BorrowableJobs(store)
+        self._begin = store.matches_begin()
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         """Give a pilot the jobs with the highest claims, then jobs of other queues for its free resources
@@ -72,6 +73,8 @@ class Matching:
         Raises :class:`PilotGone`, :class:`PilotRefused`.
         """
         pilot, known = self._looked_up(request, time, seed)
+        if time < self._begin:
+            return matched(known.federation, known.queue, ())
         parts: list[ClaimResult] = []
         kept: list[Draw] = []
         for number in range(TRIES):

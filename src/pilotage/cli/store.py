@@ -1,0 +1,111 @@
+"""Back up the store, and bring it back."""
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .configuration import has_store, settings, store_name, using_store
+from .errors import BadInput
+from .output import Json, echo, show_json
+
+if TYPE_CHECKING:
+    from pilotage.settings import Settings
+    from pilotage.store.restored import Restored
+
+PilotsEnded = Annotated[
+    bool, typer.Option("--pilots-ended", help="No pilot of before runs at any site: jobs wait for none.")
+]
+
+app = typer.Typer(help="Back up the store, and bring it back.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: pilotage store backup /backup/pilotage-2026-11-26")
+def backup(file: Annotated[Path, typer.Argument(help="A new file.")], json_output: Json = False) -> None:
+    """Write the whole store to a file, while servers run.
+
+    It runs on a machine that reaches the store itself; for PostgreSQL it needs pg_dump. The file has no
+    tokens, and only you may read it. Outputs and inputs stay at their storages.
+    """
+    from pilotage.store import backup as backups
+
+    known = _with_store()
+    with using_store(known.store):
+        written = backups.backup(known.store, file)
+    if json_output:
+        show_json({"file": str(file), "bytes": written})
+    else:
+        echo(f"{file}: {written / 1e6:.1f} MB")
+
+
+@app.command(epilog="Example: pilotage store restore /backup/pilotage-2026-11-26")
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `pilotage store backup` wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Delete what the store has now.")] = False,
+    pilots_ended: PilotsEnded = False,
+    json_output: Json = False,
+) -> None:
+    """Put a backup in the place of an empty store, and do what `restored` does.
+
+    No server may run. PILOTAGE_STORE names the store; for PostgreSQL this needs pg_restore.
+    """
+    from pilotage.store import backup as backups
+
+    known = settings()
+    store_name(known.store)
+    with using_store(known.store):
+        backups.restore(known.store, file, replace)
+    _show(_restored(known, pilots_ended), json_output)
+
+
+@app.command(epilog="Example: pilotage store restored")
+def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> None:
+    """Prepare a store that went back to an earlier time, before its first server starts.
+
+    `restore` does this itself. Run it once after any other way back: a snapshot of a disk, PostgreSQL's
+    archived log, a replica that lacked the last commits.
+
+    No number or attempt is given twice: new records skip the numbers that the store may have forgotten. All
+    tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended.
+    """
+    _show(_restored(_with_store(), pilots_ended), json_output)
+
+
+def _with_store() -> "Settings":
+    known = settings()
+    if not has_store(known.store):
+        raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
+    return known
+
+
+def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
+    from pilotage.store import Store
+    from pilotage.store import backup as backups
+    from pilotage.store.restored import restored
+
+    with using_store(known.store):
+        backups.refuse_while_used(known.store)
+        with closing(Store.open(known.store)) as store:
+            done = restored(store, pilots_ended)
+    # The next server writes a new one there.
+    (known.home / "token").unlink(missing_ok=True)
+    return done
+
+
+def _show(done: "Restored", json_output: bool) -> None:
+    from pilotage.explain.words import moment
+
+    if json_output:
+        show_json(asdict(done))
+        return
+    if done.newest_task is None or done.accepted is None:
+        echo("the store has no task: whoever submitted one must submit it again")
+    else:
+        echo(f"the newest task is {done.newest_task}, accepted {moment(done.accepted)}")
+        echo("whoever submitted a later one must submit it again")
+    echo(f"new tasks have numbers from {done.next_task}")
+    echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and all tokens of before have ended")
+    echo(f"jobs go to pilots again from {moment(done.matches_begin)}")
+    echo("next: pilotage up, which writes a new operator's token")
