@@ -9,12 +9,11 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from pilotage.model.circuit_breakers.storages import FailedDelivery
 from pilotage.model.documents.decision import KINDS, Creation
-from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
-from pilotage.model.records.publications import NewPublication, split_dataset
+from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import FIRST, JobState, Kind, State
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import (
@@ -26,8 +25,7 @@ from pilotage.model.records.work import (
     NewTransfer,
     Replica,
 )
-from pilotage.model.values.identity import Identity
-from pilotage.model.values.slot_parts import SMALL, SMALL_FILE, SizeClass
+from pilotage.model.values.slot_parts import SMALL, SMALL_FILE
 from pilotage.store.database import bulk
 from pilotage.store.database.errors import DatasetTaken
 from pilotage.store.database.sets import among, raw_rows
@@ -40,10 +38,11 @@ from pilotage.store.tables.history import Entries
 from pilotage.store.tables.jobs import job_inputs
 from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import labels_text, tasks
+from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds import borrowings
 
 from .file_conflicts import FILE_NAMES, known_files, replaces
+from .new_rows import file_row, job_row, rows_of, transfer_row
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
@@ -142,7 +141,7 @@ class Creator:
         if type_ is NewTask:
             return self._tasks(records, cause)
         is_job = type_ is NewJob
-        return self._jobs(records, cause) if is_job else self._insert(type_, _rows(type_, records), cause)
+        return self._jobs(records, cause) if is_job else self._insert(type_, rows_of(type_, records), cause)
 
     def _jobs(self, records: Sequence[NewJob], cause: str) -> list[int]:
         """Write jobs and their inputs. Jobs beyond a quota are throttled.
@@ -155,7 +154,7 @@ class Creator:
         before: dict[int, int] = dict(counted)
         for throttled, run in groupby(records, key=lambda job: job.throttled):
             state = JobState.THROTTLED if throttled else JobState.DEFINED
-            rows = [_job_row(job) | {"attempt": before.get(job.task, 0) + 1} for job in run]
+            rows = [job_row(job) | {"attempt": before.get(job.task, 0) + 1} for job in run]
             ids += self._insert(NewJob, rows, cause, state)
         self._inputs += [
             (id_, position, file)
@@ -187,7 +186,7 @@ class Creator:
         # The same request was sent again: its tasks exist already.
         new = [task for task in given if task.submission not in known]
         self._refuse_taken([task.spec.output_dataset for task in new if task.spec.output_dataset])
-        ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
+        ids = iter(self._insert(NewTask, rows_of(NewTask, new), cause) if new else ())
         return [None if task.submission in known else next(ids) for task in given]
 
     def _refuse_taken(self, wanted: Sequence[str]) -> None:
@@ -230,7 +229,7 @@ class Creator:
             created.append(WITHOUT_NUMBER if last is None else None)
             if last is None or replaces(file, last):
                 known[file.name] = changed[file.name] = file
-        new = [_file_row(file) for name, file in changed.items() if name not in before]
+        new = [file_row(file) for name, file in changed.items() if name not in before]
         is_operator = self._actor.startswith("operator:")
         rows = [
             (*map(row.get, FILE_NAMES), "" if is_operator or row["job"] is not None else self._actor)
@@ -242,7 +241,7 @@ class Creator:
         # Insert new names in bulk. Replace the few whose bytes have changed.
         if changed.keys() & before:
             self._connection.execute(
-                _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
+                _SAVE_FILES, [file_row(changed[name]) for name in changed.keys() & before]
             )
             # The replicas under these names have other bytes until they are delivered again.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
@@ -273,7 +272,7 @@ class Creator:
             if self._requests.serving(transfer) is None:
                 new.setdefault((transfer.file, transfer.destination), transfer)
         small = self._small({transfer.file for transfer in new.values()})
-        rows = [_transfer_row(one, SMALL if one.file in small else "") for one in new.values()]
+        rows = [transfer_row(one, SMALL if one.file in small else "") for one in new.values()]
         ids = self._insert(NewTransfer, rows, cause) if rows else range(0)
         made: dict[int, int] = {}
         for id_, transfer, row in zip(ids, new.values(), rows, strict=True):
@@ -300,107 +299,3 @@ class Creator:
 def _task_of(kind: Kind, row: dict[str, Any]) -> int:
     """Return the task that a new record belongs to, or is."""
     return int(row["id"] if kind == "task" else row.get("task", NO_TASK))
-
-
-def _owner(owner: Identity) -> dict[str, str]:
-    return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
-
-
-def _file_row(file: File) -> dict[str, Any]:
-    return {
-        "name": file.name,
-        "size": file.size,
-        "checksum": file.checksum,
-        "task": file.task,
-        "job": file.job,
-    }
-
-
-def _task_row(task: NewTask) -> dict[str, Any]:
-    spec = task.spec
-    return {
-        "name": spec.name,
-        "share": spec.share,
-        "priority": spec.priority,
-        "spec": to_json(spec).decode(),
-        "submission": task.submission or None,
-        "lease_end": task.lease_end,
-        "datasets": " ".join(task.datasets),
-        "planned_jobs": spec.planned_jobs,
-        "input_files": len(spec.inputs),
-        "output_dataset": spec.output_dataset or None,
-        "labels": labels_text(spec.labels),
-        **_owner(task.owner),
-    }
-
-
-def _rows(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
-    return [_ROWS[type_](record) for record in records]
-
-
-def _job_row(job: NewJob) -> dict[str, Any]:
-    return {
-        "task": job.task,
-        "kind": job.kind,
-        "share": job.share,
-        "priority": job.priority,
-        "requirements": job.requirements,
-        "queue": "",
-        "events": job.events,
-        "input_count": len(job.inputs),
-        "job_index": job.index,
-        "changes": job.changes,
-    }
-
-
-def _transfer_row(transfer: NewTransfer, size_class: SizeClass) -> dict[str, Any]:
-    return {
-        "file": transfer.file,
-        "source": transfer.source,
-        "source_path": transfer.source_path,
-        "destination": transfer.destination,
-        "direction": transfer.direction,
-        "share": transfer.share,
-        "priority": transfer.priority,
-        "share_priority": transfer.share_priority,
-        "size_class": size_class,
-        "emergency": False,
-    }
-
-
-def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
-    return {
-        "queue": pilot.queue,
-        "requirements": pilot.requirements,
-        "kind": pilot.kind,
-        "cores": pilot.cores,
-        "memory": pilot.memory,
-        "walltime": pilot.walltime,
-        "site": pilot.site,
-        "element": pilot.element,
-        "broker": pilot.broker,
-        "submit_pool": pilot.submit_pool,
-        "reason": pilot.reason,
-        "slots": pilot.slots,
-        "matched": 0,
-        **_owner(pilot.owner),
-    }
-
-
-def _publication_row(publication: NewPublication) -> dict[str, Any]:
-    return {
-        "task": publication.task,
-        "catalogue": split_dataset(publication.dataset)[0],
-        "dataset": publication.dataset,
-        "file": publication.file,
-        "asked": publication.asked,
-        "wake_at": publication.asked,
-    }
-
-
-_ROWS: dict[type, Any] = {
-    NewTask: _task_row,
-    NewJob: _job_row,
-    NewPilot: _pilot_row,
-    NewPublication: _publication_row,
-}

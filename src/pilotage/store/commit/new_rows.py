@@ -1,0 +1,119 @@
+"""The database rows of new records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.publications import NewPublication, split_dataset
+from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.slot_parts import SizeClass
+from pilotage.store.tables.tasks import labels_text
+
+
+def _owner(owner: Identity) -> dict[str, str]:
+    return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
+
+
+def file_row(file: File) -> dict[str, Any]:
+    """Return the row of a file."""
+    return {
+        "name": file.name,
+        "size": file.size,
+        "checksum": file.checksum,
+        "task": file.task,
+        "job": file.job,
+    }
+
+
+def _task_row(task: NewTask) -> dict[str, Any]:
+    spec = task.spec
+    return {
+        "name": spec.name,
+        "share": spec.share,
+        "priority": spec.priority,
+        "spec": to_json(spec).decode(),
+        "submission": task.submission or None,
+        "lease_end": task.lease_end,
+        "datasets": " ".join(task.datasets),
+        "planned_jobs": spec.planned_jobs,
+        "input_files": len(spec.inputs),
+        "output_dataset": spec.output_dataset or None,
+        "labels": labels_text(spec.labels),
+        **_owner(task.owner),
+    }
+
+
+def rows_of(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the rows of records of one type."""
+    return [_ROWS[type_](record) for record in records]
+
+
+def job_row(job: NewJob) -> dict[str, Any]:
+    """Return the row of a job."""
+    return {
+        "task": job.task,
+        "kind": job.kind,
+        "share": job.share,
+        "priority": job.priority,
+        "requirements": job.requirements,
+        "queue": "",
+        "events": job.events,
+        "input_count": len(job.inputs),
+        "job_index": job.index,
+        "changes": job.changes,
+    }
+
+
+def transfer_row(transfer: NewTransfer, size_class: SizeClass) -> dict[str, Any]:
+    """Return the row of a transfer."""
+    return {
+        "file": transfer.file,
+        "source": transfer.source,
+        "source_path": transfer.source_path,
+        "destination": transfer.destination,
+        "direction": transfer.direction,
+        "share": transfer.share,
+        "priority": transfer.priority,
+        "share_priority": transfer.share_priority,
+        "size_class": size_class,
+        "emergency": False,
+    }
+
+
+def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
+    return {
+        "queue": pilot.queue,
+        "requirements": pilot.requirements,
+        "kind": pilot.kind,
+        "cores": pilot.cores,
+        "memory": pilot.memory,
+        "walltime": pilot.walltime,
+        "site": pilot.site,
+        "element": pilot.element,
+        "broker": pilot.broker,
+        "submit_pool": pilot.submit_pool,
+        "reason": pilot.reason,
+        "slots": pilot.slots,
+        "matched": 0,
+        **_owner(pilot.owner),
+    }
+
+
+def _publication_row(publication: NewPublication) -> dict[str, Any]:
+    return {
+        "task": publication.task,
+        "catalogue": split_dataset(publication.dataset)[0],
+        "dataset": publication.dataset,
+        "file": publication.file,
+        "asked": publication.asked,
+        "wake_at": publication.asked,
+    }
+
+
+_ROWS: dict[type, Any] = {
+    NewTask: _task_row,
+    NewJob: job_row,
+    NewPilot: _pilot_row,
+    NewPublication: _publication_row,
+}
