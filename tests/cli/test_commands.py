@@ -602,13 +602,21 @@ def test_a_task_that_waits_says_for_what_and_which_command_tells_why(
     assert told in pilotage("status", "12", "--watch").stdout
 
 
-EXPLAINED = {"choices": [], "explanations": [], "lines": ["task 12: no queue of 2 fits", "  memory"]}
+EXPLAINED = {
+    "choices": [],
+    "explanations": [],
+    "lines": ["task 12: no queue of 2 fits", "  status (B4) and room (B36, B37)", "    a payload's (B4)"],
+}
 
 
 def test_a_task_is_explained_as_the_server_tells_it(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /tasks/12/explain"] = {"task": view("running", {"pending": 1}), **EXPLAINED}
-    assert pilotage("explain", 12).stdout == "task 12: no queue of 2 fits\n  memory\n"
-    assert server.requests == [("GET /tasks/12/explain?limit=5&width=0", None)]
+    assert (
+        pilotage("explain", 12).stdout
+        == "task 12: no queue of 2 fits\n  status and room\n    a payload's (B4)\n"
+    )
+    assert pilotage("explain", 12, "--rules").stdout.splitlines() == EXPLAINED["lines"]
+    assert server.requests == 2 * [("GET /tasks/12/explain?limit=5", None)]
     document = json.loads(pilotage("explain", 12, "--json").stdout)
     assert document["lines"] == EXPLAINED["lines"]
     assert document["task"]["id"] == 12
@@ -621,11 +629,12 @@ def test_a_queue_is_explained_alone_and_for_a_task(pilotage: Pilotage, server: F
     assert pilotage("explain", "--queue", "north").stdout == "queue north of site N: online\n"
     pilotage("explain", 12, "--queue", "north")
     assert [path for path, _ in server.requests] == [
-        "GET /queues/north/explain?width=0",
-        "GET /tasks/12/queues/north/explain?width=0",
+        "GET /queues/north/explain",
+        "GET /tasks/12/queues/north/explain",
     ]
     assert pilotage("explain", "job:3", "--queue", "north").exit_code == 2
     assert pilotage("explain", 12, "--queue", "north", "--what-if", "ram=1").exit_code == 2
+    assert pilotage("explain", 12, "--rules", "--what-if", "ram=1").exit_code == 2
 
 
 @pytest.mark.parametrize("state", ["assigned", "holding", "transferring", "pending", "defined"])
@@ -662,7 +671,7 @@ def test_a_job_is_explained_by_its_number(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
 ) -> None:
     server.answers["GET /jobs/345/explain"] = EXPLAINED
-    assert pilotage("explain", *words).stdout.splitlines() == EXPLAINED["lines"]
+    assert pilotage("explain", *words, "--rules").stdout.splitlines() == EXPLAINED["lines"]
 
 
 @pytest.mark.parametrize("words", [(), ("12", "--job", "3"), ("a b",), ("job:x",), ("job:",), ("-3",)])

@@ -20,7 +20,7 @@ def test_what_is_and_what_would_be_are_shown_side_by_side() -> None:
     assert "queues that fit 0 of 2 1 of 2" in lines
     assert "jobs placed 0 of 2 2 of 2" in lines
     assert "at nowhere LARGE.x 2" in lines
-    assert "in the way B15 memory at 2, alone at 2 B15 memory at 1, alone at 1" in lines
+    assert "in the way memory at 2, alone at 2 memory at 1, alone at 1" in lines
     assert "opens 1 queue: LARGE.x" in lines
     assert any(
         line.startswith("task 12, jobs 1-2: 2 jobs placed, 0 left; 1 of 2 queues fit") for line in lines

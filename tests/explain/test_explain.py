@@ -87,7 +87,7 @@ def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it()
         "you: ask for less connectivity",
         "  waiting jobs     9 queues  need 20, best 50                                 wait",
         "  status           4 queues                                                   operator",
-        "  cheapest change: B15 memory, you: ask for ram: 12000; opens 2 queues: Q00, Q01",
+        "  cheapest change: memory (B15), you: ask for ram: 12000; opens 2 queues: Q00, Q01",
     ]
 
 
@@ -106,7 +106,7 @@ def test_what_only_waiting_lifts_names_the_event() -> None:
         "task 1, job 1: 1 job left until a queue of 1 has room",
         "  waiting jobs    1 queue  need 20 jobs, best 30   only obstacle at 1   "
         "wait: jobs of the queue start",
-        "  cheapest change: B36 waiting jobs, wait: jobs of the queue start; opens 1 queue: Q",
+        "  cheapest change: waiting jobs (B36), wait: jobs of the queue start; opens 1 queue: Q",
     ]
 
 
@@ -190,7 +190,7 @@ def dated(choice: Choice, time: float) -> DatedChoice:
 
 def test_what_pre_assignment_set_aside_is_told() -> None:
     choice = only_choice(world(federation([queue(status="offline")]), task(queues=("Q",))))
-    assert lines(explain(choice))[-1] == "  B4 status would have refused 1 queue, but the task names them"
+    assert lines(explain(choice))[-1] == "  status (B4) would have refused 1 queue, but the task names them"
 
 
 def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:

@@ -109,8 +109,8 @@ def test_a_tasks_jobs_there_are_told_with_every_refusal_or_the_place_among_the_c
     assert queues.of_task("lab", [choice]) == [
         "task 7, normal jobs:",
         "  refused by 2 checks:",
-        "    B15 memory: need 3000 MB, best 2000; you: change memory",
-        "    B4 status: needs online, has test; operator",
+        "  - memory (B15): need 3000 MB, best 2000; you: change memory",
+        "  - status (B4): needs online, has test; operator",
     ]
     assert queues.of_task("c", [choice])[1:] == [
         "  fits, 2 of 2: got 0 jobs; full after earlier jobs of this pass (B36)",

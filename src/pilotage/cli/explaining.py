@@ -1,5 +1,6 @@
 """Print the server's reasons why jobs wait or where they went."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,29 +34,40 @@ def explain(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many decisions at most.")] = 5,
     what_if: WhatIfs = None,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="Show the numbers of the published rules that decided.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Say why jobs wait or where they went, newest decision first; or where they would go."""
     from .client import Client
 
-    parameters = {"width": width()}
+    if rules and what_if:
+        raise BadInput("--rules shows no numbers beside --what-if; --json has them")
     if queue is not None and what_if:
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with Client() as client:
         path = _path(client, task, job, queue)
-        if path.startswith(("/pilots", "/transfers")):
-            if what_if:
-                raise BadInput("--what-if asks about a task or a job")
-            answer = client.get(f"{path}/explain", **parameters)
-        elif what_if:
-            answer = client.send("POST", f"{path}/what-if", parsed(what_if), parameters)
+        is_decided = path.startswith(("/tasks", "/jobs"))
+        if what_if and not is_decided:
+            raise BadInput("--what-if asks about a task or a job")
+        if what_if:
+            answer = client.send("POST", f"{path}/what-if", parsed(what_if), {"width": width()})
         else:
-            most = {} if queue is not None else {"limit": limit}
-            answer = client.get(f"{path}/explain", **most, **parameters)
+            most = {"limit": limit} if is_decided and queue is None else {}
+            answer = client.get(f"{path}/explain", **most)
     if json_output:
         show_json(answer)
     else:
-        show_lines(answer["lines"])
+        show_lines(answer["lines"] if what_if else _told(answer["lines"], rules))
+
+
+def _told(lines: Iterable[str], rules: bool) -> list[str]:
+    """Return an explanation's lines, folded to the terminal after the numbers of rules are taken out."""
+    from pilotage.explain.layout import folded
+    from pilotage.explain.words import without_rules
+
+    return folded(lines if rules else map(without_rules, lines), width())
 
 
 def _path(client: "Client", task: str | None, job: int | None, queue: str | None) -> str:

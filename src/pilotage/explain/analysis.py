@@ -148,7 +148,7 @@ def explain(choice: Choice) -> Explanation:
             replace(_obstacle(_MeasuredRefusal.of(refusal, ())), action=refusal.lifted_by)
             for refusal in choice.waived
         ),
-        ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
+        ordering=f"{ordering.name} ({ordering.rule})" if ordering else "",
         ids=tuple(choice.jobs),
     )
 

@@ -9,7 +9,7 @@ from pilotage.model.documents.decision import Choice
 from .analysis import explain
 from .layout import Column, table
 from .rendering import lines
-from .words import few, moment, plural
+from .words import few, moment, plural, without_rules
 
 MOST_NAMED = 5
 """Most queues, and obstacles, that are named."""
@@ -57,7 +57,8 @@ def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
         if queues:
             told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
     for choice in found.after:
-        told += lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
+        explained = lines(explain(choice), f"of {moment(found.time)}{', changed' if found.changes else ''}")
+        told += map(without_rules, explained)
     return told
 
 
@@ -92,7 +93,7 @@ def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
 
 def _obstacles(choices: Iterable[Choice]) -> str:
     found = [obstacle for choice in choices for obstacle in explain(choice).obstacles]
-    told = dict.fromkeys(f"{one.rule} {one.name} at {one.queues}, alone at {one.only}" for one in found)
+    told = dict.fromkeys(f"{one.name} at {one.queues}, alone at {one.only}" for one in found)
     return "; ".join(list(told)[:MOST_NAMED]) or "nothing"
 
 

@@ -104,8 +104,8 @@ def of_throttled(site: str, own: Bounds, pilots: Sequence[Pilot]) -> Iterator[st
         if most is not None and count >= most:
             again = f"one of these has {until}" if count else "it leaves more"
             yield (
-                f"  no pilot can be asked for: site {site} has {has} and its throttle leaves room for {most} "
-                f"({limit}, M8); one is asked for when {again}"
+                f"  no pilot can be asked for: site {site} has {has} and its {limit} leaves room for {most} "
+                f"(M8); one is asked for when {again}"
             )
 
 

@@ -91,7 +91,7 @@ def _verdict(name: str, choice: Choice) -> Iterator[str]:
         yield "it was not looked at"
         return
     yield f"refused by {plural(len(own), 'check')}:"
-    yield from (f"  {_obstacle(refusal)}" for refusal in own)
+    yield from (f"- {_obstacle(refusal)}" for refusal in own)
 
 
 def _alone(refusal: Refusal, name: str) -> Refusal:
@@ -103,7 +103,7 @@ def _alone(refusal: Refusal, name: str) -> Refusal:
 def _obstacle(refusal: Refusal) -> str:
     (obstacle,) = obstacles([refusal])
     told = measure(obstacle) or f"needs {number(obstacle.need)}, has {number(refusal.have[0]) or 'nothing'}"
-    return f"{refusal.rule} {refusal.name}: {told}; {obstacle.action}"
+    return f"{refusal.name} ({refusal.rule}): {told}; {obstacle.action}"
 
 
 def _lines(seen: QueueCondition) -> Iterator[str]:

@@ -84,7 +84,7 @@ def lines(explanation: Explanation, world: str = "", subject: str = "", decision
         elif explanation.obstacles and not explanation.ranks:
             text.append("  no single change opens a queue")
     text += [
-        f"  {obstacle.rule} {obstacle.name} would have refused {plural(obstacle.queues, 'queue')}, "
+        f"  {obstacle.name} ({obstacle.rule}) would have refused {plural(obstacle.queues, 'queue')}, "
         f"but {obstacle.action}"
         for obstacle in explanation.waived
     ]
@@ -141,7 +141,7 @@ def measure(obstacle: Obstacle) -> str:
 
 def _remedy_line(remedy: Remedy) -> str:
     opened = plural(len(remedy.queues), "queue")
-    what = f"{remedy.rule} {remedy.name}, {remedy.action}"
+    what = f"{remedy.name} ({remedy.rule}), {remedy.action}"
     return f"cheapest change: {what}; opens {opened}: {few(remedy.queues)}"
 
 
