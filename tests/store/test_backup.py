@@ -1,7 +1,6 @@
 """Backups: whole, private, without tokens, and refused where they would harm."""
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -98,8 +97,10 @@ def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
 def test_every_kind_of_number_is_skipped_also_where_none_was_given(filled: str) -> None:
     store = Store.open(filled)
     done = restored(store)
-    with closing(create_engine(make_url(filled)).connect()) as connection:
-        last = {row.kind: row.last for row in connection.execute(text("SELECT kind, last FROM numbers"))}
+    found = store.database.read(
+        lambda connection: connection.execute(text("SELECT kind, last FROM numbers")).all()
+    )
+    last = {row.kind: row.last for row in found}
     assert last.keys() == {*STATES, "decision"} == {*NUMBERED}
     assert set(last.values()) == {LEAST_SKIPPED}
     assert (done.newest_task, done.next_task) == (None, LEAST_SKIPPED + 1)
