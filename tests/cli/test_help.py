@@ -9,10 +9,11 @@ import pytest
 import typer.main
 
 from pilotage.cli.app import app
+from pilotage.cli.commands import ENTRIES
 
 from .conftest import Pilotage
 
-HEAVY = ("pydantic", "httpx", "sqlalchemy", "numpy", "fastapi", "yaml", "matplotlib")
+HEAVY = ("pydantic", "httpx", "sqlalchemy", "numpy", "fastapi", "yaml", "matplotlib", "rich")
 
 
 def commands(group: Any, *before: str) -> Iterator[tuple[str, ...]]:
@@ -98,9 +99,25 @@ def test_an_unknown_command_is_bad_usage(pilotage: Pilotage) -> None:
     assert pilotage("sbumit", "x").exit_code == 2
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = f"import sys; import pilotage.cli.app; print(*({HEAVY!r} & sys.modules.keys()))".replace(
-        f"{HEAVY!r}", f"set({HEAVY!r})"
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_table_of_commands_says_what_each_says_itself(name: str) -> None:
+    group: Any = typer.main.get_command(app)
+    command = group.commands[name]
+    assert command.help is not None
+    assert ENTRIES[name].help == " ".join(command.help.partition("\n\n")[0].split())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(["--help"], set()), (["status", "--help"], {"tasks"}), (["sbumit"], set())]
+)
+def test_only_the_module_of_the_command_is_loaded(words: list[str], expected: set[str]) -> None:
+    modules = {entry.module for entry in ENTRIES.values()}
+    code = (
+        "import sys; import pilotage.cli.app as one\n"
+        f"try: one.app({words!r})\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == []
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    loaded = set(found.stderr.split())
+    assert {name for name in modules if f"pilotage.cli.{name}" in loaded} == expected
+    assert {name for name in HEAVY if name in loaded} == set()

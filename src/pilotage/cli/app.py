@@ -6,39 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from pilotage.federation.faults import BadFile
 
-from . import (
-    breakers,
-    deciding,
-    drawing,
-    explaining,
-    federations,
-    fetching,
-    files,
-    history,
-    initializing,
-    jobs,
-    logs,
-    pilots,
-    queues,
-    recording,
-    running,
-    server,
-    simulating,
-    sites,
-    steering,
-    storages,
-    store,
-    submitting,
-    tasks,
-    tokens,
-    transfers,
-    waiting,
-    worlds,
-)
+from .commands import LazyGroup
 from .errors import CommandFailure
 from .output import echo
 
@@ -52,7 +23,7 @@ EPILOG = (
 MOST_FAULTS = 50
 
 
-class _Commands(TyperGroup):
+class _Commands(LazyGroup):
     """Turns the exceptions of commands into a sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -97,40 +68,9 @@ app = typer.Typer(
     epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-for room in (
-    initializing,
-    server,
-    submitting,
-    running,
-    tasks,
-    waiting,
-    steering,
-    fetching,
-    explaining,
-    jobs,
-    logs,
-    pilots,
-    transfers,
-    storages,
-    worlds,
-    deciding,
-    recording,
-    drawing,
-    simulating,
-):
-    app.add_typer(room.app)
-app.add_typer(queues.shares_app)
-app.add_typer(queues.app, name="queues")
-app.add_typer(federations.app, name="federation")
-app.add_typer(sites.app, name="sites")
-app.add_typer(breakers.app, name="breakers")
-app.add_typer(tokens.app, name="token")
-app.add_typer(history.app, name="history")
-app.add_typer(store.app, name="store")
-app.add_typer(files.app, name="files")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,210 @@
+"""The commands by name, each with its module and what it does.
+
+The module of a command is loaded only where the command runs, so that short commands start fast.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_command_name, get_group_from_info
+from typer.models import TyperInfo
+
+if TYPE_CHECKING:
+    from typer import Typer
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
+    from typer._click.shell_completion import CompletionItem
+
+
+class Entry(NamedTuple):
+    """Where a command is, and its first paragraph of help. ``app`` is the variable of the module's commands.
+
+    Without a command of its name in there, all of them are the entry's group.
+    """
+
+    module: str
+    help: str
+    app: str = "app"
+
+
+SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+    "Begin": {
+        "init": Entry("initializing", "Describe this machine as a federation, and write an example task."),
+        "up": Entry("server", "Start the server: the API and the loops, until it is interrupted."),
+        "demo": Entry(
+            "server",
+            "Run one real task all the way on this machine: five sites, their pilots and their transfers.",
+        ),
+    },
+    "Submit work": {
+        "submit": Entry("submitting", "Submit tasks and print their ids."),
+        "run": Entry("running", "Run a command as a task of its own, follow it, and print what it wrote."),
+    },
+    "Look at work": {
+        "status": Entry(
+            "tasks",
+            "Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line.",
+        ),
+        "explain": Entry(
+            "explaining",
+            "Say why jobs wait or where they went, newest decision first; or where they would go.",
+        ),
+        "jobs": Entry(
+            "jobs", "List a task's jobs: where they are, how long they wait and run, and how they failed."
+        ),
+        "logs": Entry(
+            "logs",
+            "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
+        ),
+        "wait": Entry(
+            "waiting", "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled."
+        ),
+        "watch": Entry(
+            "waiting",
+            "Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.",
+        ),
+    },
+    "Change work": {
+        "retry": Entry(
+            "steering", "Run jobs again that failed, were cancelled or closed. What is finished stays."
+        ),
+        "set": Entry("steering", "Change fields of jobs that have not started, and of those not made yet."),
+        "hold": Entry(
+            "steering", "Start no more jobs of tasks until they are released. Jobs that run go on."
+        ),
+        "release": Entry("steering", "Let jobs of held tasks start again."),
+        "finish": Entry(
+            "steering", "End tasks with what they have: a merge takes what is there, other jobs are closed."
+        ),
+        "cancel": Entry(
+            "steering",
+            "Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay.",
+        ),
+    },
+    "Results and files": {
+        "fetch": Entry(
+            "fetching",
+            "Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.",
+        ),
+        "outputs": Entry("tasks", "List the files that a task's jobs made, and their storages."),
+        "publish": Entry(
+            "tasks",
+            "Register outputs that could not enter the task's dataset, after you removed the obstacle.",
+        ),
+        "files": Entry(
+            "files", "Files of the catalogue: names in scopes, sizes, checksums, and where they lie."
+        ),
+    },
+    "The federation": {
+        "federation": Entry(
+            "federations",
+            "Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
+        ),
+        "sites": Entry("sites", "Show sites, their advertisements, and what matches them."),
+        "queues": Entry("queues", "Show queues, and test one."),
+        "pilots": Entry("pilots", "Show pilots, newest first."),
+        "storages": Entry(
+            "storages",
+            "Show storages, their free space, and circuit breakers: open since deliveries fail, "
+            "until when and why.",
+        ),
+        "transfers": Entry("transfers", "Show transfers, newest first, or change the priority of some."),
+        "shares": Entry("queues", "Show global shares with their jobs and transfers.", "shares_app"),
+        "breakers": Entry("breakers", "Show circuit breakers that have tripped, and lift them."),
+    },
+    "The server": {
+        "token": Entry("tokens", "Make, list and revoke people's tokens."),
+        "store": Entry("store", "Back up the store, and bring it back."),
+        "history": Entry("history", "Archive what ended long ago."),
+    },
+    "Decide and simulate": {
+        "plan": Entry(
+            "deciding",
+            "Decide without changing anything, from a saved world, or for tasks that are not submitted yet.",
+        ),
+        "world": Entry("worlds", "Save the world: everything that decisions read, as YAML."),
+        "schema": Entry(
+            "worlds", "Print the JSON Schema of a document, which editors can use to check files."
+        ),
+        "record": Entry(
+            "recording",
+            "Write the tasks of the last hours as a scenario: when they came, and how much work their jobs "
+            "did.",
+        ),
+        "draw-scenario": Entry(
+            "drawing",
+            "Draw a scenario from a federation: some of its queues, with random conditions that nobody "
+            "tuned.",
+        ),
+        "simulate": Entry(
+            "simulating",
+            "Simulate work on a federation: the real steps in virtual time, without touching anything "
+            "outside.",
+        ),
+    },
+}
+
+ENTRIES: Mapping[str, Entry] = {
+    name: entry for section in SECTIONS.values() for name, entry in section.items()
+}
+
+
+class Commands(Mapping[str, "Command"]):
+    """The commands of :data:`ENTRIES`. Each is loaded when it is asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Command] = {}
+
+    def __getitem__(self, name: str) -> "Command":
+        if name not in self._loaded:
+            self._loaded[name] = _loaded(name, ENTRIES[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ENTRIES)
+
+    def __len__(self) -> int:
+        return len(ENTRIES)
+
+
+def _loaded(name: str, entry: Entry) -> "Command":
+    app: Typer = getattr(import_module(f".{entry.module}", __package__), entry.app)
+    # Help without rich: it takes longer to load than all else of a short command.
+    plain: dict[str, Any] = {"pretty_exceptions_short": True, "rich_markup_mode": None}
+    for info in app.registered_commands:
+        if name == (info.name or get_command_name(getattr(info.callback, "__name__", ""))):
+            return get_command_from_info(info, **plain)
+    return get_group_from_info(TyperInfo(app, name=name), suggest_commands=True, **plain)
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands. Its help and its completion load none of them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: "Context") -> list[str]:  # noqa: ARG002
+        """Return the names of all commands, in the order of help."""
+        return list(ENTRIES)
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:  # noqa: ARG002
+        """Write what each command does, by section."""
+        widest = max(map(len, ENTRIES))
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), entry.help) for name, entry in entries.items()])
+
+    def shell_complete(self, ctx: "Context", incomplete: str) -> "list[CompletionItem]":
+        """Complete the name of a command, or an option."""
+        from typer._click.core import Command
+        from typer._click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in ENTRIES.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *Command.shell_complete(self, ctx, incomplete)]
