@@ -15,7 +15,7 @@ from pilotage.catalogues.loader import load
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.flow.outside import catalogues
 from pilotage.model.records.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
-from pilotage.model.records.spec import Input
+from pilotage.model.records.inputs import Input
 from pilotage.model.records.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError, CataloguePort, PublishingPort

@@ -8,7 +8,7 @@ import pytest
 from pilotage.flow.calls import catalogue, datasets
 from pilotage.flow.outside.own_catalogue import Edit
 from pilotage.model.documents.decision import Committed, Decision
-from pilotage.model.records.spec import Input
+from pilotage.model.records.inputs import Input
 from pilotage.model.records.work import InputDataset, InputFile
 from pilotage.model.values.identity import Identity
 from pilotage.ports.catalogue import CatalogueError

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pilotage.model.documents.world import Report
-from pilotage.model.records.spec import InputPattern
+from pilotage.model.records.inputs import InputPattern
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 from pilotage.store.views import job_lists

@@ -64,7 +64,7 @@ class Publisher(House):
         self.report(pilot, "running", pairs)
         for work in answer.works:
             for job in work.jobs:
-                self._end(pilot, job, text, good)
+                self.end(pilot, job, text, good)
         self.deliver()
         self.take("finish")
 
@@ -78,7 +78,8 @@ class Publisher(House):
         wait_for(none_is_left, "the outputs are delivered")
         self.take("stage")
 
-    def _end(self, pilot: int, job: Any, text: str, good: bool) -> None:
+    def end(self, pilot: int, job: Any, text: str, good: bool) -> None:
+        """End a job well, with a file, or badly."""
         if not good:
             self.tell(pilot, Report(job=job.job, attempt=job.attempt, state="failed", error="no"))
             return
@@ -153,7 +154,7 @@ def test_a_file_is_published_when_its_job_has_ended_and_the_dataset_stays_open_m
     pilot = house.pilot(cores=1)
     answer = house.match(pilot, 1)
     house.report(pilot, "running", attempts(answer))
-    house._end(pilot, answer.works[0].jobs[0], "first", good=True)
+    house.end(pilot, answer.works[0].jobs[0], "first", good=True)
     house.deliver()
     house.take("publish")
     assert (len(house.gathered().files), house.gathered().closed) == (1, False)

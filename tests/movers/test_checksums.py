@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.cli.manifests import entries
 from pilotage.model.documents.serialization import from_document
-from pilotage.model.records.spec import InputFile
+from pilotage.model.records.inputs import InputFile
 from pilotage.movers import checksums
 from pilotage.movers.checksums import CHUNK, SMALLEST_CHUNK, checksum_of, in_time
 from pilotage.movers.digests import DIGESTS, digest

@@ -15,7 +15,7 @@ from starlette.routing import Mount
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.store import NoFederation, TooBroad
+from pilotage.store import DatasetTaken, NoFederation, TooBroad
 
 from . import (
     breakers,
@@ -111,7 +111,7 @@ async def _too_short(_: Request, fault: LeaseTooShort) -> Response:
     return answer({"detail": [{"field": "lease", "message": str(fault)}]}, 422)
 
 
-async def _not_now(_: Request, fault: NotNow) -> Response:
+async def _not_now(_: Request, fault: NotNow | DatasetTaken) -> Response:
     return answer({"detail": str(fault)}, 409)
 
 
@@ -132,6 +132,7 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     LeaseTooShort: _too_short,
     NoFederation: _not_yet,
     NotNow: _not_now,
+    DatasetTaken: _not_now,
     TooBroad: _too_broad,
 }
 """Handlers for faults of steps and requests. The guard handles every other fault."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pilotage.model.documents.serialization import json_schema
-from pilotage.model.records.spec import InputDataset, InputFile, InputPattern
+from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
 from pilotage.model.values.types import FILE_NAME, OUTPUT_DATASET, PLAIN_NAME
 from pilotage.model.values.urls import hidden
 
@@ -40,6 +40,8 @@ _ALSO_CALLED = {
     "bytes": "size",
 }
 """Words that people use for a field of an input."""
+
+_INPUTS = {kind.__name__: kind for kind in (InputFile, InputPattern, InputDataset, TaskOutputs)}
 
 _UNITS_BELOW = {"timeouts": "seconds", "retries": ""}
 """Units of all fields below some: retries are factors."""
@@ -156,7 +158,7 @@ def _document_path(location: tuple[int | str, ...], document: Any) -> tuple[Path
     for part in location:
         if _has(here, part):
             here = here[part]
-        elif part in ("InputFile", "InputPattern", "InputDataset"):
+        elif part in _INPUTS:
             tags.append(str(part))
             continue
         elif part == "[key]" or not isinstance(here, dict | list):
@@ -186,11 +188,9 @@ def _meant(document: Any, path: Path) -> str:
         here = here[part]
     if not isinstance(here, dict):
         return "InputFile"
-    kinds = {"dataset": InputDataset, "glob": InputPattern, "name": InputFile}
+    kinds = {"dataset": InputDataset, "glob": InputPattern, "task": TaskOutputs, "name": InputFile}
     own = next((kind for key, kind in kinds.items() if key in here), None)
-    return (
-        own or max((InputFile, InputPattern, InputDataset), key=lambda kind: _likeness(kind, here))
-    ).__name__
+    return (own or max(_INPUTS.values(), key=lambda kind: _likeness(kind, here))).__name__
 
 
 def _likeness(kind: type[Any], given: Mapping[str, Any]) -> int:

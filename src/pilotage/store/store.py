@@ -35,6 +35,7 @@ from .views.job_lists import JobLists
 from .views.publications import PublicationQueries
 from .views.queries import Queries
 from .views.transfers import TransferQueries
+from .views.workflows import WorkflowQueries
 from .worlds import work_there
 from .worlds.live_pilots import LivePilots
 from .worlds.snapshots import Snapshots
@@ -92,6 +93,7 @@ class Store:
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
+        self.workflow_queries = WorkflowQueries(database, specs)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)
         self.tokens = Tokens(database, clock, new_token)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pilotage.model.documents.decision import Decision, Move, Touch
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import LIVE_TASKS, UNSTARTED_JOBS, JobState
+from pilotage.model.records.states import LIVE_TASKS, UNSTARTED_JOBS, JobState, TaskState
 from pilotage.model.records.work import Job
 from pilotage.model.values.step_names import BROKER
 
@@ -24,12 +24,16 @@ def hold(world: World, who: str) -> Decision:
 
 
 def release(world: World) -> Decision:
-    """Release the world's one task: its held jobs are brokered again."""
+    """Release the world's one task: its held jobs are brokered again.
+
+    One that nobody holds, but that waits for other tasks, goes on however these ended.
+    """
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:
         return _decision(world, "release")
     held = [job for job in world.jobs if job.state is JobState.HELD]
-    touch = Touch(kind="task", ids=(task.id,), changes={"held": ""})
+    is_held = task.held or task.state is not TaskState.WAITING
+    touch = Touch(kind="task", ids=(task.id,), changes={"held": ""} if is_held else {"on_end": True})
     moves = [_move(held, JobState.HELD, JobState.DEFINED, "released by a person")] if held else []
     return _decision(world, "release", touch, *moves)
 

@@ -30,7 +30,8 @@ def retry(
 ) -> Decision:
     """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
 
-    Each becomes its next attempt; attempts before count no more. A job whose outputs were there to be merged
+    Each becomes its next attempt; attempts before count no more. A task without jobs that comes after others
+    waits for these again. A job whose outputs were there to be merged
     keeps them. Jobs beyond a quota of live jobs wait for room (T). The task moves
     last: where the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change
     for the retried jobs, and without ``only`` for jobs that are made later.
@@ -121,6 +122,8 @@ def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Val
 
 def _target(task: Task, world: World, jobs: list[Job]) -> TaskState:
     made = sum(count.jobs for count in world.task_counts if count.task == task.id)
+    if not made and task.spec.after:
+        return TaskState.WAITING
     # Other jobs do the work of failed scouts.
     made -= task.measured.failed if task.measured else 0
     if task.measured is None and any(job.kind == "scout" for job in jobs):

@@ -16,6 +16,7 @@ from pilotage.model.records.work import (
     NewJob,
     Requirements,
     Task,
+    TaskOutputs,
     TaskSpec,
 )
 from pilotage.model.rules.job_rooms import JobRooms
@@ -146,7 +147,9 @@ def _cannot(task: Task, fault: str) -> Move:
     )
 
 
-def _words(unresolved: InputPattern | InputDataset) -> str:
+def _words(unresolved: InputPattern | InputDataset | TaskOutputs) -> str:
+    if isinstance(unresolved, TaskOutputs):
+        return f"of task {unresolved.task}"
     if isinstance(unresolved, InputPattern):
         return f"pattern {unresolved.glob!r}"
     return f"dataset {unresolved.dataset!r}"

@@ -9,7 +9,7 @@ from pilotage.flow.outside.catalogues import ReadableCatalogue
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.catalogues import open_to
 from pilotage.model.records.federation import Federation, Storage
-from pilotage.model.records.spec import Input
+from pilotage.model.records.inputs import TaskOutputs
 from pilotage.model.records.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.model.rules.folders import may_list, not_yours, others_files, refuse_others
 from pilotage.model.values.identity import Identity
@@ -102,7 +102,10 @@ def is_task_of(store: Store, owner: Identity, number: int) -> bool:
 def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
     """Give inputs and the dataset of outputs their default scopes if the task leaves them out."""
     items = (
-        item if item.scope else replace(item, scope=default_scope(owner, _name(item))) for item in spec.inputs
+        item
+        if isinstance(item, TaskOutputs) or item.scope
+        else replace(item, scope=default_scope(owner, _name(item)))
+        for item in spec.inputs
     )
     dataset = spec.output_dataset
     if dataset and not split_identifier(dataset)[0]:
@@ -114,7 +117,8 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
     """Return a fault for each scope in the task that the owner may not read."""
     mine = scopes_of(owner)
     # Go backwards, so that the first item of each scope is named.
-    others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
+    scopes = [(item.scope, at) for at, item in enumerate(spec.inputs) if not isinstance(item, TaskOutputs)]
+    others = {scope: at for scope, at in reversed(scopes) if scope not in mine}
     others = {scope: at for scope, at in others.items() if not open_to(federation.catalogues, scope, owner)}
     return [
         (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
@@ -123,23 +127,30 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
 
 
 def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Resolved, list[Fault]]:
-    """Replace patterns and datasets by their files, each with all storages that hold it."""
+    """Replace patterns and datasets by their files, each with all storages that hold it.
+
+    Outputs of other tasks stay as they are until these have ended.
+    """
     # Before any look-up: files in others' folders are not even listed.
     if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup.made)]):
         return Resolved(spec), foreign
-    if all(isinstance(item, InputFile) for item in spec.inputs):
+    if all(isinstance(item, InputFile | TaskOutputs) for item in spec.inputs):
         return Resolved(spec), []
     storages = {storage.name: storage for storage in federation.storages}
     findings = _Findings()
     faults: list[Fault] = []
+    later = [item for item in spec.inputs if isinstance(item, TaskOutputs)]
     for index, item in enumerate(spec.inputs):
+        if isinstance(item, TaskOutputs):
+            continue
         try:
             files = _found(item, storages, lookup, findings.datasets)
         except (LookupError, StorageError, CatalogueError, OSError) as error:
             faults.append((f"inputs[{index}]", str(error)))
             continue
         faults.extend((f"inputs[{index}]", fault) for fault in findings.add(files))
-    resolved = replace(spec, inputs=tuple(findings.files[name] for name in sorted(findings.files)))
+    known = (findings.files[name] for name in sorted(findings.files))
+    resolved = replace(spec, inputs=(*known, *later))
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
@@ -164,14 +175,17 @@ def _foreign(
                     yield f"inputs[{index}].glob", not_yours(storages[name], item.glob, owner)
 
 
-def _name(item: Input) -> str:
+def _name(item: InputFile | InputPattern | InputDataset) -> str:
     if isinstance(item, InputDataset):
         return item.dataset
     return item.name if isinstance(item, InputFile) else item.glob
 
 
 def _found(
-    item: Input, storages: Mapping[str, Storage], lookup: Lookup, datasets: list[str]
+    item: InputFile | InputPattern | InputDataset,
+    storages: Mapping[str, Storage],
+    lookup: Lookup,
+    datasets: list[str],
 ) -> Sequence[FoundFile]:
     """Return the files of an input, and record the version of a dataset.
 

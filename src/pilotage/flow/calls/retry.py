@@ -11,6 +11,8 @@ from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import State, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.values.step_names import CHAIN
+from pilotage.store import DatasetTaken
 from pilotage.store.worlds.retries import jobs_to_retry
 from pilotage.store.worlds.work_of_tasks import one_task
 from pilotage.tasks import retrying
@@ -37,7 +39,9 @@ def retry(
     looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
     rescan(runtime, world.tasks[0], jobs, actor)
     decide = partial(retrying.retry, only=job, values=values, who=actor)
-    return change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry).moved
+    done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
+    runtime.wakeups.wake(CHAIN)
+    return done.moved
 
 
 def retry_preview(
@@ -73,11 +77,15 @@ def _check(runtime: Runtime, world: World, job: int | None) -> None:
     found = [one for one in retrying.retryable(task, world.jobs) if job in (None, one.id)]
     if task.state is TaskState.FINISHED:
         raise NotNow(f"task {task.id} finished: submit it again to run it once more")
-    if not found and not (task.state in retrying.ENDED and world.task_counts):
+    if not found and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
         raise NotNow(_nothing(task, world, job))
     quota = quota_of(runtime.store, world.federation, task.owner)
     if task.state in retrying.ENDED and (faults := quota.take(task.spec)):
         raise NotNow("; ".join(text for _, text in faults))
+    if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
+        other = runtime.store.publication_queries.task_of(dataset)
+        if other is not None:
+            raise NotNow(str(DatasetTaken(dataset, other, f"task {task.id} gave it up when it ended")))
 
 
 def _nothing(task: Task, world: World, job: int | None) -> str:

@@ -8,9 +8,10 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_cancellation import let_go
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import LIVE_TASKS, JobState, State
+from pilotage.model.records.states import LIVE_TASKS, JobState, State, TaskState
 from pilotage.model.records.work import Task
-from pilotage.model.values.step_names import SPLIT
+from pilotage.model.rules.chains import awaited, why
+from pilotage.model.values.step_names import CHAIN, SPLIT
 from pilotage.tasks import finishing, holding
 
 _INSTEAD = "what has ended is retried (pilotage retry), or submitted again"
@@ -41,16 +42,20 @@ def hold(runtime: Runtime, task: int, who: str) -> Moved:
 def release(runtime: Runtime, task: int, who: str) -> Moved:
     """Release a held task; returns the jobs that are brokered again, by their state before.
 
-    Raises :class:`NoSuchTask`, and :class:`NotNow` where it has ended or is not held.
+    One that a failed task holds starts with what is there. Raises :class:`NoSuchTask`, and :class:`NotNow`
+    where it has ended or is not held.
     """
 
     def check(world: World) -> None:
         (found,) = world.tasks
         _live(found)
-        if not found.held:
+        if found.state is TaskState.WAITING and not found.held:
+            _all_ended(runtime, found)
+        elif not found.held:
             raise NotNow(f"task {task} is not held: pilotage explain {task} says why its jobs wait")
 
     released = change_task(runtime, task, who, holding.release, check)
+    runtime.wakeups.wake(CHAIN)
     runtime.wakeups.wake(SPLIT)
     return released.moved
 
@@ -69,6 +74,14 @@ def finish(runtime: Runtime, task: int, who: str) -> Moved:
     closed = change_task(runtime, task, who, finishing.finish, check)
     let_go(runtime, closed.jobs.values(), who)
     return closed.moved
+
+
+def _all_ended(runtime: Runtime, task: Task) -> None:
+    """Raise :class:`NotNow` if a task waits for others that have not ended."""
+    before = runtime.store.workflow_queries.predecessors(task.id)
+    if awaited(before):
+        end = f"pilotage finish {awaited(before)[0].task} ends that with what it has"
+        raise NotNow(f"task {task.id} waits, {why(task.id, before, on_end=True)}: {end}")
 
 
 def _live(task: Task) -> None:

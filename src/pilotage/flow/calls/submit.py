@@ -1,6 +1,6 @@
 """Accept tasks: resolve their inputs, check them against the federation, and record them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -14,14 +14,15 @@ from pilotage.model.documents.decision import Create, Creation, Decision
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import Federation
-from pilotage.model.records.spec import Input, LiveWork
+from pilotage.model.records.inputs import Input
+from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.work import File, InputFile, NewTask, Replica, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.paths import is_output, maker
 from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
-from . import corrections, inputs
+from . import chains, corrections, inputs
 from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
@@ -40,10 +41,13 @@ class SubmissionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The name of a request (see :func:`name_of`), and the end of its tasks' lease."""
+    """The name of a request (see :func:`name_of`), the end of its tasks' lease, the name of their workflow,
+    and what they come after."""
 
     name: str = ""
     lease_end: float | None = None
+    workflow: str = ""
+    links: Mapping[int, chains.Links] = field(default_factory=dict)
 
 
 def submit(
@@ -53,10 +57,12 @@ def submit(
     whole: bool = False,
     submission: str = "",
     lease_end: float | None = None,
+    workflow: str = "",
 ) -> SubmissionOutcome:
     """Accept each task that can be accepted. A refused one does not keep the others out.
 
-    With ``whole`` all are accepted or none: nothing is recorded where any is refused. ``submission`` names
+    With ``whole`` all are accepted or none: nothing is recorded where any is refused. So it is of a
+    ``workflow``, which is made with this name. ``submission`` names
     the request (see :func:`name_of`): a repeated one answers with the tasks that the first created. Raises
     :class:`~pilotage.flow.errors.KeyReused` where that had other tasks. They are cancelled at ``lease_end``
     unless that is renewed.
@@ -65,9 +71,11 @@ def submit(
         if any(index >= len(specs) or specs[index].name != name for index, _, name in known):
             raise KeyReused
         return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in known])
-    submitted, accepted = examined(runtime, enumerate(specs), owner)
+    whole = whole or bool(workflow)
+    submitted, accepted, links = _examined_chains(runtime, specs, owner, workflow)
     if not (whole and submitted.refused):
-        _record(runtime, accepted, owner, submitted, Terms(submission, lease_end), whole)
+        terms = Terms(submission, lease_end, workflow, links)
+        _record(runtime, accepted, owner, submitted, terms, whole)
     return submitted
 
 
@@ -76,9 +84,23 @@ def name_of(owner: Identity, key: str) -> str:
     return sha256(to_json((owner.name, owner.vo, key))).hexdigest() if key else ""
 
 
-def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
+def examine(
+    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, workflow: str = ""
+) -> SubmissionOutcome:
     """Return what would be refused, as far as that shows without recording anything."""
-    return examined(runtime, enumerate(specs), owner)[0]
+    return _examined_chains(runtime, specs, owner, workflow)[0]
+
+
+def _examined_chains(
+    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, workflow: str
+) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]], Mapping[int, chains.Links]]:
+    """Return the refused tasks, the others with resolved inputs, and what they come after, by index."""
+    found = chains.found(runtime.store, specs, owner, bool(workflow))
+    submitted, accepted = examined(runtime, enumerate(map(chains.completed, specs)), owner)
+    known = dict(submitted.refused)
+    refused = {at: [*found.faults.get(at, ()), *known.get(at, ())] for at in {*found.faults, *known}}
+    outcome = SubmissionOutcome(refused=sorted(refused.items()))
+    return outcome, [(at, one) for at, one in accepted if at not in refused], found.links
 
 
 def examined(
@@ -246,8 +268,12 @@ def _commit(
             submission=f"{terms.name}:{index}" if terms.name else "",
             lease_end=terms.lease_end,
             datasets=one.datasets,
+            workflow=terms.workflow,
+            predecessors=links.earlier,
+            new_predecessors=links.fellows,
         )
         for index, one in accepted
+        for links in [terms.links.get(index, chains.Links())]
     )
     actor = f"user:{owner.name}"
     records = _record_files(runtime, [one for _, one in accepted], actor)

@@ -19,7 +19,7 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
     "task": {
         "tasks": "id",
         "lapsed": "",
-        **dict.fromkeys(("jobs", "ahead", "task_counts", "failures", "publications"), "task"),
+        **dict.fromkeys(("jobs", "ahead", "task_counts", "failures", "publications", "stages"), "task"),
     },
     "job": dict.fromkeys(("usages", "borrowings"), "job"),
     "transfer": {"transfers": "id", "unawaited": "", "deliveries": "transfer"},

@@ -10,6 +10,7 @@ from pilotage.model.circuit_breakers.breaker import CircuitBreaker, LiftedBreake
 from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
 from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.borrowing import BorrowableLine, Borrowing, Candidacy
+from pilotage.model.records.chains import Stage
 from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
@@ -257,6 +258,8 @@ class World:
     """When queues' declarations last changed, within the last day, in s since 1970 (P6)."""
     tasks: tuple[Task, ...] = ()
     """Every task with a job here."""
+    stages: tuple[Stage, ...] = ()
+    """Tasks that wait for other tasks, with the state of these."""
     jobs: tuple[Job, ...] = ()
     """Jobs."""
     ahead: tuple[Job, ...] = ()

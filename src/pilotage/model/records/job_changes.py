@@ -18,7 +18,7 @@ MEMORY = "memory"
 
 MEMORY_FIELDS = frozenset({"ram", "ram_unit", "base_ram"})
 
-OF_OTHER_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts", "parameters"})
+OF_OTHER_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts", "parameters", "after", "on"})
 """Fields that would make other jobs. Only another task has other values."""
 
 STAYING = frozenset(

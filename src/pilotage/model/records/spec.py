@@ -7,16 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pilotage.model.values.parameters import MOST_ROWS, Parameters, row_count
-from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
     CLOSED,
     DESCRIBED,
     FINITE,
-    Checksum,
     Cores,
-    DatasetName,
-    FileName,
-    FileSize,
     LabelName,
     LabelText,
     Megabytes,
@@ -25,12 +20,12 @@ from pilotage.model.values.types import (
     OutputDataset,
     OutputName,
     OutputPattern,
-    Scope,
     Seconds,
     Whole,
     Word,
 )
 
+from .inputs import Input, TaskOutputs, TaskReference
 from .retries import AS_USUAL, Attempts, GivenRetries
 
 DEFAULT_SHARE = "default"
@@ -46,65 +41,11 @@ ModuleName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z
 MOST_JOBS = MOST_ROWS
 """Most jobs of one task."""
 
+MOST_PREDECESSORS = 100
+"""Most tasks that one task comes after."""
+
 SCOUTS = 10
 """Scouts of a task that gives no number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputFile:
-    """A file that a task reads: bytes, checksum, and the storages that hold it under its name."""
-
-    __pydantic_config__ = CLOSED
-
-    name: FileName
-    """Logical name, and path below each storage's URL."""
-    size: FileSize
-    """Bytes."""
-    checksum: Checksum = ""
-    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty if unknown."""
-    replicas: tuple[Name, ...] = ()
-    """Storages that hold it."""
-    scope: Scope = ""
-    """The scope of the name: a VO's, or a person's own; empty: the VO's, or for outputs the person's own."""
-
-    @property
-    def identifier(self) -> str:
-        """Return ``SCOPE:NAME``, the identifier in the catalogue."""
-        return identifier(self.scope, self.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputPattern:
-    """All files that match ``glob``: on the named storages, or in the catalogue if none is named.
-
-    Storages are listed at submission, and sizes and checksums are read. The catalogue knows them already.
-    """
-
-    __pydantic_config__ = CLOSED
-
-    storages: tuple[Name, ...] = ()
-    """Storages to search; none: search the catalogue for files that were registered or named before."""
-    glob: Annotated[str, Field(min_length=1, max_length=500)]
-    """Pattern of paths below their URLs. It does not match copies that Pilotage made."""
-    scope: Scope = ""
-    """The scope of the names; empty: the VO's, or for outputs the person's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputDataset:
-    """All files of one version of a dataset in the catalogue."""
-
-    __pydantic_config__ = CLOSED
-
-    dataset: DatasetName
-    """Name of the dataset."""
-    version: Annotated[Whole, Field(ge=1, le=2**31 - 1)] | None = None
-    """Its version; none: the current one at submission, which the task then keeps."""
-    scope: Scope = ""
-    """The scope of the dataset; empty: the VO's, or for datasets of outputs the person's own."""
-
-
-Input = InputFile | InputPattern | InputDataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +120,12 @@ class TaskSpec:
     ``command``, ``environment`` and ``outputs``, where other braces are doubled then. With inputs, every row
     is run on each group of ``files_per_job`` of them."""
     inputs: tuple[Input, ...] = ()
-    """Files to read, patterns of them, or datasets."""
+    """Files to read, patterns of them, datasets, or outputs of tasks, ``{task: align, match: "*.bam"}``."""
+    after: Annotated[tuple[TaskReference, ...], Field(max_length=MOST_PREDECESSORS)] = ()
+    """Tasks that must end before this one starts, besides those whose outputs it reads: names in its
+    workflow, or numbers or names of tasks of yours."""
+    on: Literal["success", "end"] = "success"
+    """When it starts: after these tasks finished, or however they ended."""
     outputs: tuple[OutputPattern, ...] = ()
     """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and
     folders, such as ``plots/``. A pattern or folder must give at least one file. ``{index}`` stands for the
@@ -280,6 +226,11 @@ class TaskSpec:
     """Whether all pilots submitted for it are generic (P7)."""
     submit_pools: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
     """Submit pools for its pilots; none: the default ones (P5)."""
+
+    @property
+    def is_resolved(self) -> bool:
+        """Return whether no input is still to be made by another task."""
+        return not any(isinstance(item, TaskOutputs) for item in self.inputs)
 
     def for_job(self, kind: JobKind) -> "TaskSpec":
         """Return the same, with a merge job's requests if the job is one."""
@@ -397,4 +348,13 @@ class LiveWork:
             tasks=self.tasks + 1,
             jobs=self.jobs + spec.planned_jobs,
             files=self.files + len(spec.inputs),
+        )
+
+    def without_task(self, spec: TaskSpec) -> "LiveWork":
+        """Return the same with one task less."""
+        return replace(
+            self,
+            tasks=self.tasks - 1,
+            jobs=self.jobs - spec.planned_jobs,
+            files=self.files - len(spec.inputs),
         )

@@ -15,9 +15,11 @@ Kind = Literal["task", "job", "transfer", "pilot", "publication"]
 class TaskState(StrEnum):
     """A task is split into jobs, scouts first; it runs, is merged if requested, and ends.
 
-    A large one is split in parts, and its first jobs are brokered meanwhile.
+    A large one is split in parts, and its first jobs are brokered meanwhile. One that comes after other tasks
+    waits for them before.
     """
 
+    WAITING = "waiting"
     REGISTERED = "registered"
     SCOUTING = "scouting"
     SPLITTING = "splitting"
@@ -99,7 +101,7 @@ class Transition(NamedTuple):
 T, J, X, P = TaskState, JobState, TransferState, PilotState
 U = PublicationState
 
-_LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
+_LIVE_TASKS = (T.WAITING, T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
 _AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
 _UNSTARTED = (J.ASSIGNED, J.ACTIVATED)
@@ -113,7 +115,10 @@ def _rows(
 
 
 _TABLE: list[Transition] = [
+    *_rows("task", [None], [T.WAITING], "accepted; it comes after other tasks"),
     *_rows("task", [None], [T.REGISTERED], "accepted"),
+    *_rows("task", [T.WAITING], [T.WAITING], "held because a task before it failed, or held no more"),
+    *_rows("task", [T.WAITING], [T.REGISTERED], "the tasks before it have ended"),
     *_rows("task", [T.REGISTERED], [T.SCOUTING], "split; its scouts are made"),
     *_rows("task", [T.REGISTERED, T.SPLITTING], [T.SPLITTING], "some of its jobs are made"),
     *_rows("task", [T.SCOUTING], [T.SPLITTING], "its scouts are measured"),
@@ -125,13 +130,13 @@ _TABLE: list[Transition] = [
         "task",
         _LIVE_TASKS,
         [T.FAILED],
-        "a job failed for good, too many scouts did, or the task cannot be split",
+        "a job failed for good, too many scouts did, or the task cannot be split or has nothing to read",
     ),
     *_rows("task", _LIVE_TASKS, [T.CANCELLED], "cancelled by a person"),
     *_rows(
         "task",
         [T.FAILED, T.CANCELLED],
-        [T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING],
+        [T.WAITING, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING],
         "retried by a person",
     ),
     *_rows("job", [None], [J.THROTTLED], "split off its task, beyond a quota of live jobs"),
@@ -274,7 +279,7 @@ ENDED: dict[Kind, tuple[State, ...]] = {
 """States of ended records. A failed job may be retried."""
 
 FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source is None}
-"""The first state of each kind of record. Jobs beyond a quota begin throttled."""
+"""The first state of each kind of record. Jobs beyond a quota begin throttled, tasks after others wait."""
 
 
 def is_allowed(kind: Kind, source: State | None, target: State) -> bool:

@@ -1,13 +1,12 @@
 """Tasks, jobs and pilots, current and new ones, with the data that they work on."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.quick import quickly_made
 from pilotage.model.values.types import (
-    CLOSED,
     DESCRIBED,
     Checksum,
     Cores,
@@ -22,9 +21,11 @@ from pilotage.model.values.types import (
 )
 
 from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
-from .job_changes import MEASURED, changed_spec, from_text
+from .inputs import Input, InputDataset, InputFile, InputPattern, TaskOutputs
+from .job_changes import changed_spec, from_text
+from .measured import Measured
 from .requirements import Requirements
-from .spec import MOST_JOBS, Input, InputDataset, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
+from .spec import MOST_JOBS, JobKind, MergeSpec, TaskSpec
 from .states import JobState, PilotState, TaskState
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Requirements",
     "Seconds",
     "Task",
+    "TaskOutputs",
     "TaskSpec",
     "Transfer",
 ]
@@ -83,49 +85,17 @@ class NewTask:
     """When it is cancelled unless its submitter renews the lease, in s since 1970; none: never."""
     datasets: tuple[str, ...] = ()
     """The versions of datasets that its inputs belong to, as ``SCOPE:NAME@VERSION``."""
+    workflow: str = ""
+    """The name of the workflow that is created with it; empty: none."""
+    predecessors: Mapping[str, int] = field(default_factory=dict)
+    """Tasks that it comes after, by the name or number that it gives them."""
+    new_predecessors: Mapping[str, int] = field(default_factory=dict)
+    """The same of tasks that are created with it, by their place among these."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Needs of a task's jobs, measured by its scouts, with a margin; none if no scout reported it.
-
-    Without a measurement, the request stands. Other jobs of the task do the work of failed scouts, so these
-    do not count as its failed jobs.
-    """
-
-    __pydantic_config__ = CLOSED
-
-    finished: int
-    """Scouts that finished and were measured."""
-    failed: int = 0
-    """Scouts that failed."""
-    cpu_time: float | None = None
-    """HS23 s per event."""
-    base_time: float | None = None
-    """s that CPU time does not explain."""
-    walltime: float | None = None
-    """s."""
-    memory: float | None = None
-    """MB of a whole job."""
-    work_disk: float | None = None
-    """MB."""
-    out_disk: float | None = None
-    """MB per event."""
-
-    def without(self, fields: Iterable[str]) -> "Measured":
-        """Return the measurements without those that changed fields of the task replace."""
-        gone: dict[str, Any] = {MEASURED[name]: None for name in fields if name in MEASURED}
-        return replace(self, **gone)
-
-    def replaced(self, spec: TaskSpec) -> TaskSpec:
-        """Return the same with measured values in place of estimates."""
-        names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
-        found = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if self.memory is not None:
-            base = 0.0 if spec.ram_unit == "MB" else min(spec.base_ram, self.memory)
-            # The measurement is for the whole job: convert it to the unit of the request.
-            found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
-        return replace(spec, **found)
+    @property
+    def is_chained(self) -> bool:
+        """Return whether it comes after other tasks."""
+        return bool(self.predecessors or self.new_predecessors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +132,8 @@ class Task:
     """Changed fields of jobs that are not made yet (see ``job_changes``); empty: none."""
     change_notes: str = ""
     """Who changed what of it, and when: the last :class:`ChangeNote` as JSON; empty: nobody."""
+    on_end: bool = False
+    """Whether it starts however the tasks before it ended: as it says itself, or released by a person."""
 
     @property
     def most_attempts(self) -> int:

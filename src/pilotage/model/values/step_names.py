@@ -1,5 +1,6 @@
 """Names of steps that several rooms use. Another step is named where its policy is."""
 
+CHAIN = "chain"
 SPLIT = "split"
 BROKER = "broker"
 LIFT = "lift"

@@ -16,8 +16,8 @@ from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cas
 from pilotage.model.documents.decision import Begin
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.counters import JOBS_BY_TASK
-from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind
-from pilotage.store.database.columns import is_state
+from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind, TaskState
+from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import ArchivedElsewhere
 from pilotage.store.database.sets import among
@@ -36,6 +36,7 @@ from pilotage.store.tables.publications import PUBLICATION_COLUMNS
 from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
+from pilotage.store.tables.workflows import predecessors, workflows
 from pilotage.store.worlds.borrowings import borrowings
 
 TASKS = 200
@@ -71,7 +72,24 @@ def _ended(kind: Kind) -> ColumnElement[bool]:
     return is_state(table, *states) & (table.c.since <= bindparam("before"))
 
 
-_TASKS = select(_t.id).where(_ended("task"), ~_LIVE_OF_TASK.exists()).order_by(_t.id).limit(TASKS)
+_later = tasks.alias("later")
+_AWAITED = (
+    select(predecessors.c.task)
+    .join(_later, _later.c.id == predecessors.c.task)
+    .where(predecessors.c.predecessor == _t.id, has_state(_later, TaskState.WAITING))
+    .correlate(tasks)
+)
+"""A task that waits for others needs their states and outputs."""
+
+_TASKS = (
+    select(_t.id)
+    .where(_ended("task"), ~_LIVE_OF_TASK.exists(), ~_AWAITED.exists())
+    .order_by(_t.id)
+    .limit(TASKS)
+)
+_EMPTY_WORKFLOWS = delete(workflows).where(
+    ~select(_t.id).where(_t.workflow == workflows.c.id, _t.workflow.is_not(None)).exists()
+)
 _JOBS = JOB_VIEW.add_columns(_j.history).where(among(_j.task, "tasks")).order_by(_j.task, _j.id).limit(_LIMIT)
 _INPUTS = (
     select(job_inputs.c.job, job_inputs.c.file)
@@ -248,4 +266,8 @@ def _delete(connection: Connection, found: Slice) -> None:
     if found.what == "job":
         for of_jobs in (job_inputs, borrowings):
             connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
+    if found.what == "task":
+        connection.execute(delete(predecessors).where(among(predecessors.c.task, "ids")), ids)
     connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)
+    if found.what == "task":
+        connection.execute(_EMPTY_WORKFLOWS)

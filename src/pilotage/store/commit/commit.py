@@ -20,8 +20,18 @@ from pilotage.model.documents.decision import (
 )
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
-from pilotage.model.records.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, TransferState, is_allowed
-from pilotage.model.records.work import NewJob
+from pilotage.model.records.states import (
+    ENDED,
+    FIRST,
+    LIVE,
+    LIVE_PILOTS,
+    JobState,
+    Kind,
+    TaskState,
+    TransferState,
+    is_allowed,
+)
+from pilotage.model.records.work import NewJob, NewTask
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
 from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates
@@ -36,6 +46,7 @@ from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.tokens import tokens
 
 from .creation import Creator
+from .dataset_names import refuse_retaken
 from .forgetting import forget
 from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
 
@@ -46,7 +57,10 @@ _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset(
-        {"error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes", *_CHANGED}
+        {
+            *("error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes"),
+            *("spec", "planned_jobs", "input_files", "on_end", *_CHANGED),
+        }
     ),
     "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
@@ -86,6 +100,8 @@ def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
                 yield TransitionKind.of(kind, None, FIRST[kind], change.cause, actor)
             if any(isinstance(record, NewJob) and record.throttled for record in records):
                 yield TransitionKind.of("job", None, JobState.THROTTLED, change.cause, actor)
+            if any(isinstance(record, NewTask) and record.is_chained for record in records):
+                yield TransitionKind.of("task", None, TaskState.WAITING, change.cause, actor)
 
 
 def is_light(decision: Decision) -> bool:
@@ -257,6 +273,8 @@ class Commit:
         reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
         if not taken:
             return ()
+        if move.kind == "task" and move.source in ENDED["task"]:
+            refuse_retaken(self._connection, [row[ID] for row in taken])
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
         self._log(move, taken)

@@ -1,7 +1,7 @@
 """New records. Existing ones stay as they are; new ones are numbered, written and counted in bulk."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.publications import NewPublication
-from pilotage.model.records.states import FIRST, JobState, Kind, State
+from pilotage.model.records.states import FIRST, JobState, Kind, State, TaskState
 from pilotage.model.records.storage_spaces import StorageSpace
 from pilotage.model.records.work import (
     File,
@@ -27,10 +27,16 @@ from pilotage.model.records.work import (
 )
 from pilotage.model.values.slot_parts import SMALL, SMALL_FILE
 from pilotage.store.database import bulk
-from pilotage.store.database.errors import DatasetTaken
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-from pilotage.store.tables import advertisements, circuit_breakers, datasets, failures, storage_spaces
+from pilotage.store.tables import (
+    advertisements,
+    circuit_breakers,
+    datasets,
+    failures,
+    storage_spaces,
+    workflows,
+)
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
 from pilotage.store.tables.files import correct, files, replicas
@@ -41,8 +47,9 @@ from pilotage.store.tables.records import RECORDS
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.worlds import borrowings
 
+from .dataset_names import refuse_taken
 from .file_conflicts import FILE_NAMES, known_files, replaces
-from .new_rows import file_row, job_row, rows_of, transfer_row
+from .new_rows import file_row, job_row, links, owner_row, rows_of, task_row, transfer_row
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
@@ -66,11 +73,6 @@ _SAVE_FILES = upsert(files, ["name"], FILE_NAMES, replaced(FILE_NAMES[1:]))
 _CONFIRM = update(files).where(among(files.c.name, "names"), files.c.author != "").values(author="")
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
-_TAKEN = (
-    select(tasks.c.output_dataset, tasks.c.id)
-    .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"))
-    .order_by(tasks.c.id)
-)
 _ATTEMPTS_BEFORE = select(tasks.c.id, tasks.c.attempts_before).where(
     among(tasks.c.id, "tasks"), tasks.c.attempts_before > 0
 )
@@ -185,15 +187,25 @@ class Creator:
         )
         # The same request was sent again: its tasks exist already.
         new = [task for task in given if task.submission not in known]
-        self._refuse_taken([task.spec.output_dataset for task in new if task.spec.output_dataset])
-        ids = iter(self._insert(NewTask, rows_of(NewTask, new), cause) if new else ())
-        return [None if task.submission in known else next(ids) for task in given]
+        refuse_taken(self._connection, [one.spec.output_dataset for one in new if one.spec.output_dataset])
+        numbers = iter(list(self._new_tasks(new, cause)))
+        ids = [None if task.submission in known else next(numbers) for task in given]
+        rows = (row for id_, task in zip(ids, given, strict=True) if id_ for row in links(id_, task, ids))
+        workflows.write_predecessors(self._connection, list(rows))
+        return ids
 
-    def _refuse_taken(self, wanted: Sequence[str]) -> None:
-        """Raise DatasetTaken: another request may have been faster since the submitter's check."""
-        taken = self._connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
-        if taken is not None:
-            raise DatasetTaken(*taken)
+    def _new_tasks(self, new: Sequence[NewTask], cause: str) -> Iterator[int]:
+        """Number tasks, each in its first state, and the workflows that they are created with."""
+        made: dict[str, int] = {}
+        for task in new:
+            if task.workflow and task.workflow not in made:
+                (number,) = self._numbers.take("workflow", 1)
+                made[task.workflow] = number
+                owner = owner_row(task.owner)
+                workflows.write_workflow(self._connection, number, task.workflow, owner, self._time)
+        for is_chained, run in groupby(new, key=lambda task: task.is_chained):
+            rows = [{**task_row(task), "workflow": made.get(task.workflow)} for task in run]
+            yield from self._insert(NewTask, rows, cause, TaskState.WAITING if is_chained else None)
 
     def _insert(
         self, type_: type, rows: list[dict[str, Any]], cause: str, first: State | None = None

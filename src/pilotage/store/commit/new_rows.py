@@ -1,6 +1,6 @@
 """The database rows of new records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pilotage.model.documents.serialization import to_json
@@ -11,7 +11,8 @@ from pilotage.model.values.slot_parts import SizeClass
 from pilotage.store.tables.tasks import labels_text
 
 
-def _owner(owner: Identity) -> dict[str, str]:
+def owner_row(owner: Identity) -> dict[str, str]:
+    """Return the columns of an owner."""
     return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
 
 
@@ -26,7 +27,8 @@ def file_row(file: File) -> dict[str, Any]:
     }
 
 
-def _task_row(task: NewTask) -> dict[str, Any]:
+def task_row(task: NewTask) -> dict[str, Any]:
+    """Return the row of a task, without its workflow."""
     spec = task.spec
     return {
         "name": spec.name,
@@ -40,8 +42,18 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "input_files": len(spec.inputs),
         "output_dataset": spec.output_dataset or None,
         "labels": labels_text(spec.labels),
-        **_owner(task.owner),
+        "on_end": spec.on == "end",
+        **owner_row(task.owner),
     }
+
+
+def links(id_: int, task: NewTask, created: Sequence[int | None]) -> Iterator[tuple[int, str, int]]:
+    """Yield the tasks that a new task comes after, as rows of ``predecessors``."""
+    for reference, number in task.predecessors.items():
+        yield id_, reference, number
+    for reference, place in task.new_predecessors.items():
+        if (made := created[place]) is not None:
+            yield id_, reference, made
 
 
 def rows_of(type_: type, records: Sequence[Any]) -> list[dict[str, Any]]:
@@ -96,7 +108,7 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "reason": pilot.reason,
         "slots": pilot.slots,
         "matched": 0,
-        **_owner(pilot.owner),
+        **owner_row(pilot.owner),
     }
 
 
@@ -112,7 +124,7 @@ def _publication_row(publication: NewPublication) -> dict[str, Any]:
 
 
 _ROWS: dict[type, Any] = {
-    NewTask: _task_row,
+    NewTask: task_row,
     NewJob: job_row,
     NewPilot: _pilot_row,
     NewPublication: _publication_row,

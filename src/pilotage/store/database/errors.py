@@ -46,10 +46,10 @@ class FileConflict(StoreError):
 
 
 class DatasetTaken(StoreError):
-    """A dataset of an external catalogue already gathers another task's outputs."""
+    """A dataset gathers the outputs of another task already."""
 
-    def __init__(self, dataset: str, task: int) -> None:
-        super().__init__(f"{dataset} is the dataset of task {task}; name another one")
+    def __init__(self, dataset: str, task: int, remedy: str = "name another one") -> None:
+        super().__init__(f"{dataset} is the dataset of task {task}; {remedy}")
         self.dataset = dataset
 
 

@@ -15,6 +15,7 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Measured, Task, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import (
+    Id,
     id_column,
     is_state,
     life_columns,
@@ -51,6 +52,8 @@ tasks = Table(
     text_column("changes"),
     text_column("change_notes"),
     text_column("labels"),
+    Column("workflow", Id),
+    Column("on_end", Boolean, server_default=false(), nullable=False),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -66,12 +69,20 @@ partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t
 
 partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
 
-partial_index("tasks_by_output_dataset", _t.output_dataset, where=_t.output_dataset.is_not(None))
+partial_index(
+    "tasks_by_output_dataset", _t.output_dataset, where=_t.output_dataset.is_not(None) & is_live, unique=True
+)
+
+partial_index("tasks_by_workflow", _t.workflow, _t.id, where=_t.workflow.is_not(None))
+
+holds_dataset = is_live | (is_state(tasks, TaskState.FINISHED) & _t.output_dataset.contains("~"))
+"""Whether a task holds the name of its dataset. One of an external catalogue is closed when the task has
+finished, so nothing more can enter it."""
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
     *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
-    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes),
+    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -79,7 +90,7 @@ _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    """A task, with the number of its jobs in each state."""
+    """A task, with the number of its jobs in each state, and of its workflow, if it belongs to one."""
 
     id: int
     name: str
@@ -94,6 +105,7 @@ class TaskView:
     held: str
     labels: Mapping[str, str]
     jobs: Mapping[JobState, int]
+    workflow: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +116,7 @@ class TaskDetails(TaskView):
     ``changes`` tell who changed what of its jobs.
     ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
     inputs, ``published`` the progress of its outputs' registration. ``warnings`` say what will keep its jobs
-    waiting until somebody acts.
+    waiting until somebody acts. ``after`` says for which tasks it waits.
     """
 
     spec: TaskSpec
@@ -116,10 +128,12 @@ class TaskDetails(TaskView):
     set_aside: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    after: str = ""
 
 
 class SpecCache:
-    """Parsed task specifications by task. They never change, so each is read and checked once."""
+    """Parsed task specifications by task. They do not change once all inputs are files, so each is read and
+    checked once."""
 
     def __init__(self, size: int = 4096) -> None:
         self._known: LRUCache[int, TaskSpec] = LRUCache(size)
@@ -154,7 +168,7 @@ class SpecCache:
 
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
-            self._known.update(read)
+            self._known.update((id_, spec) for id_, spec in read.items() if spec.is_resolved)
 
 
 def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
@@ -186,6 +200,7 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         finishing=bool(rest[2]),
         changes=rest[3],
         change_notes=rest[4],
+        on_end=bool(rest[5]),
     )
 
 
@@ -194,7 +209,10 @@ def measurement(text: str | None) -> Measured | None:
     return None if text is None else from_json(Measured, text)
 
 
-_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held", "labels")
+_SHOWN = (
+    *("id", "name", "owner", "vo", "share", "priority", "created", "since", "error", "held", "labels"),
+    "workflow",
+)
 TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
 
 

@@ -3,14 +3,12 @@
 from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.publications import Publication, PublicationCount, PublishedDataset
-from pilotage.model.records.states import JobState, PublicationState
+from pilotage.model.records.states import PublicationState
 from pilotage.model.records.work import File
-from pilotage.store.database.columns import has_state
 from pilotage.store.database.engine import Database
-from pilotage.store.tables.files import files
-from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.publications import PUBLICATION_COLUMNS, publication, publications
-from pilotage.store.tables.tasks import tasks
+from pilotage.store.tables.results import results
+from pilotage.store.tables.tasks import holds_dataset, tasks
 
 _p, _t = publications.c, tasks.c
 _BY_STATE = (
@@ -21,15 +19,7 @@ _BY_STATE = (
 _OF_FILE = select(*PUBLICATION_COLUMNS).where(_p.file == bindparam("file")).order_by(_p.id)
 _CLOSING = select(*PUBLICATION_COLUMNS).where(_p.task == bindparam("task"), _p.file == "")
 _GATHERED = select(func.min(_t.id)).where(
-    _t.output_dataset == bindparam("dataset"), _t.output_dataset.is_not(None)
-)
-
-_f, _j = files.c, jobs.c
-_RESULTS = (
-    select(_f.name, _f.size, _f.checksum, _j.kind)
-    .join(jobs, _j.id == _f.job)
-    .where(_f.task == bindparam("task"), _f.task.is_not(None), has_state(jobs, JobState.FINISHED))
-    .order_by(_f.name)
+    _t.output_dataset == bindparam("dataset"), _t.output_dataset.is_not(None), holds_dataset
 )
 
 
@@ -57,13 +47,7 @@ class PublicationQueries:
 
     def results(self, task: int) -> list[File]:
         """Return the outputs of a task's successful jobs; only the merge job's if there was one."""
-        rows = self._database.read(lambda connection: connection.execute(_RESULTS, {"task": task}).all())
-        merged = any(kind == "merge" for *_, kind in rows)
-        return [
-            File(name=name, size=size, checksum=checksum)
-            for name, size, checksum, kind in rows
-            if kind == "merge" or not merged
-        ]
+        return self._database.read(lambda connection: results(connection, task))
 
     def of_file(self, file: str) -> list[Publication]:
         """Return the publications of a file, by its identifier."""
@@ -72,7 +56,7 @@ class PublicationQueries:
         )
 
     def task_of(self, dataset: str) -> int | None:
-        """Return the task whose outputs a dataset in an external catalogue gathers; None: no task."""
+        """Return the task that holds the name of a dataset for its outputs; None: no task."""
         return self._database.read(
             lambda connection: connection.execute(_GATHERED, {"dataset": dataset}).scalar()
         )

@@ -15,7 +15,7 @@ from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
 from pilotage.store.tables.tasks import tasks
 
-from . import borrowings, broker_facts, copies, publications, staging
+from . import borrowings, broker_facts, copies, publications, stages, staging
 from .fields import Reads
 from .parts import Reading, part
 
@@ -113,7 +113,16 @@ def _requests(reading: Reading) -> Mapping[str, Any]:
 
 
 WHOLE: Reads = (
-    *(_live, _tasks, "task_counts", publications.to_register, _files, "replicas", _unawaited),
+    *(
+        _live,
+        _tasks,
+        stages.every_stage,
+        "task_counts",
+        publications.to_register,
+        _files,
+        "replicas",
+        _unawaited,
+    ),
     *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),

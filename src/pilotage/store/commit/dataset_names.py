@@ -1,0 +1,30 @@
+"""Names of datasets that tasks hold for their outputs: each is of one task at a time."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select
+
+from pilotage.store.database.errors import DatasetTaken
+from pilotage.store.database.sets import among
+from pilotage.store.tables.tasks import holds_dataset, tasks
+
+_TAKEN = (
+    select(tasks.c.output_dataset, tasks.c.id)
+    .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"), holds_dataset)
+    .order_by(tasks.c.id)
+)
+_OF_TASKS = select(tasks.c.output_dataset).where(
+    among(tasks.c.id, "ids"), tasks.c.output_dataset.is_not(None)
+)
+
+
+def refuse_taken(connection: Connection, wanted: Sequence[str]) -> None:
+    """Raise DatasetTaken if a task holds one of these names."""
+    taken = connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
+    if taken is not None:
+        raise DatasetTaken(*taken)
+
+
+def refuse_retaken(connection: Connection, ids: Sequence[int]) -> None:
+    """Raise DatasetTaken if ended tasks that go on have lost the name of their dataset to another task."""
+    refuse_taken(connection, list(connection.execute(_OF_TASKS, {"ids": ids}).scalars()))

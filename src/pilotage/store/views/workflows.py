@@ -1,0 +1,159 @@
+"""Workflows for people, and the tasks that tasks come after."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, distinct, func, select
+
+from pilotage.model.records.chains import Predecessor
+from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.values.identity import Identity
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
+from pilotage.store.tables import tasks as task_rows
+from pilotage.store.tables.files import files
+from pilotage.store.tables.jobs import job_inputs, jobs
+from pilotage.store.tables.reader import RecordReader
+from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskView, tasks
+from pilotage.store.tables.workflows import predecessors, predecessors_of, workflows
+
+_t, _w, _p = tasks.c, workflows.c, predecessors.c
+_MINE = (_t.owner == bindparam("owner"), _t.vo == bindparam("vo"))
+_NEWEST = select(_t.name, func.max(_t.id)).where(among(_t.name, "names"), *_MINE).group_by(_t.name)
+_NUMBERED = select(_t.id).where(among(_t.id, "ids"), *_MINE)
+_STATES = (
+    select(_t.workflow, _t.state, func.count())
+    .where(among(_t.workflow, "ids"), _t.workflow.is_not(None))
+    .group_by(_t.workflow, _t.state)
+)
+# Tasks that another one made the inputs of, however long ago.
+_READERS = (
+    select(_t.id, _t.name, func.count(distinct(job_inputs.c.file)))
+    .join(predecessors, _p.task == _t.id)
+    .join(jobs, jobs.c.task == _t.id)
+    .join(job_inputs, job_inputs.c.job == jobs.c.id)
+    .join(files, files.c.name == job_inputs.c.file)
+    .where(_p.predecessor == bindparam("task"), files.c.task == bindparam("task"))
+    .group_by(_t.id, _t.name)
+    .order_by(_t.id)
+    .limit(bindparam("limit", type_=None))
+)
+LONGEST_NUMBER = 18
+"""Most digits of a task's number: that many fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowView:
+    """A workflow, with the number of its tasks in each state."""
+
+    id: int
+    name: str
+    owner: str
+    vo: str
+    created: float
+    tasks: dict[TaskState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageView(TaskView):
+    """A task of a workflow, and the tasks that it comes after. ``on_end``: however these ended."""
+
+    predecessors: tuple[Predecessor, ...]
+    on_end: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderView:
+    """A task that has made jobs which read outputs of another one."""
+
+    id: int
+    name: str
+    files: int
+
+
+class WorkflowQueries:
+    """Reads workflows, each answer at one moment."""
+
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database = database
+        self._specs = specs
+
+    def tasks_named(self, owner: Identity, words: Iterable[str]) -> dict[str, int]:
+        """Return the tasks of an owner by number or name: of a name the newest one."""
+        given = set(words)
+        numbers = {word: int(word) for word in given if word.isdecimal() and len(word) <= LONGEST_NUMBER}
+        mine: dict[str, Any] = {"owner": owner.name, "vo": owner.vo}
+
+        def read(connection: Connection) -> dict[str, int]:
+            names = {"names": sorted(given - numbers.keys()), **mine}
+            found = {row[0]: int(row[1]) for row in connection.execute(_NEWEST, names)}
+            known = set(connection.execute(_NUMBERED, {"ids": sorted(numbers.values()), **mine}).scalars())
+            return found | {word: number for word, number in numbers.items() if number in known}
+
+        return self._database.read(read) if given else {}
+
+    def workflows(
+        self, owner: Identity | None, limit: int, before: int | None = None, name: str = ""
+    ) -> list[WorkflowView]:
+        """Return workflows of an owner, or of everybody, newest first, with ids below ``before``."""
+        query = select(workflows).order_by(_w.id.desc()).limit(limit)
+        query = query if owner is None else query.where(_w.owner == owner.name, _w.vo == owner.vo)
+        query = query.where(_w.name == name) if name else query
+        query = query if before is None else query.where(_w.id < before)
+        return self._database.read(lambda connection: _shown(connection, query))
+
+    def workflow(self, number: int) -> WorkflowView | None:
+        """Return one workflow."""
+        query = select(workflows).where(_w.id == number)
+        found = self._database.read(lambda connection: _shown(connection, query))
+        return found[0] if found else None
+
+    def stages(self, workflow: int) -> list[StageView]:
+        """Return the tasks of a workflow by number, with those that they come after."""
+        query = TASK_VIEW.add_columns(_t.on_end).where(_t.workflow == workflow, _t.workflow.is_not(None))
+
+        def read(connection: Connection) -> list[StageView]:
+            rows = connection.execute(query.order_by(_t.id)).all()
+            before = predecessors_of(connection, (row.id for row in rows))
+            counts: defaultdict[int, dict[JobState, int]] = defaultdict(dict)
+            for one in RecordReader(connection, self._specs).task_counts([row.id for row in rows]):
+                counts[one.task][one.state] = one.jobs
+            return [
+                StageView(
+                    **task_rows.shown(row, counts[row.id]),
+                    predecessors=tuple(before.get(row.id, ())),
+                    on_end=bool(row.on_end),
+                )
+                for row in rows
+            ]
+
+        return self._database.read(read)
+
+    def readers(self, task: int, limit: int) -> list[ReaderView]:
+        """Return the tasks that come after a task and have read outputs of it."""
+        rows = self._database.read(lambda one: one.execute(_READERS, {"task": task, "limit": limit}).all())
+        return [ReaderView(id=id_, name=name, files=many) for id_, name, many in rows]
+
+    def predecessors(self, task: int) -> tuple[Predecessor, ...]:
+        """Return the tasks that a task comes after."""
+        return tuple(self._database.read(lambda one: predecessors_of(one, [task])).get(task, ()))
+
+
+def _shown(connection: Connection, query: Any) -> list[WorkflowView]:
+    rows = connection.execute(query).all()
+    states: defaultdict[int, dict[TaskState, int]] = defaultdict(dict)
+    for workflow, state, many in connection.execute(_STATES, {"ids": [row.id for row in rows]}):
+        states[workflow][TaskState(state)] = many
+    return [
+        WorkflowView(
+            id=row.id,
+            name=row.name,
+            owner=row.owner,
+            vo=row.vo,
+            created=row.created,
+            tasks=states[row.id],
+        )
+        for row in rows
+    ]
