@@ -147,7 +147,7 @@ def _upgrade(url: str) -> None:
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home, settings.more_urls)
-    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS)
+    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     archiving = (
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
     )
@@ -186,15 +186,22 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
 
 def _server(runtime: Runtime, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
+    app = create_app(runtime)
+
+    def ending() -> None:
+        signalled()
+        # Streams never end by themselves: the server would wait for them.
+        app.state.events.close()
+
     config = uvicorn.Config(
-        create_app(runtime),
+        app,
         http=LimitedProtocol,
         ws="none",
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=REQUEST_GRACE,
     )
-    return _Server(config, signalled)
+    return _Server(config, ending)
 
 
 class _Server(uvicorn.Server):

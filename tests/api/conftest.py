@@ -20,6 +20,7 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
 from pilotage.api import PREFIX, create_app
 from pilotage.api.access import KnownTokens
 from pilotage.api.app import document
+from pilotage.api.event_hub import EventHub
 from pilotage.computing.loader import load
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -93,6 +94,7 @@ class House:
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
         self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime)
         self.app.state.runtime = self.runtime
+        self.app.state.events = EventHub(self.runtime)
         self.app.state.tokens = KnownTokens(self.store, self.runtime.clock)
 
     def woken(self) -> set[str]:

@@ -54,6 +54,7 @@ EVERYBODY = {
     ("POST", "/tasks"),
     ("POST", "/plan/broker"),
     ("GET", "/tasks"),
+    ("GET", "/events"),
     ("GET", "/queues"),
     ("GET", "/pilots/waits"),
     ("GET", "/queues/{queue}/explain"),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -98,7 +99,8 @@ def test_what_another_process_commits_wakes_the_steps_here(postgresql_url: str, 
     here, there = Store.open(postgresql_url), Store.open(postgresql_url)
     there.save_federation(federation(tmp_path), "test")
     wakeups, others = Wakeups(STEPS), Wakeups(STEPS)
-    relays = [WakeupRelay(here, wakeups, STEPS), WakeupRelay(there, others, STEPS)]
+    heard = threading.Event()
+    relays = [WakeupRelay(here, wakeups, STEPS, heard.set), WakeupRelay(there, others, STEPS)]
     for relay in relays:
         relay.start()
     try:
@@ -110,6 +112,7 @@ def test_what_another_process_commits_wakes_the_steps_here(postgresql_url: str, 
         runtime = Runtime(there, (), load=load, movers=InstalledMovers)
         submit(runtime, [TaskSpec(name="t", scouts=0)], ALICE)
         wait_for(lambda: wakeups.is_woken("split"), "split is woken")
+        assert heard.is_set()
         assert not wakeups.is_woken("finish")
         # What a process commits itself comes back to it, and wakes nothing.
         assert not others.is_woken("split")

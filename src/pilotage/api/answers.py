@@ -50,11 +50,14 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(to_json(value), status, media_type="application/json")
 
 
-def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's answers for OpenAPI, including its refusals."""
+def documented(
+    model: Any, *refusals: int, status: int = 200, meanings: Mapping[int, str] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Describe a route's answers for OpenAPI, including refusals, and those with ``meanings`` of its own."""
     told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals
     }
+    told = {**told, **(meanings or {})}
     answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {_RECORD: model}}
     answers |= {code: {_RECORD: RequestRefused, "description": text} for code, text in told.items()}
     return answers | {422: {_RECORD: NotUnderstood, "description": "not understood"}}

@@ -20,6 +20,8 @@ from pilotage.store import DatasetTaken, NoFederation, TooBroad
 from . import (
     breakers,
     datasets,
+    event_hub,
+    events,
     federation,
     files,
     health,
@@ -45,7 +47,7 @@ from .guard import Guard
 from .openapi import OpenApi
 
 ROUTERS = (
-    *(tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
+    *(events, tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
     *(files, datasets, federation, tokens, pilot_agent, pilot_files),
 )
 
@@ -62,6 +64,7 @@ def create_app(runtime: Runtime) -> Starlette:
     app.state = framework.state
     app.state.runtime = runtime
     app.state.readiness = health.Readiness(runtime)
+    app.state.events = event_hub.EventHub(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
     return app

@@ -106,6 +106,9 @@ class Runtime:
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
         self.publishing = Publishing(self.catalogues, tell("published"))
         store.listeners.append(self.wakeups.committed)
+        self.news: list[Callable[[], None]] = []
+        """Called after each commit, of this process or of one that tells. They must return at once."""
+        store.listeners.append(lambda *_: self.tell_news())
 
     @cached_property
     def matching(self) -> "Matching":
@@ -113,6 +116,11 @@ class Runtime:
         from .matching.matching import Matching
 
         return Matching(self.store)
+
+    def tell_news(self) -> None:
+        """Tell that somebody committed."""
+        for tell in self.news:
+            tell()
 
     def begin(self, batch: int) -> Pass:
         """Return a pass that starts now."""

@@ -18,6 +18,7 @@ from .database.errors import (
     UnreleasedStore,
 )
 from .store import Store
+from .tables.events import EventKind
 from .tables.federations import FederationFile
 from .tables.files import OutputView, ReplicaView
 from .tables.history import EventView
@@ -38,6 +39,7 @@ __all__ = [
     "ArchivedElsewhere",
     "DatasetTaken",
     "Ends",
+    "EventKind",
     "EventView",
     "FailedGroup",
     "FederationFile",

@@ -3,7 +3,7 @@
 import logging
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from pilotage.flow.step import Step
@@ -28,11 +28,19 @@ class WakeupRelay:
     """Tells other processes about this one's commits, and wakes its loops at their notices.
 
     ``steps`` are those that any process may run. A notice names kinds and states, so its length is bounded.
-    It says nothing about the records. A loop's next period finds whatever a lost connection missed. When
-    listening starts again, all loops wake. Stores without notices (SQLite) rely on the periods.
+    It says nothing about the records. ``heard`` is called at each. A loop's next period finds whatever a lost
+    connection missed. When listening starts again, all loops wake. Stores without notices (SQLite) rely on
+    the periods.
     """
 
-    def __init__(self, store: Store, wakeups: Wakeups, steps: Iterable[Step]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        wakeups: Wakeups,
+        steps: Iterable[Step],
+        heard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._heard_of = heard
         self._store = store
         self._wakeups = wakeups
         self._subjects = {_word(subject): subject for step in steps for subject in step.wakes_on}
@@ -66,7 +74,8 @@ class WakeupRelay:
         if words:
             with self._lock:
                 self._news |= words
-            self._has_news.set()
+        # Also where it wakes nobody: readers of events want to know.
+        self._has_news.set()
 
     def _tell(self) -> None:
         while not self._stopping.is_set():
@@ -74,11 +83,10 @@ class WakeupRelay:
             self._has_news.clear()
             with self._lock:
                 words, self._news = self._news, set()
-            if words:
-                try:
-                    self._store.notices.send(" ".join([self._sender, *sorted(words)]))
-                except Exception:
-                    log.exception("could not wake other processes: they look at their next period")
+            try:
+                self._store.notices.send(" ".join([self._sender, *sorted(words)]))
+            except Exception:
+                log.exception("could not wake other processes: they look at their next period")
             self._stopping.wait(TOGETHER)
 
     def _listen(self) -> None:
@@ -99,6 +107,7 @@ class WakeupRelay:
     def _heard(self, words: str) -> None:
         sender, *subjects = words.split()
         if sender != self._sender:
+            self._heard_of()
             self._wakeups.arrived(self._subjects[word] for word in subjects if word in self._subjects)
 
 

@@ -10,6 +10,7 @@ first number until its commit is visible. Readers wait for those who hold it (``
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, get_args
 
 from sqlalchemy import BigInteger, Column, Connection, Double, String, Table
 
@@ -33,7 +34,8 @@ SEQUENCE = "events_id_seq"
 MOST_RECORDS = 1000
 """Most records of one event. More make further events."""
 
-LOGGED: frozenset[Kind] = frozenset({"task", "job", "transfer", "pilot"})
+EventKind = Literal["task", "job", "transfer", "pilot"]
+LOGGED: frozenset[Kind] = frozenset(get_args(EventKind))
 """Kinds of records whose transitions are events."""
 
 NO_TASK = 0

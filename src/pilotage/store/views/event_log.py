@@ -4,14 +4,14 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, func, select
 
-from pilotage.model.records.states import Kind
 from pilotage.store.database.engine import WRITER_SILENCE, Database
 from pilotage.store.database.sets import among, raw_rows
-from pilotage.store.tables.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, events, unpacked
+from pilotage.store.tables.events import FORGOTTEN, LOCK, NO_TASK, SEQUENCE, EventKind, events, unpacked
 from pilotage.store.tables.history import TransitionKind, meanings
 from pilotage.store.tables.numbers import numbers
 from pilotage.store.tables.tasks import tasks
@@ -52,7 +52,7 @@ class LoggedEvent:
 
     id: int
     time: float
-    kind: Kind
+    kind: EventKind
     task: int
     source: str
     target: str
@@ -120,6 +120,11 @@ class EventLog:
 
         return self._database.read(read)
 
+    def owners(self, tasks: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return name and VO of the owners of the tasks that exist."""
+        rows = self._database.read(lambda connection: raw_rows(connection, _OWNERS, ids=sorted(tasks)))
+        return {id_: (owner, vo) for id_, owner, vo in rows}
+
     def _committing(self) -> set[str]:
         """Return the transactions that may have numbered events and are not visible yet."""
         return {row[0] for row in self._database.look(_COMMITTING, {})}
@@ -142,7 +147,7 @@ class EventLog:
         return LoggedEvent(
             id=int(id_),
             time=float(when),
-            kind=kind,
+            kind=cast(EventKind, kind),
             task=int(task),
             source=source,
             target=target,
