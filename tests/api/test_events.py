@@ -107,14 +107,15 @@ def test_a_page_tells_the_newest_event_and_what_came_after_one(house: House) -> 
 def test_people_see_events_of_their_tasks_and_operators_all(house: House) -> None:
     mine, theirs = new(house), new(house, OTHER_ALICE)
     house.pilot()
+    people: dict[str, tuple[Role, Identity]] = {
+        "alice": ("user", ALICE),
+        "bob": ("user", BOB),
+        "other alice": ("user", OTHER_ALICE),
+        "olga": ("operator", OLGA),
+    }
     seen = {
-        person: {(one["kind"], one["task"]) for one in _all(house.as_(role, identity))}
-        for person, role, identity in (
-            ("alice", "user", ALICE),
-            ("bob", "user", BOB),
-            ("other alice", "user", OTHER_ALICE),
-            ("olga", "operator", OLGA),
-        )
+        person: {(one["kind"], one["task"]) for one in _all(house.as_(*who))}
+        for person, who in people.items()
     }
     assert seen == {
         "alice": {("task", mine)},
