@@ -59,7 +59,7 @@ def test_shares_are_told_with_their_own_rates() -> None:
 def test_a_small_screen_shows_the_shares_and_as_many_transfers_as_fit() -> None:
     rates = TransferRates()
     rates.update(look(0, 0, *((number, 10) for number in range(1, 41)), queued=300))
-    lines = [line.plain for line in rates.screen(60, 24)]
+    lines = rates.screen(60, 24)
     assert len(lines) < 24
     assert all(len(line) <= 60 for line in lines)
     assert lines[0].startswith("40 transfers delivered")

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+import typer
 
 from pilotage.explain.layout import GAP, Column, table_lines
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _STYLES = {
     "green": "finished done online",
@@ -36,16 +34,35 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def lay_out(columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int) -> "list[Text]":
-    """Return the lines of a table for a screen of ``width`` columns; 0 means no limit."""
+def cell_width(text: str) -> int:
+    """Return the columns that a text takes of a terminal: two for each wide character."""
+    if text.isascii():
+        return len(text)
+    # Loading it takes longer than all else here.
     from rich.cells import cell_len
-    from rich.text import Text
 
+    return cell_len(text)
+
+
+def lay_out(
+    columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int, coloured: bool = False
+) -> list[str]:
+    """Return the lines of a table for a screen of ``width`` columns; 0 means no limit."""
     shown = ([visible("" if cell is None else str(cell)).replace("\n", " ") for cell in row] for row in rows)
     lines = []
-    for line in table_lines(columns, shown, width, cell_len):
-        styles = ("bold" if line.is_heading else _STYLE_OF.get(cell.strip(), "") for cell in line.cells)
-        text = Text(GAP).join(map(Text, line.cells, styles))
-        text.rstrip()
-        lines.append(text)
+    for line in table_lines(columns, shown, width, cell_width):
+        cells = [*line.cells[:-1], line.cells[-1].rstrip()]
+        if coloured:
+            cells = [_styled(cell, line.is_heading) for cell in cells]
+        lines.append(GAP.join(cells).rstrip())
     return lines
+
+
+def _styled(cell: str, is_heading: bool) -> str:
+    style = "bold" if is_heading else _STYLE_OF.get(cell.strip(), "")
+    match style:
+        case "":
+            return cell
+        case "bold" | "dim":
+            return typer.style(cell, **{style: True})
+    return typer.style(cell, fg=style)

@@ -1,9 +1,11 @@
 """Print tables and lines for people, and plain documents for programs."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["Column"]
+
+UNKNOWN_WIDTH = 80
+"""Columns of a terminal that does not tell its own."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
@@ -34,7 +39,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], stderr: b
     """Return a table as wide as the terminal. Piped output has no limit."""
     from rich.text import Text
 
-    return Text("\n").join(lay_out(columns, rows, width(stderr)))
+    return Text.from_ansi("\n".join(lay_out(columns, rows, width(stderr), coloured=True)))
 
 
 def show(
@@ -42,23 +47,39 @@ def show(
 ) -> None:
     """Print a table, or a sentence if it is empty."""
     found = list(rows)
-    out = console(stderr)
-    out.print(table(columns, found, stderr) if found else nothing)
+    lines = lay_out(columns, found, width(stderr), has_colour(stderr)) if found else [nothing]
+    typer.echo("\n".join(lines), err=stderr)
 
 
-def echo(text: str, err: bool = False) -> None:
+def echo(text: str, err: bool = False, colour: str = "") -> None:
     """Print a sentence, folded between words on a terminal. Control characters become visible."""
     from pilotage.explain.layout import folded
 
     for line in folded(visible(text).split("\n"), width(err)):
-        typer.echo(line, err=err)
+        typer.secho(line, err=err, fg=colour if colour and has_colour(err) else None)
 
 
 def width(stderr: bool = False) -> int:
     """Return the columns of the terminal; 0 if the output is none."""
     stream = sys.stderr if stderr else sys.stdout
     # A program that reads a pipe wants unfolded lines, whatever COLUMNS says.
-    return console(stderr).width if stream.isatty() else 0
+    if not stream.isatty():
+        return 0
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isascii() and wanted.isdigit() and int(wanted):
+        return int(wanted)
+    with suppress(OSError):
+        return os.get_terminal_size(stream.fileno()).columns or UNKNOWN_WIDTH
+    return UNKNOWN_WIDTH
+
+
+def has_colour(stderr: bool = False) -> bool:
+    """Return whether the output is a terminal with colours, and nobody has asked for none (no-color.org)."""
+    stream = sys.stderr if stderr else sys.stdout
+    environment = os.environ.get
+    return (
+        stream.isatty() and not environment("NO_COLOR") and environment("TERM", "") not in ("dumb", "unknown")
+    )
 
 
 def show_lines(lines: Iterable[str]) -> None:

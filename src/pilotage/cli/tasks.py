@@ -9,8 +9,7 @@ import typer
 from pilotage.model.records.states import ENDED
 
 from .errors import BadInput, CommandFailure
-from .layout import visible
-from .output import Column, Json, ago, console, counts, echo, one_line, plural, show, show_json
+from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json
 from .subjects import Task, task_number
 from .task_filters import TaskFilters, with_filters
 
@@ -129,7 +128,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
     if view["error"]:
-        console().print(f"error: {visible(view['error'])}", style="red")
+        echo(f"error: {view['error']}", colour="red")
     for line in _lines(view, wait):
         echo(line)
     if by_queue is None:

@@ -8,11 +8,9 @@ from pilotage.explain.layout import folded
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
 
 from .layout import lay_out
-from .output import Column, console, echo, plural
+from .output import Column, console, echo, has_colour, plural
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from .client import Client
 
 PERIOD = 2.0
@@ -128,13 +126,11 @@ class TransferRates:
                 told += f", about {_duration(left / ends)} left"
         return told
 
-    def screen(self, width: int, height: int) -> "list[Text]":
+    def screen(self, width: int, height: int) -> list[str]:
         """Return everything as lines, with as many transfers as fit the screen."""
-        from rich.text import Text
-
-        lines = [Text(line) for line in folded([self.summary()], width)]
+        lines = folded([self.summary()], width)
         if shares := self.shares():
-            lines += [Text(), *lay_out(SHARES, shares, width), Text()]
+            lines += ["", *lay_out(SHARES, shares, width, has_colour()), ""]
         rows = sorted(self.rows(), key=lambda row: (str(row[SHARE]), row[0]))
         shown = rows[: max(1, height - len(lines) - ROOM)]
         at = list(range(len(MOVING)))
@@ -143,10 +139,13 @@ class TransferRates:
             at = [place for place in at if MOVING[place].essential]
         if rows:
             lines += lay_out(
-                [MOVING[place] for place in at], [[row[place] for place in at] for row in shown], width
+                [MOVING[place] for place in at],
+                [[row[place] for place in at] for row in shown],
+                width,
+                has_colour(),
             )
         if more := len(rows) - len(shown):
-            lines.append(Text(f"and {more} more"))
+            lines.append(f"and {more} more")
         return lines
 
 
@@ -160,7 +159,7 @@ def keep_showing(client: "Client") -> NoReturn:
         while True:
             rates.update(client.get("/transfers/progress"))
             if out.is_terminal:
-                live.update(Text("\n").join(rates.screen(out.width, out.height)), refresh=True)
+                live.update(Text.from_ansi("\n".join(rates.screen(out.width, out.height))), refresh=True)
             elif (line := rates.summary()) != before:
                 echo(line)
                 before = line

@@ -1,6 +1,5 @@
 """The token for each request: the one in the settings, or a newer one from its file."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
 
@@ -35,6 +34,9 @@ class TokenAuthorization(httpx.Auth):
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         """Do the same in an event loop."""
+        # Short commands load this module too, and the event loop would be a fifth of their time.
+        import asyncio
+
         self._sign(request)
         if not self._is_refused((yield request)):
             return
