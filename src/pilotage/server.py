@@ -17,6 +17,7 @@ import uvicorn
 
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
+from pilotage.api.pages import Pages
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.calls import federation_changes
@@ -34,6 +35,7 @@ from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.settings import Settings
 from pilotage.store import Store
+from pilotage.web import OneTimeCode, make_pages
 
 log = logging.getLogger(__name__)
 
@@ -106,12 +108,13 @@ def run(
     *,
     path: str = "",
     force: bool = False,
+    code: OneTimeCode | None = None,
 ) -> None:
     """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all.
 
     The server loads ``federation`` if the file at ``path`` has changed since its last load. ``force`` loads
     it even if work or files get lost, which otherwise raises WorkInTheWay. The API answers at ``listener``;
-    without one there is no API.
+    without one there is no API. ``code`` opens the page once.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     _keep_private(settings.store)
@@ -122,7 +125,7 @@ def run(
         if federation is not None:
             federation_changes.load(store, federation, path, force=force)
         _first_token(store, settings.home / "token")
-        _run(store, settings, tuple(only) or LOOPS, listener)
+        _run(store, settings, tuple(only) or LOOPS, listener, code)
     finally:
         store.close()
 
@@ -144,7 +147,13 @@ def _upgrade(url: str) -> None:
         Store.open(url).close()
 
 
-def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
+def _run(
+    store: Store,
+    settings: Settings,
+    names: Sequence[str],
+    listener: socket.socket | None,
+    code: OneTimeCode | None = None,
+) -> None:
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home, settings.more_urls)
     loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
@@ -163,7 +172,8 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    server = _server(runtime, end) if listener else None
+    pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
+    server = _server(runtime, pages, end) if listener else None
     collect_rarely()
     loops.start()
     relay.start()
@@ -184,9 +194,9 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         runtime.close()
 
 
-def _server(runtime: Runtime, signalled: Callable[[], None]) -> "_Server":
+def _server(runtime: Runtime, pages: Pages, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
-    app = create_app(runtime)
+    app = create_app(runtime, pages)
 
     def ending() -> None:
         signalled()

@@ -56,6 +56,10 @@ class KnownTokens:
             return None
         return credential
 
+    def forget(self, token: str) -> None:
+        """Ask the store for this token again: it was revoked."""
+        self._found.pop(hashlib.sha256(token.encode()).digest(), None)
+
 
 def bearer_of(header: str) -> str | None:
     """Return the token in an Authorization header; None if it has none."""

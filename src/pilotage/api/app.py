@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
@@ -45,6 +46,7 @@ from .descriptions import describe
 from .documents import NO_JSON
 from .guard import Guard
 from .openapi import OpenApi
+from .pages import Pages
 
 ROUTERS = (
     *(events, tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
@@ -52,22 +54,31 @@ ROUTERS = (
 )
 
 
-def create_app(runtime: Runtime) -> Starlette:
-    """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves."""
+def create_app(runtime: Runtime, pages: Pages | None = None) -> Starlette:
+    """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages."""
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     for fault, handler in _HANDLERS.items():
         framework.add_exception_handler(fault, handler)
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
-    app = Starlette(routes=[*pilot_agent.PLAIN_ROUTES, Mount("", framework)], exception_handlers=_HANDLERS)
+    below = _beside(framework, pages) if pages else framework
+    app = Starlette(routes=[*pilot_agent.PLAIN_ROUTES, Mount("", below)], exception_handlers=_HANDLERS)
     app.state = framework.state
     app.state.runtime = runtime
     app.state.readiness = health.Readiness(runtime)
     app.state.events = event_hub.EventHub(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
-    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
+    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens, pages=pages)
     return app
+
+
+def _beside(framework: ASGIApp, pages: Pages) -> ASGIApp:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        of_api = scope["type"] != "http" or scope["path"].startswith(f"{PREFIX}/")
+        await (framework if of_api else pages.serve)(scope, receive, send)
+
+    return serve
 
 
 def document() -> dict[str, Any]:

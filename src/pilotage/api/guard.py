@@ -8,16 +8,17 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotage.store import outage
 
 from .access import UNKNOWN, KnownTokens, bearer_of
+from .pages import Pages
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +85,12 @@ class Guard:
     and a slow one after some time (408). Unexpected errors are logged, and answered with 500 and a number.
     """
 
-    def __init__(self, app: ASGIApp, prefix: str, tokens: Callable[[], KnownTokens]) -> None:
+    def __init__(
+        self, app: ASGIApp, prefix: str, tokens: Callable[[], KnownTokens], pages: Pages | None = None
+    ) -> None:
         self._app = app
         self._prefix = prefix
+        self._pages = pages
         self._tokens = tokens
         # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
@@ -97,7 +101,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._path(scope).startswith("/health"):
+        if self._pages:
+            scope = self._pages.admit(scope)
+        if self._is_at_once(scope):
             # Always serve it: it takes no thread that others could hold.
             await self._serve(scope, receive, send, lambda: None)
             return
@@ -112,8 +118,7 @@ class Guard:
             headers = {"Connection": "close"} | (
                 {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
             )
-            answer = JSONResponse({"detail": refusal.detail}, refusal.status, headers)
-            await answer(scope, receive, send)
+            await self._refusal(scope, refusal.status, refusal.detail, headers)(scope, receive, send)
             return
         if body is not None:
             receive = _replayed(body, receive)
@@ -159,19 +164,34 @@ class Guard:
         return _once(give_back)
 
     def _path(self, scope: Scope) -> str:
-        return str(scope["path"]).removeprefix(self._prefix)
+        """Return the path below the prefix; of a page, one that no route of the API has."""
+        path = str(scope["path"])
+        return path.removeprefix(self._prefix) if path.startswith(self._prefix) else f"page:{path}"
+
+    def _is_at_once(self, scope: Scope) -> bool:
+        path = self._path(scope)
+        begins = f"page:{self._pages.at_once}" if self._pages else "/health"
+        return path.startswith(("/health", begins))
+
+    def _refusal(self, scope: Scope, status: int, detail: str, headers: Mapping[str, str]) -> Response:
+        if self._pages and not str(scope["path"]).startswith(self._prefix):
+            page = self._pages.refuse(Request(scope), status, detail)
+            page.headers.update(headers)
+            return page
+        return JSONResponse({"detail": detail}, status, headers)
 
     async def _admitted(self, request: Request, receive: Receive) -> bytes | None:
         """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
         if announced == "0" and "transfer-encoding" not in request.headers:
             return b""
-        token = bearer_of(request.headers.get("authorization", ""))
-        if token is None or await self._tokens().find(token) is None:
-            raise _Refusal(401, UNKNOWN)
         path = self._path(request.scope)
+        opened = self._pages.open_bodies.get(request.url.path, 0) if self._pages else 0
+        token = bearer_of(request.headers.get("authorization", ""))
+        if not opened and (token is None or await self._tokens().find(token) is None):
+            raise _Refusal(401, UNKNOWN)
         streamed = path.startswith(STREAMED)
-        limit = LARGEST_FILE if streamed else LARGEST_BODY if path in LARGE else SMALL_BODY
+        limit = LARGEST_FILE if streamed else LARGEST_BODY if path in LARGE else opened or SMALL_BODY
         if announced.isdecimal() and int(announced) > limit:
             raise _too_large(limit)
         if streamed:
@@ -199,13 +219,13 @@ class Guard:
                 raise
             if told := outage(error):
                 log.error("%s %s: %s", scope["method"], scope["path"], told)
-                await JSONResponse({"detail": told}, 503, {"Retry-After": "5"})(scope, receive, send)
+                await self._refusal(scope, 503, told, {"Retry-After": "5"})(scope, receive, send)
                 return
             # The answer shows only a number: the error may hold secrets.
             fault = secrets.token_hex(6)
             log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])
             detail = f"unexpected fault {fault}; the server's log says more"
-            await JSONResponse({"detail": detail}, 500)(scope, receive, send)
+            await self._refusal(scope, 500, detail, {})(scope, receive, send)
         finally:
             release()
 

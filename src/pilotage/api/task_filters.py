@@ -19,13 +19,14 @@ LabelWanted = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x
 _SITE = Query(max_length=200, pattern=TEXT, description="with jobs at this site that have not ended well")
 
 
-def _filter(
+def filter_of(
     store: TheStore,
     name: Annotated[str, _NAME] = "",
     owner: Annotated[str, _OWNER] = "",
     site: Annotated[str, _SITE] = "",
     label: Annotated[list[LabelWanted] | None, _LABEL] = None,
 ) -> TaskFilter:
+    """Return a filter; 404 if there is no such site."""
     return TaskFilter(
         name=name, owner=owner, labels=tuple(label or ()), queues=_queues(store, site) if site else None
     )
@@ -42,5 +43,5 @@ def _queues(store: Store, site: str) -> tuple[str, ...]:
     return tuple(queue.name for queue in federation.queues if queue.site == site)
 
 
-Filter = Annotated[TaskFilter, Depends(_filter)]
+Filter = Annotated[TaskFilter, Depends(filter_of)]
 """Which tasks a request lists."""

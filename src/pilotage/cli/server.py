@@ -87,8 +87,11 @@ def _run(
         echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         held.enter_context(using_store(known.store))
         path = str(declared.resolve()) if declared else ""
+        code = serving.one_time_code(known) if with_api else None
+        if code:
+            echo(f"the page, signed in, once, within 10 minutes: {known.url}/open?code={code.code}", err=True)
         try:
-            server.run(known, federation, only=loops, listener=listener, path=path, force=force)
+            server.run(known, federation, only=loops, listener=listener, path=path, force=force, code=code)
         except WorkInTheWay as error:
             raise BadInput(f"{declared} is not put in force: {error}. Or lose it, with --force") from error
 

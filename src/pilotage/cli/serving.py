@@ -9,6 +9,7 @@ from .errors import BadInput, CommandFailure
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings
+    from pilotage.web import OneTimeCode
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -36,6 +37,16 @@ def place(known: "Settings") -> str:
     if port_of(known.url) == known.port:
         return f"at {known.url}"
     return f"at {known.url}, listening on port {known.port} of {known.host}"
+
+
+def one_time_code(known: "Settings") -> "OneTimeCode | None":
+    """Return a code that opens the page signed in; None if other machines can reach the server."""
+    import time
+
+    from pilotage.web import OneTimeCode
+
+    is_local = known.host in LOOPBACK and urlsplit(known.url).hostname in LOOPBACK
+    return OneTimeCode(time.time) if is_local else None
 
 
 def beside(known: "Settings") -> str:

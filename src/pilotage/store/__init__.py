@@ -31,6 +31,7 @@ from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
 from .views.queues import QueueView, ShareView
 from .views.task_filters import TaskFilter
+from .views.task_lists import ListedTasks, TaskPage, TaskSort
 from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
@@ -52,6 +53,7 @@ __all__ = [
     "JobSort",
     "JobView",
     "ListedJob",
+    "ListedTasks",
     "LoggedEvent",
     "NewerStore",
     "NoFederation",
@@ -70,6 +72,8 @@ __all__ = [
     "StoredLog",
     "TaskDetails",
     "TaskFilter",
+    "TaskPage",
+    "TaskSort",
     "TaskView",
     "TooBroad",
     "UnreleasedStore",

@@ -34,6 +34,7 @@ from .views.event_log import EventLog
 from .views.job_lists import JobLists
 from .views.publications import PublicationQueries
 from .views.queries import Queries
+from .views.task_lists import TaskLists
 from .views.transfers import TransferQueries
 from .views.workflows import WorkflowQueries
 from .worlds import work_there
@@ -80,6 +81,7 @@ class Store:
         self.snapshots = Snapshots(database, self._federations, specs, live)
         self.queries = Queries(database, self._federations, specs, live)
         self.job_lists = JobLists(database, self._federations, specs)
+        self.task_lists = TaskLists(database)
         self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
         self.heartbeats = Heartbeats(database)

@@ -29,6 +29,9 @@ tokens = Table(
 
 _t = tokens.c
 
+_OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
+"""Tokens that people were given. A session's token has its parent's hash as its nonce."""
+
 ID_LENGTH = 12
 """Characters of a token's hash that identify it."""
 
@@ -124,6 +127,22 @@ class Tokens:
 
         return own if self._database.write(write) else None
 
+    def open_session(self, credential: Credential, parent: str = "") -> str:
+        """Make a token for a browser's session. It ends with the token that it was opened with, if any."""
+        token, now = self._new(), self._clock()
+        row = _row(token, credential, now) | {"nonce": _hash(parent) if parent else None}
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tokens).where(_t.expires <= now))
+            connection.execute(insert(tokens), row)
+
+        self._database.write(write)
+        return token
+
+    def end(self, token: str) -> None:
+        """Revoke a token by itself, such as a session's."""
+        self._database.write(lambda one: one.execute(delete(tokens).where(_t.hash == _hash(token))))
+
     def renew(self, pilot: int, expires: float) -> None:
         """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
         own = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
@@ -132,21 +151,25 @@ class Tokens:
         )
 
     def people(self) -> list[PersonToken]:
-        """Return the unexpired tokens of people, newest first."""
-        query = select(tokens).where(_t.pilot.is_(None)).order_by(_t.created.desc(), _t.hash)
+        """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
+        query = select(tokens).where(*_OF_PEOPLE).order_by(_t.created.desc(), _t.hash)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         now = self._clock()
         return [_person(row) for row in rows if row.expires is None or row.expires > now]
 
     def revoke(self, name: str) -> PersonToken | None:
-        """Revoke a person's token. Return None if no id begins like this, or several do."""
-        query = select(tokens).where(_t.pilot.is_(None))
+        """Revoke a person's token, and the sessions that it opened.
+
+        Return None if no id begins like this, or several do.
+        """
+        query = select(tokens).where(*_OF_PEOPLE)
 
         def write(connection: Connection) -> PersonToken | None:
             rows = [row for row in connection.execute(query) if row.hash.startswith(name)]
             if len(rows) != 1:
                 return None
-            connection.execute(delete(tokens).where(_t.hash == rows[0].hash))
+            opened = (_t.pilot.is_(None)) & (_t.nonce == rows[0].hash)
+            connection.execute(delete(tokens).where((_t.hash == rows[0].hash) | opened))
             return _person(rows[0])
 
         return self._database.write(write)

@@ -4,7 +4,6 @@ Times in s since 1970 UTC, memory in MB, files in bytes. A missing record is Non
 ``limit`` items.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,12 +11,11 @@ from sqlalchemy import Connection, func, select
 
 from pilotage.model.documents.decision import DatedChoice
 from pilotage.model.records.borrowing import Borrowing
-from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
+from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import (
     AT_A_PILOT,
     LIVE_PILOTS,
-    STATES,
     JobState,
     Kind,
     PilotState,
@@ -52,7 +50,7 @@ from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
-from . import conditions, outputs, task_filters
+from . import conditions, job_counts, outputs, task_filters
 from .queues import QueueView, ShareView
 from .task_filters import EVERY_TASK, TaskFilter
 
@@ -60,12 +58,6 @@ _t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
 _CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
 _TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets, _t.change_notes)
-_COUNTS = (
-    select(_c.first, _c.state, func.sum(_c.count))
-    .group_by(_c.first, _c.state)
-    .having(func.sum(_c.count) > 0)
-    .order_by(_c.first, _c.state)
-)
 _BY_SHARE = (
     select(_c.second, _c.state, func.sum(_c.count))
     .where(_c.counter == JOBS_BY_QUEUE)
@@ -78,7 +70,6 @@ _PILOT = (
     f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
 )
 
-Counts = dict[str, dict[Any, int]]
 _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
 
 
@@ -110,7 +101,7 @@ class Queries:
 
         def read(connection: Connection) -> list[TaskView]:
             found = connection.execute(query).all()
-            counts = _counts(connection, "job", JOBS_BY_TASK, [str(row.id) for row in found])
+            counts = job_counts.of_tasks(connection, [str(row.id) for row in found])
             return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
 
         return self._database.read(read)
@@ -141,7 +132,7 @@ class Queries:
             row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
             if row is None:
                 return None
-            counts = _counts(connection, "job", JOBS_BY_TASK, [str(task)])
+            counts = job_counts.of_tasks(connection, [str(task)])
             return TaskDetails(
                 **task_rows.shown(row, counts.get(str(row.id), {})),
                 **task_rows.shown_alone(row),
@@ -299,8 +290,8 @@ class Queries:
         """Return every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> list[QueueView]:
-            waiting = _counts(connection, "job", JOBS_BY_QUEUE)
-            held = _counts(connection, "pilot", PILOTS_BY_QUEUE)
+            waiting = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
+            held = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE)
             return [
                 QueueView(
                     name=queue.name,
@@ -322,8 +313,8 @@ class Queries:
 
         def read(connection: Connection) -> list[ShareView]:
             declared = {share.name: share for share in self._federations.current(connection).shares}
-            working = _by_name("job", connection.execute(_BY_SHARE))
-            moving = _counts(connection, "transfer", TRANSFERS_BY_SHARE)
+            working = job_counts.by_name("job", connection.execute(_BY_SHARE))
+            moving = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)
             return [
                 ShareView(
                     name=name,
@@ -355,18 +346,3 @@ class Queries:
             return {storage.name: storage.url for storage in self._federations.current(connection).storages}
         except NoFederation:
             return {}
-
-
-def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:
-    """Return counts by the first column of a counter, then by state."""
-    query = _COUNTS.where(_c.counter == counter)
-    if names is None:
-        return _by_name(kind, connection.execute(query))
-    return _by_name(kind, connection.execute(query.where(among(_c.first, "names")), {"names": list(names)}))
-
-
-def _by_name(kind: Kind, found: Iterable[Any]) -> Counts:
-    counts: Counts = defaultdict(dict)
-    for name, state, count in found:
-        counts[name][STATES[kind](state)] = int(count)
-    return counts

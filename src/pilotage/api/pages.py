@@ -1,0 +1,24 @@
+"""What the API's process serves beside the API: pages for browsers, below every other path."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fastapi import Request, Response
+from starlette.types import ASGIApp, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Pages as the API's process needs them.
+
+    ``serve`` answers requests outside the API's paths. ``admit`` returns the scope of a request with the
+    credentials of its session, and may send it to another path. ``refuse`` makes a page of a refusal: status
+    and sentence. ``open_bodies`` are paths that take a body without credentials, with its most bytes.
+    ``at_once`` begins the paths that need no thread, such as style sheets.
+    """
+
+    serve: ASGIApp
+    admit: Callable[[Scope], Scope]
+    refuse: Callable[[Request, int, str], Response]
+    open_bodies: Mapping[str, int]
+    at_once: str

@@ -1,0 +1,93 @@
+"""Pictures that the server draws as SVG: bars by state. Each has its numbers as text for screen readers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+MOST_MARKS = 500
+"""Most marks of a picture. What has more becomes a table."""
+
+CLASSES = {
+    **dict.fromkeys(("finished", "done", "published"), "ok"),
+    **dict.fromkeys(("running", "starting", "sent", "merging", "scouting", "splitting"), "run"),
+    **dict.fromkeys(("holding", "transferring", "delivering", "assigned"), "move"),
+    **dict.fromkeys(("failed",), "err"),
+    **dict.fromkeys(("cancelled", "closed"), "off"),
+}
+"""Looks of states; all others wait."""
+
+ORDER = ("ok", "run", "move", "wait", "err", "off")
+LABELS = {
+    "ok": "finished",
+    "run": "running",
+    "move": "moving data",
+    "wait": "waiting",
+    "err": "failed",
+    "off": "cancelled or closed",
+}
+SIGNS = {"ok": "✓", "run": "▶", "move": "⇄", "wait": "…", "err": "✕", "off": "–"}
+"""A sign beside each state, because colour alone tells nothing to many people."""
+
+
+def state_class(state: str) -> str:
+    """Return the look of a state."""
+    return CLASSES.get(state, "wait")
+
+
+def sign(state: str) -> str:
+    """Return the sign of a state."""
+    return SIGNS[state_class(state)]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Records of one look: their number, and what they are called."""
+
+    look: str
+    count: int
+    label: str
+
+
+def parts(counts: Mapping[str, int]) -> list[Part]:
+    """Return counts by state as parts of a bar."""
+    found: dict[str, int] = {}
+    for state, count in counts.items():
+        look = state_class(str(state))
+        found[look] = found.get(look, 0) + count
+    return [Part(look, found[look], LABELS[look]) for look in ORDER if found.get(look)]
+
+
+def bar(counts: Mapping[str, int], height: int = 10) -> Markup:
+    """Return one bar of all jobs by state. Even one job in a million is seen."""
+    shown = parts(counts)
+    whole = sum(part.count for part in shown)
+    told = ", ".join(f"{part.count:,} {part.label}" for part in shown) or "no jobs yet"
+    widths = _widths([part.count for part in shown], whole)
+    rectangles, x = [], 0.0
+    for part, width in zip(shown, widths, strict=True):
+        rectangles.append(
+            f'<rect x="{x:.1f}" width="{max(width - 2, 1):.1f}" height="{height}" class="{part.look}"/>'
+        )
+        x += width
+    track = "" if shown else f'<rect width="1000" height="{height}" class="t"/>'
+    return Markup(
+        f'<svg class="states" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(told)}">{track}{"".join(rectangles)}</svg>'
+    )
+
+
+def _widths(counts: Sequence[int], whole: int, least: float = 8.0) -> list[float]:
+    if not whole:
+        return []
+    raw = [max(least, 1000 * count / whole) for count in counts]
+    return [width * 1000 / sum(raw) for width in raw]
+
+
+def meter(part: float, whole: float, label: str) -> Markup:
+    """Return a small bar that shows a part of a whole."""
+    width = 0.0 if whole <= 0 else min(100.0, 100 * part / whole)
+    return Markup(
+        f'<svg class="meter" viewBox="0 0 100 8" role="img" aria-label="{escape(label)}">'
+        f'<rect width="100" height="8" class="t"/><rect width="{width:.1f}" height="8" class="f"/></svg>'
+    )

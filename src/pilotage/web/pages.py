@@ -1,0 +1,217 @@
+"""The pattern of each view: a function from a visit to a page, which one place serves and draws."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
+
+from pilotage.api.access import bearer_of, owner_seen
+from pilotage.api.answers import misread
+from pilotage.flow.errors import NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.identity import Credential, Identity
+from pilotage.store import NoFederation, Store
+
+from . import rendering
+from .sessions import form_token, is_from_here, session_token
+
+MOST_FIELDS = 100
+"""Most fields of a form or an address."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request of a signed-in person."""
+
+    request: Request
+    caller: Credential
+    runtime: Runtime
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.runtime.store
+
+    @property
+    def now(self) -> float:
+        """The time in s since 1970 UTC."""
+        return self.runtime.clock()
+
+    @property
+    def owner(self) -> Identity | None:
+        """Whose records are shown: the person's own, or everybody's for an operator (None)."""
+        return owner_seen(self.caller)
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether everybody's records are shown."""
+        return self.caller.role == "operator"
+
+    @property
+    def form_token(self) -> str:
+        """What each form sends back."""
+        return form_token(session_token(self.request))
+
+    def number(self, name: str) -> int:
+        """Return a number of the path. Raises a 404 for one that no record can have."""
+        number = int(self.request.path_params[name])
+        if not 0 < number < 2**63:
+            raise HTTPException(404, f"there is no {name} {number}")
+        return number
+
+    def query(self, model: type[_Model]) -> _Model:
+        """Return the address's parameters as a model; empty ones count as left out.
+
+        Raises RequestValidationError with each fault.
+        """
+        given: dict[str, Any] = {}
+        for name, value in self.request.query_params.multi_items()[:MOST_FIELDS]:
+            known = model.model_fields.get(name)
+            if known is None or not value.strip():
+                continue
+            if "list" in str(known.annotation) or "tuple" in str(known.annotation):
+                given.setdefault(name, []).append(value)
+            else:
+                given[name] = value
+        return validated(model, given)
+
+    def address(self, **changes: object) -> str:
+        """Return this view's address with other parameters; None or "" leaves one out."""
+        given = self.request.query_params.multi_items()
+        left = [(name, value) for name, value in given if name not in changes]
+        added = [(name, str(value)) for name, value in changes.items() if value not in (None, "")]
+        query = urlencode([*left, *added])
+        return self.request.url.path + (f"?{query}" if query else "")
+
+
+def validated(model: type[_Model], given: Mapping[str, Any]) -> _Model:
+    """Return a model of what a person gave. Raises RequestValidationError with each fault."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        faults = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
+        raise RequestValidationError(faults) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a view shows: a template with its model.
+
+    ``json`` is the path of the API's document below its prefix, ``command`` the command line that shows the
+    same. The block ``live`` of the template is fetched again every ``refresh`` seconds; 0: never.
+    ``section`` is the entry of the navigation that it belongs to.
+    """
+
+    template: str
+    title: str
+    section: str
+    model: object
+    json: str = ""
+    command: str = ""
+    refresh: int = 0
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """Where a person goes after an action."""
+
+    address: str
+
+
+View = Callable[[Visit], Page | Redirect]
+"""A view's function. It runs in a thread, and may raise what the API's routes raise."""
+
+
+def view(path: str, function: View) -> Route:
+    """Return the route of a view for reading."""
+    return Route(path, partial(_serve, function), methods=["GET"])
+
+
+def action(path: str, function: View) -> Route:
+    """Return the route of a form: its page first says what it will change, and its function does it."""
+    return Route(path, partial(_serve, function), methods=["POST"])
+
+
+async def _serve(function: View, request: Request) -> Response:
+    return await answered(partial(_visit, function), request)
+
+
+async def _visit(function: View, request: Request) -> Response:
+    credential = await _caller(request)
+    if credential is None:
+        return refuse(request, 401, "please sign in")
+    form = await _form(request) if request.method == "POST" else {}
+    visit = Visit(request=request, caller=credential, runtime=request.app.state.runtime, form=form)
+    return await run_in_threadpool(_drawn, function, visit)
+
+
+async def _caller(request: Request) -> Credential | None:
+    token = bearer_of(request.headers.get("authorization", ""))
+    credential: Credential | None = await request.app.state.tokens.find(token) if token else None
+    return credential if credential and credential.role in ("user", "operator") else None
+
+
+async def _form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form that a page of this session holds. Raises a 403 for any other."""
+    form = await read_form(request)
+    if not is_from_here(request) or form.get("form_token") != form_token(session_token(request)):
+        raise HTTPException(403, "this form is not of your session; load its page again, and repeat it")
+    return form
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; the last value of each."""
+    try:
+        text = (await request.body()).decode()
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
+    except ValueError as error:
+        raise HTTPException(400, f"the form cannot be read: {error}") from error
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+async def answered(endpoint: Endpoint, request: Request) -> Response:
+    """Answer a request; make a page of what it raises."""
+    try:
+        return await endpoint(request)
+    except HTTPException as error:
+        return refuse(request, error.status_code, str(error.detail))
+    except RequestValidationError as error:
+        told = "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
+        return refuse(request, 422, told)
+    except (NoFederation, NotNow) as error:
+        return refuse(request, 409, str(error))
+
+
+def _drawn(function: View, visit: Visit) -> Response:
+    found = function(visit)
+    if isinstance(found, Redirect):
+        return RedirectResponse(found.address, 303)
+    is_fragment = visit.request.headers.get("hx-request") == "true"
+    return HTMLResponse(rendering.page(found, visit, is_fragment=is_fragment), found.status)
+
+
+def refuse(request: Request, status: int, detail: str) -> Response:
+    """Return a page that says why a request was refused. Whoever is not signed in is sent to do so."""
+    is_fragment = request.headers.get("hx-request") == "true"
+    if status == 401:
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        where = f"/sign-in?{urlencode({'next': wanted if request.method == 'GET' else '/'})}"
+        if is_fragment:
+            return Response(status_code=401, headers={"HX-Redirect": "/sign-in"})
+        return RedirectResponse(where, 303)
+    return HTMLResponse(rendering.refusal(status, detail), status)

@@ -1,0 +1,113 @@
+"""Pages as HTML: the templates, and the words that they share with the command line."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pilotage.explain.words import LAST_MOMENT, ago, moment, number, plural
+
+from . import drawing
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from .pages import Page, Visit
+
+NAVIGATION: Sequence[tuple[str, str]] = (("Now", "/"), ("Tasks", "/tasks"))
+"""Sections of the page, with their addresses."""
+
+
+def page(page: "Page", visit: "Visit", *, is_fragment: bool = False) -> str:
+    """Return a page as HTML; as a fragment only its block ``live``."""
+    template = environment().get_template(page.template)
+    values: dict[str, Any] = {"page": page, "visit": visit, "model": page.model, "now": visit.now}
+    values["parts"] = environment().get_template("parts.html").module
+    if is_fragment:
+        context = template.new_context(values)
+        return "".join(template.blocks["live"](context))
+    return template.render(values)
+
+
+def sign_in(after: str, fault: str) -> str:
+    """Return the page of the form for a token."""
+    return environment().get_template("sign-in.html").render(after=after, fault=fault)
+
+
+def refusal(status: int, detail: str) -> str:
+    """Return the page that says why a request was refused."""
+    return environment().get_template("refusal.html").render(status=status, detail=detail)
+
+
+@cache
+def environment() -> "Environment":
+    """Return the templates. They are loaded at the first page: most servers of tests show none."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("pilotage.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "many": many,
+        "plural": plural,
+        "number": number,
+        "moment": moment,
+        "span": span,
+        "size": size,
+        "iso": iso,
+    }
+    made.globals |= {
+        "navigation": NAVIGATION,
+        "version": version("pilotage"),
+        "asset": asset,
+        "draw": drawing,
+        "state_class": drawing.state_class,
+    }
+    return made
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    content = (files("pilotage.web") / "static" / name).read_bytes()
+    return f"/static/{name}?{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def many(count: float) -> str:
+    """Return a number with its thousands apart: ``2,210``."""
+    return f"{count:,.0f}"
+
+
+def span(seconds: float | None) -> str:
+    """Return a duration in its largest unit; a dash for none."""
+    return "–" if seconds is None else ago(seconds)
+
+
+def size(count: float | None) -> str:
+    """Return bytes with three digits: ``1.2 GB``."""
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"
+
+
+def iso(time: float) -> str:
+    """Return a moment (s since 1970 UTC) for machines."""
+    return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).isoformat(timespec="seconds")
+
+
+def counted(counts: Mapping[Any, int]) -> str:
+    """Return counts as words: ``3 running, 2 failed``."""
+    return ", ".join(f"{value:,} {key}" for key, value in counts.items() if value) or "none"

@@ -1,0 +1,10 @@
+"""Views: each module reads what the API reads, and gives models for one kind of page."""
+
+from collections.abc import Sequence
+
+from starlette.routing import Route
+
+from . import tasks
+
+ROUTES: Sequence[Route] = (*tasks.ROUTES,)
+"""The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

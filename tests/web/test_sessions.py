@@ -1,0 +1,130 @@
+"""Who gets in, by which door, for how long; and what no other site can do."""
+
+import re
+
+from pilotage.web.sessions import CODE_LIFE, MOST_ATTEMPTS, SESSION_LIFE
+from tests.api.conftest import ALICE, House
+
+from .conftest import PageHouse, TestClient
+
+
+def test_nobody_sees_a_page_without_a_session(pages: PageHouse) -> None:
+    answer = pages.browser().get("/tasks?name=a*")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2Ftasks%3Fname%3Da%2A")
+    # A fragment would put the form for a token into the middle of a page.
+    fragment = pages.browser().get("/tasks", headers={"HX-Request": "true"})
+    assert (fragment.status_code, fragment.headers["hx-redirect"]) == (401, "/sign-in")
+
+
+def test_the_cookie_of_a_session_is_not_the_token_and_no_script_reads_it(pages: PageHouse) -> None:
+    token = pages.token("user", ALICE)
+    browser = pages.browser()
+    answer = browser.post("/sign-in", data={"token": token, "next": "/tasks"})
+    assert answer.headers["location"] == "/tasks"
+    cookie = answer.headers["set-cookie"]
+    assert token not in cookie
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert browser.get("/tasks").status_code == 200
+
+
+def test_a_session_ends_after_half_a_day_and_at_sign_out(house: House, pages: PageHouse) -> None:
+    browser = pages.signed_in("user", ALICE)
+    page = browser.get("/tasks").text
+    held = dict(browser.cookies)
+    form = re.search(r'name="form_token" value="(\w+)"', page)
+    assert form
+    assert browser.post("/sign-out", data={"form_token": form[1]}).status_code == 303
+    again = pages.browser()
+    again.cookies.update(held)
+    assert again.get("/tasks").status_code == 303, "the session's token is revoked, not only forgotten"
+    other = pages.signed_in("user", ALICE)
+    house.now += SESSION_LIFE + 1
+    assert other.get("/tasks").status_code == 303
+
+
+def test_a_session_ends_with_the_token_that_opened_it(house: House, pages: PageHouse) -> None:
+    browser = pages.signed_in("user", ALICE)
+    assert browser.get("/tasks").status_code == 200
+    (token,) = house.store.tokens.people()
+    house.store.tokens.revoke(token.id)
+    house.now += 60  # a found token is believed for some seconds
+    assert browser.get("/tasks").status_code == 303
+
+
+def test_pilots_and_wrong_tokens_do_not_get_in_and_nobody_tries_many(house: House, pages: PageHouse) -> None:
+    browser = pages.browser()
+    assert browser.post("/sign-in", data={"token": pages.token("pilot", ALICE)}).status_code == 403
+    for _ in range(MOST_ATTEMPTS - 1):
+        assert browser.post("/sign-in", data={"token": "wrong"}).status_code == 403
+    assert browser.post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 429
+    house.now += 61
+    assert browser.post("/sign-in", data={"token": pages.token("user", ALICE)}).status_code == 303
+
+
+def test_a_one_time_code_opens_one_session_on_this_machine_alone(house: House, pages: PageHouse) -> None:
+    address = f"/open?code={pages.code.code}"
+    assert pages.browser(client="192.0.2.7").get(address).status_code == 403
+    assert pages.browser("http://pilotage.test:8470").get(address).status_code == 403
+    assert pages.browser().get("/open?code=wrong").status_code == 403
+    browser = pages.browser()
+    assert browser.get(address).status_code == 303
+    assert "you see the work of everybody" in browser.get("/tasks").text
+    assert pages.browser().get(address).status_code == 403, "once"
+    late = PageHouse(house)
+    house.now += CODE_LIFE + 1
+    assert late.browser().get(f"/open?code={late.code.code}").status_code == 403
+
+
+def test_forms_of_other_sites_are_refused(pages: PageHouse, alice: TestClient) -> None:
+    assert alice.post("/sign-out", data={}).status_code == 403
+    assert alice.post("/sign-out", data={"form_token": "x"}).status_code == 403
+    evil = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+    token = pages.token("user", ALICE)
+    assert pages.browser().post("/sign-in", data={"token": token}, headers=evil).status_code == 403
+    assert alice.get("/tasks").status_code == 200
+
+
+def test_a_name_of_somebody_else_is_refused(pages: PageHouse) -> None:
+    assert pages.browser("http://rebound.example:8470").get("/sign-in").status_code == 421
+    for name in ("pilotage.test:8470", "localhost:8470", "127.0.0.1:8470", "[::1]:8470"):
+        assert pages.browser(f"http://{name}").get("/sign-in").status_code == 200
+
+
+def test_sign_in_leads_to_pages_of_this_server_alone(pages: PageHouse) -> None:
+    for wanted in (
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/\tx",
+    ):
+        answer = pages.browser().post("/sign-in", data={"token": pages.token("user", ALICE), "next": wanted})
+        assert answer.headers["location"] == "/"
+
+
+def test_the_api_takes_no_cookie(alice: TestClient) -> None:
+    assert alice.get("/api/v1/tasks").status_code == 401
+    assert alice.post("/api/v1/tasks", json={"tasks": []}).status_code == 401
+
+
+def test_a_session_reads_documents_of_the_api_and_changes_nothing_there(alice: TestClient) -> None:
+    assert alice.get("/as-json/tasks").json() == {"tasks": []}
+    assert alice.post("/as-json/tasks", json={"tasks": []}).status_code in (404, 405)
+    assert alice.get("/as-json/tokens").status_code == 403
+
+
+def test_pages_allow_no_script_of_anybody_else(alice: TestClient) -> None:
+    answer = alice.get("/tasks")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\bstyle=|\son\w+=|hx-on", answer.text)
+    for refused in (
+        alice.get("/nothing"),
+        alice.get("/tasks/77"),
+        alice.post("/sign-in", content=b"x" * 5000),
+    ):
+        assert refused.status_code in (404, 413)
+        assert refused.headers["content-security-policy"] == policy
+        assert refused.headers["content-type"].startswith("text/html")
