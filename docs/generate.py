@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.cli import get_docs_for_click
 
+from draw import draw_stale
 from pilotage.api.app import document
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
@@ -47,6 +48,7 @@ def pages() -> dict[str, str]:
         "task.schema.json": schema_text(TaskSpec),
         "scenario.schema.json": schema_text(Scenario),
         "decision.schema.json": schema_text(Decision),
+        **pictures(),
     }
 
 
@@ -63,12 +65,40 @@ def states() -> str:
 
 
 def _states_of(kind: Kind) -> str:
-    rows = [(source, target, text) for (of, source, target), text in TRANSITIONS.items() if of == kind]
-    arrows = "\n".join(f"    {source or '[*]'} --> {target}" for source, target, _ in rows)
     meaning = (inspect.getdoc(STATES[kind]) or "").strip()
-    return f"\n## {kind.title()}s\n\n{meaning}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n\n" + table(
-        ("from", "to", "when"), [(source or "–", target, text) for source, target, text in rows]
+    picture = f"![States of a {kind}, as arrows]({_picture(kind).removesuffix('.dot')}.svg)"
+    return f"\n## {kind.title()}s\n\n{meaning}\n\n{picture}\n\n" + table(
+        ("from", "to", "when"), [(source or "–", target, text) for source, target, text in _transitions(kind)]
     )
+
+
+def _transitions(kind: Kind) -> list[tuple[str | None, str, str]]:
+    return [(source, target, text) for (of, source, target), text in TRANSITIONS.items() if of == kind]
+
+
+def _picture(kind: Kind) -> str:
+    return f"../pictures/states-{kind}.dot"
+
+
+def pictures() -> dict[str, str]:
+    """The source of a diagram for each kind of record, in Graphviz's language."""
+    return {_picture(kind): _diagram(kind) for kind in STATES}
+
+
+def _diagram(kind: Kind) -> str:
+    rows = _transitions(kind)
+    left = {source for source, _, _ in rows}
+    ends = sorted({target for _, target, _ in rows} - left)
+    lines = [
+        f"// States of a {kind}, written by `make docs`",
+        "digraph {",
+        "  ranksep=0.35; nodesep=0.2;",
+        '  new [shape=circle, label="", width=0.15, fillcolor="#334155", color="#334155"];',
+        *(f'  {state} [fillcolor="#dcfce7", color="#16a34a"];' for state in ends),
+        *(f"  {source or 'new'} -> {target};" for source, target, _ in rows),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def steps() -> str:
@@ -295,3 +325,4 @@ if __name__ == "__main__":
     reference.mkdir(exist_ok=True)
     for name, text in pages().items():
         (reference / name).write_text(text)
+    draw_stale()

@@ -55,3 +55,15 @@ def test_every_page_can_be_searched(site: Path) -> None:
 def test_the_navigation_has_the_four_needs() -> None:
     sections = [title for entry in navigation((ROOT / "docs" / "README.md").read_text()) for title in entry]
     assert sections[:4] == ["Tutorials", "How-to", "Explanation", "Reference"]
+
+
+GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
+
+
+def test_the_glossary_is_short_and_its_first_words_are_those_of_the_first_lesson() -> None:
+    words = re.findall(r"^\| (\*\*)?([\w ]+?)(?:\*\*)? \| (.*) \|$", GLOSSARY.read_text(), re.MULTILINE)[1:]
+    first = [word for bold, word, _ in words if bold]
+    assert len(words) <= 40
+    assert len(first) <= 8
+    lesson = (ROOT / "docs" / "tutorials" / "first-task.md").read_text()
+    assert [word for word in first if f"| **{word}** |" not in lesson] == []

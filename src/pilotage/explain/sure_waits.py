@@ -36,8 +36,8 @@ def _kind(kind: str) -> str:
 
 
 def told(one: Obstacle) -> str:
-    """Return what stands in the way: its name and rule, where, what is needed, and who can act."""
+    """Return what stands in the way: its name, where, what is needed, and who can act."""
     needed = ""
     if one.best is not None:
         needed = f", {number(one.need)} {one.unit} needed and {number(one.best)} there at best"
-    return f"{one.name} ({one.rule}) at {plural(one.queues, 'queue')}{needed}, {one.action}"
+    return f"{one.name} at {plural(one.queues, 'queue')}{needed}, {one.action}"
