@@ -20,13 +20,15 @@ from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.api.pages import Pages
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
-from pilotage.flow.calls import federation_changes
+from pilotage.flow.calls import federation_changes, secrets
 from pilotage.flow.loops.archiving import Archiving
 from pilotage.flow.loops.forgetting_events import ForgettingEvents
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
 from pilotage.flow.outside.host_processes import HostProcesses
 from pilotage.flow.outside.operator_file import FileInbox
+from pilotage.flow.outside.secret_keys import FILE as SECRET_KEYS
+from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
@@ -85,6 +87,7 @@ def runtime_of(
         priorities=priorities,
         load_catalogue=load_catalogue,
         presence=HostProcesses(),
+        secret_keys=SecretKeys(home / SECRET_KEYS if home else None),
     )
 
 
@@ -162,6 +165,7 @@ def _run(
     )
     forgetting = ForgettingEvents(store, settings.events_kept * 86400)
     ended = threading.Event()
+    secrets.release_held(runtime)
 
     # Handle the signal with the API too: its server passes the signal on at its end, and we must survive
     # that.

@@ -22,6 +22,7 @@ from pilotage.api.access import KnownTokens
 from pilotage.api.app import document
 from pilotage.api.event_hub import EventHub
 from pilotage.computing.loader import load
+from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
@@ -87,10 +88,18 @@ class House:
 
     store: Store
     now: float = NOW
+    keys: SecretKeys = field(default_factory=lambda: SecretKeys(None))
     runtime: Runtime = field(init=False)
 
     def __post_init__(self) -> None:
-        self.runtime = Runtime(self.store, STEPS, load=load, movers=InstalledMovers, clock=lambda: self.now)
+        self.runtime = Runtime(
+            self.store,
+            STEPS,
+            load=load,
+            movers=InstalledMovers,
+            clock=lambda: self.now,
+            secret_keys=self.keys,
+        )
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
         self.app: Starlette = _IDLE.pop() if _IDLE else create_app(self.runtime)
         self.app.state.runtime = self.runtime

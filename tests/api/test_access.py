@@ -36,6 +36,9 @@ OPERATORS = {
     ("POST", "/tokens"),
     ("GET", "/tokens"),
     ("DELETE", "/tokens/{token}"),
+    ("GET", "/secrets"),
+    ("POST", "/secrets"),
+    ("DELETE", "/secrets/{name}"),
     ("DELETE", "/sites/{site}/ad"),
 }
 SITES = {("PUT", "/sites/{site}/ad")}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from pilotage.cli.app import app
 from pilotage.federation.text import render
@@ -31,6 +32,9 @@ COMMANDS = [
     "storages",
     "sites list",
     "token list",
+    "secrets list",
+    "secrets set NAME",
+    "secrets remove NAME",
     "history",
     "federation show",
     "federation load {tmp}/federation.yaml",
@@ -114,3 +118,24 @@ def test_no_error_of_a_command_shows_a_secret(
         told = everything(result)
         assert SECRET not in told, (command, told)
         assert result.exception is None or isinstance(result.exception, SystemExit | typer.Exit), command
+
+
+def piped(pilotage: Pilotage, words: list[str], given: str) -> Any:
+    return CliRunner().invoke(app, words, input=given, env=pilotage.environment)
+
+
+def test_a_secret_comes_from_a_pipe_without_the_end_of_its_only_line(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.fallback = lambda: (201, {"name": "KEY", "released": [7]})
+    for given, sent in ((f"{SECRET}\n", SECRET), (f"{SECRET}\r\n", SECRET), ("a\nb\n", "a\nb\n")):
+        result = piped(pilotage, ["secrets", "set", "KEY"], given)
+        assert result.exit_code == 0, result.stderr
+        assert "released: task 7" in result.stdout
+        assert server.requests[-1] == ("POST /secrets", {"name": "KEY", "value": sent})
+
+
+def test_a_value_in_place_of_a_name_is_not_repeated(pilotage: Pilotage) -> None:
+    result = piped(pilotage, ["secrets", "set", f"TOKEN={SECRET}"], "x")
+    assert result.exit_code == 2
+    assert SECRET not in everything(result)

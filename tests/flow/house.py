@@ -13,6 +13,8 @@ from pilotage.computing.loader import load
 from pilotage.flow.calls import report
 from pilotage.flow.calls.match import match
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.outside.secret_keys import FILE as SECRET_KEYS
+from pilotage.flow.outside.secret_keys import SecretKeys
 from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -102,6 +104,7 @@ class House:
             seeds=lambda: 1,
             workers=Inline(),
             server_url="http://server",
+            secret_keys=SecretKeys(place / SECRET_KEYS),
         )
         self.federate(**queue)
 

@@ -10,7 +10,9 @@ from .wire import JobOrder, Pair, StorageFault, Work
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 VARIABLES = ".container-environment"
 """The file with the environment of a payload in a container, in the job's directory."""
-RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr", VARIABLES})
+SECRETS = ".payload-secrets"
+"""The folder with the files of a payload's secrets, in the job's directory."""
+RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr", VARIABLES, SECRETS})
 """Names in a job's directory that payload files may not take."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from . import payload_secrets
 from .attempt import Attempt
 from .containers import ContainerRuntime
 from .wire import MatchAnswer, Point, Work
@@ -59,6 +60,11 @@ class Held:
     done: bool = False
     heard: bool = False
     end_heard: bool = False
+
+    @property
+    def hidden(self) -> tuple[bytes, ...]:
+        """Return the texts that no log of the attempt shows."""
+        return payload_secrets.texts(self.attempt.work.secrets)
 
     @property
     def lease_now(self) -> float:

@@ -12,25 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from . import disk_rate, outputs, transfer, workdir
+from . import disk_rate, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
 from .file_access import Ways
 from .held import Held, lease_of
-from .logs import STREAMS, add_note, read_streams, stderr_tail
+from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
 from .machine import now
-from .node import free_disk
+from .node import disk_fault
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import AttemptLogs, MatchAnswer, Node, Output, Pair, Report, StorageFault
+from .wire import AttemptLogs, Log, MatchAnswer, Node, Output, Pair, Report, StorageFault
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 KEPT_PAYLOADS = 16
-LONGEST_ERROR = 3900
 CLEANING = 20.0
 """Seconds that an ending pilot spends on removing files."""
 
@@ -135,7 +134,7 @@ class JobRunner:
         running = [(held, held.payload) for pair in pairs if (held := self.held.get(pair)) and held.payload]
         found = []
         for held, payload in running:
-            streams = await self._in_thread(read_streams, self._place(held))
+            streams = await self._streams(held)
             found.append(AttemptLogs(*held.attempt.pair, streams, payload.points_so_far()))
         return found
 
@@ -185,7 +184,7 @@ class JobRunner:
 
     async def _work_on(self, held: Held) -> None:
         """Work on one attempt, from preparing its directory to its last report."""
-        ended, place = Ended(), self._place(held)
+        ended = Ended()
         stored: list[Output] = []
         lost: tuple[str, ...] = ()
         fault: StorageFault | None = None
@@ -208,23 +207,18 @@ class JobRunner:
             self._forget(held, wanted=False)
         else:
             held.done = not error
-            told = asdict(replace(ended, points=())) | {"error": _storable(error), "lost_inputs": lost}
+            told = asdict(replace(ended, points=())) | {"error": storable(error), "lost_inputs": lost}
             del told["points"], told["note"]
             told["outputs"] = tuple(stored) if held.done else ()
             told["storage_fault"] = None if held.stopping else fault
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
-            logs = AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, place), ended.points)
+            logs = AttemptLogs(*held.attempt.pair, await self._streams(held), ended.points)
             self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told), logs)
         self._pilot.wake()
 
     def _disk_fault(self) -> str:
-        """Return how a full disk explains a failure; empty if there is room."""
-        directory = self._resources.directory
-        left = free_disk(directory)
-        if left >= self._resources.least_disk:
-            return ""
-        return f"\nthe disk of the pilot is full: {left:.0f} MB free in {directory}"
+        return disk_fault(self._resources.directory, self._resources.least_disk)
 
     async def _prepare(self, held: Held) -> None:
         attempt, place = held.attempt, self._place(held)
@@ -240,6 +234,14 @@ class JobRunner:
             raise AttemptFailedError(held.stopping)
 
     async def _run_payload(self, held: Held) -> Ended:
+        place = self._place(held)
+        try:
+            await self._in_thread(payload_secrets.write, held.attempt.work.secrets, place)
+            return await self._ended_payload(held)
+        finally:
+            await self._in_thread(payload_secrets.remove, place)
+
+    async def _ended_payload(self, held: Held) -> Ended:
         place = self._place(held)
         order = await self._in_thread(self._order, held)
         held.payload = payload = Payload(order, self.lease_end(held))
@@ -262,7 +264,10 @@ class JobRunner:
             if ended.note and not {*STREAMS} & {*held.attempt.work.outputs}:
                 await self._in_thread(add_note, place, ended.note)
             return ended
-        return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip())
+        return replace(ended, error=f"{ended.error}\n{stderr_tail(place, held.hidden)}".strip())
+
+    async def _streams(self, held: Held) -> tuple[Log, ...]:
+        return await self._in_thread(read_streams, self._place(held), held.hidden)
 
     def _supervisors(self) -> set[int]:
         payloads = [held.payload for held in self.working]
@@ -393,8 +398,3 @@ class JobRunner:
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
-
-
-def _storable(text: str) -> str:
-    """Return text of bounded length that any database can store."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_ERROR]

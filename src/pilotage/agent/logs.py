@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from .payload_secrets import masked
 from .wire import LOG_HEAD, LONGEST_LOG, Log
 
 STREAMS = ("stdout", "stderr")
 STDERR_TAIL = 2048
+LONGEST_ERROR = 3900
 
 
 def log_of(stream: str, head: bytes, tail: bytes, size: int) -> Log:
@@ -23,28 +25,42 @@ def log_of(stream: str, head: bytes, tail: bytes, size: int) -> Log:
     return Log(stream, size, len(head), base64.b64encode(zlib.compress(head + tail)).decode())
 
 
-def read_streams(directory: Path) -> tuple[Log, ...]:
-    """Return the payload's streams that are not empty."""
+def read_streams(directory: Path, hidden: Sequence[bytes] = ()) -> tuple[Log, ...]:
+    """Return the payload's streams that are not empty, with hidden texts masked, the longest first."""
     found = []
     for stream in STREAMS:
         with suppress(OSError), _opened(directory, stream) as file:
             size = os.fstat(file.fileno()).st_size
-            head = file.read(size if size <= LONGEST_LOG else LOG_HEAD)
+            kept = size if size <= LONGEST_LOG else LOG_HEAD
+            head = _part(file, 0, kept, hidden)
             tail = b""
             if size > LONGEST_LOG:
-                file.seek(size - (LONGEST_LOG - LOG_HEAD))
-                tail = file.read(LONGEST_LOG - LOG_HEAD)
+                tail = _part(file, size - (LONGEST_LOG - LOG_HEAD), LONGEST_LOG - LOG_HEAD, hidden)
             if size:
                 found.append(log_of(stream, head, tail, size))
     return tuple(found)
 
 
-def stderr_tail(directory: Path) -> str:
+def _part(file: IO[bytes], start: int, size: int, hidden: Sequence[bytes]) -> bytes:
+    """Return some bytes of a stream. A hidden text is masked even if only a part of it is among them."""
+    around = max((len(text) for text in hidden), default=1) - 1
+    begin = max(0, start - around)
+    file.seek(begin)
+    content = masked(file.read(start - begin + size + around), hidden)
+    return content[start - begin :][:size]
+
+
+def stderr_tail(directory: Path, hidden: Sequence[bytes] = ()) -> str:
     """Return the end of the payload's standard error, as text that any database can store."""
     with suppress(OSError), _opened(directory, "stderr") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_TAIL))
-        return file.read(STDERR_TAIL).decode(errors="replace").replace("\0", "").strip()
+        start = max(0, os.fstat(file.fileno()).st_size - STDERR_TAIL)
+        return _part(file, start, STDERR_TAIL, hidden).decode(errors="replace").replace("\0", "").strip()
     return ""
+
+
+def storable(text: str) -> str:
+    """Return text of bounded length that any database can store."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_ERROR]
 
 
 def add_note(directory: Path, note: str) -> None:

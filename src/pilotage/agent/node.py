@@ -54,6 +54,14 @@ def free_disk(directory: Path) -> float:
     return shutil.disk_usage(directory).free / MEGABYTE
 
 
+def disk_fault(directory: Path, least: float) -> str:
+    """Return how a full disk explains a failure; empty if ``least`` MB are free."""
+    left = free_disk(directory)
+    if left >= least:
+        return ""
+    return f"\nthe disk of the pilot is full: {left:.0f} MB free in {directory}"
+
+
 def _smallest(found: Iterator[float]) -> int:
     return int(min(found, default=0))
 

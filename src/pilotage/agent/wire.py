@@ -127,6 +127,16 @@ class JobOrder:
 
 
 @dataclass(frozen=True)
+class Secret:
+    """A secret of the task's owner for its payloads: in a ``variable``, in a ``file`` of the folder
+    ``PILOTAGE_SECRETS``, or both; empty: not there."""
+
+    value: str = field(repr=False)
+    variable: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
 class Work:
     """Similar jobs of one task. A job with an empty command has already succeeded.
 
@@ -165,6 +175,7 @@ class Work:
     gpus: int = 0
     images: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
+    secrets: tuple[Secret, ...] = ()
     jobs: tuple[JobOrder, ...] = ()
     lease: float = 0.0
     first_lease: float = 0.0

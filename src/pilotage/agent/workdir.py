@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from . import payload_secrets
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .file_access import Halt, Ways
 from .node import DEVICES_OF_PAYLOADS
@@ -70,6 +71,7 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
         "LANG": "C.UTF-8",
         **attempt.order.environment,
         **attempt.work.environment,
+        **payload_secrets.variables(attempt.work.secrets, directory),
         "PILOTAGE_JOB": str(attempt.order.job),
         "PILOTAGE_ATTEMPT": attempt.name,
         "PILOTAGE_TASK": str(attempt.work.task),

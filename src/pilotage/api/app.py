@@ -32,6 +32,7 @@ from . import (
     pilots,
     plan,
     queues,
+    secrets,
     sites,
     storages,
     task_jobs,
@@ -50,7 +51,7 @@ from .pages import Pages
 
 ROUTERS = (
     *(events, tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
-    *(files, datasets, federation, tokens, pilot_agent, pilot_files),
+    *(files, datasets, federation, tokens, secrets, pilot_agent, pilot_files),
 )
 
 

@@ -62,8 +62,9 @@ LARGE = (
     "/pilot/report",
     "/pilot/end",
     "/transfers/priorities",
+    "/secrets",
 )
-"""Routes whose requests carry many records."""
+"""Routes whose requests carry many records, or a long text."""
 
 STREAMED = "/pilot/content/"
 """The beginning of routes that read their body as it arrives, and limit the time of its parts themselves."""

@@ -40,6 +40,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Submit work": {
         "submit": Entry("submitting", "Submit tasks and print their ids."),
+        "secrets": Entry("secrets", "Keep secrets that your payloads get."),
         "run": Entry("running", "Run a command as a task of its own, follow it, and print what it wrote."),
     },
     "Look at work": {

@@ -11,6 +11,7 @@ from pilotage.model.values.software import ArchitectureError, parse_architecture
 from . import classads
 from .faults import MOST_FAULTS, Fault, Path, repeated
 from .placeholder_checks import placeholder_faults
+from .secret_checks import secret_faults
 from .stdin_checks import stdin_faults
 
 MAX_PAYLOAD = 1 << 20
@@ -33,8 +34,8 @@ _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Return the faults that a task has in any federation."""
-    parts = (_payload, _words, _environments, placeholder_faults, stdin_faults, _files, _resources, _products)
-    found = chain.from_iterable(part(spec) for part in (*parts, classads.task_faults))
+    parts = (_payload, _words, _environments, secret_faults, placeholder_faults, stdin_faults, _files)
+    found = chain.from_iterable(part(spec) for part in (*parts, _resources, _products, classads.task_faults))
     return list(islice(found, MOST_FAULTS))
 
 

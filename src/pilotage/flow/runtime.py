@@ -34,6 +34,7 @@ from .outside.file_readers import MOST_OF_PILOTS, FileReaders
 from .outside.log_readers import LogReaders
 from .outside.own_catalogue import OwnCatalogue
 from .outside.publishing import Publishing
+from .outside.secret_keys import SecretKeys
 from .outside.spaces import Spaces
 from .outside.workers import Workers, WorkersPort
 from .recent_answers import RecentAnswers
@@ -63,7 +64,7 @@ class Runtime:
     address for pilots. ``load`` makes the adapter of a computing element, ``load_catalogue`` the adapter of
     an external catalogue. ``movers`` makes the movers, given a callback for news. ``priorities`` is where
     operators leave priorities of transfers (D9). ``presence`` knows which servers are gone. ``time_limit``
-    limits the time of decisions.
+    limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Runtime:
         load_catalogue: LoadCatalogue = no_catalogue,
         presence: Presence | None = None,
         time_limit: TimeLimit | None = None,
+        secret_keys: SecretKeys | None = None,
     ) -> None:
-        self.store = store
+        self.store, self.seeds = store, seeds
         self.clock = clock or store.clock
-        self.seeds = seeds
         self.server_url, self.priorities = server_url, priorities
-        self.presence = presence or Unnamed()
+        self.presence, self.secret_keys = presence or Unnamed(), secret_keys or SecretKeys(None)
         self.workers = workers or Workers()
         self.wakeups, self.brokerages = Wakeups(steps), Brokerages()
         self.time_limit = time_limit or TimeLimit()

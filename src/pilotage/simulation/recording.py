@@ -134,6 +134,7 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
         command=("run",),
         environment={},
         payload_files={},
+        secrets=(),
         merge=spec.merge and replace(spec.merge, command=("merge",)),
     )
 

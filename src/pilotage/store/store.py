@@ -26,6 +26,7 @@ from .tables.events import NewEvents
 from .tables.federations import FederationFile, Federations
 from .tables.history import Entries, TransitionKinds
 from .tables.logs import Logs
+from .tables.secrets import Secrets
 from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
@@ -99,6 +100,7 @@ class Store:
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)
         self.tokens = Tokens(database, clock, new_token)
+        self.secrets = Secrets(database, clock)
 
     @classmethod
     def open(

@@ -1,4 +1,4 @@
-"""Requests of operators: the federation, tokens, the world and the server's health."""
+"""Requests about the server: the federation, tokens, secrets, the world and the server's health."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,6 +57,18 @@ class AsyncAdministration(AsyncApi):
     async def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
         return Record(await self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+
+    async def secrets(self) -> Table[Record]:
+        """Return your secrets of payloads, without their values."""
+        return Table[Record].of(await self._get("/secrets"), "secrets", Record)
+
+    async def set_secret(self, name: str, value: str) -> Record:
+        """Keep a secret for your payloads. Tasks that were held for it go on."""
+        return Record(await self._post("/secrets", None, {"name": name, "value": value}))
+
+    async def remove_secret(self, name: str) -> None:
+        """Remove a secret. Jobs that need it are held when a pilot would take them."""
+        await self._connection.send("DELETE", "/secrets/{name}", {"name": name})
 
     async def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""

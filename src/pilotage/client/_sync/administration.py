@@ -1,5 +1,5 @@
 # Written by `make docs` from ../_async; do not edit.
-"""Requests of operators: the federation, tokens, the world and the server's health."""
+"""Requests about the server: the federation, tokens, secrets, the world and the server's health."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -58,6 +58,18 @@ class Administration(Api):
     def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
         return Record(self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+
+    def secrets(self) -> Table[Record]:
+        """Return your secrets of payloads, without their values."""
+        return Table[Record].of(self._get("/secrets"), "secrets", Record)
+
+    def set_secret(self, name: str, value: str) -> Record:
+        """Keep a secret for your payloads. Tasks that were held for it go on."""
+        return Record(self._post("/secrets", None, {"name": name, "value": value}))
+
+    def remove_secret(self, name: str) -> None:
+        """Remove a secret. Jobs that need it are held when a pilot would take them."""
+        self._connection.send("DELETE", "/secrets/{name}", {"name": name})
 
     def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pilotage.pilots import lacking
 from pilotage.store.tables.logs import node_log
 from pilotage.store.worlds.reports import told_by_pilots
 
+from . import secrets
 from .circuit_breakers import of_storages
 from .input_sources import Readings, sources
 from .pilot_files import told
@@ -67,7 +69,8 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    return _answer(runtime, matched, pilot, time)
+    matched, values = secrets.given(runtime, matched, time, seed)
+    return _answer(runtime, matched, values, pilot, time)
 
 
 def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
@@ -96,9 +99,11 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     )
 
 
-def _answer(runtime: Runtime, matched: "Matched", pilot: int, time: float) -> MatchAnswer:
+def _answer(
+    runtime: Runtime, matched: "Matched", values: secrets.Values, pilot: int, time: float
+) -> MatchAnswer:
     federation = matched.federation
-    works = _works(runtime, matched, time)
+    works = tuple(replace(work, secrets=values.get(work.task, ())) for work in _works(runtime, matched, time))
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:

@@ -22,7 +22,7 @@ from pilotage.model.values.paths import is_output, maker
 from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
-from . import chains, corrections, inputs
+from . import chains, corrections, inputs, secrets
 from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
@@ -120,6 +120,7 @@ def examined(
             *inputs.out_of_scope(spec, federation, owner),
             *_foreign(runtime.store, spec, federation, owner),
             *datasets.faults(spec, federation),
+            *secrets.faults(runtime.store, spec, owner),
         ],
         # What is refused anyway takes no part of a quota.
         quota.take,

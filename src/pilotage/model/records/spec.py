@@ -27,6 +27,7 @@ from pilotage.model.values.types import (
 
 from .inputs import Input, TaskOutputs, TaskReference
 from .retries import AS_USUAL, Attempts, GivenRetries
+from .secrets import MOST_OF_TASK, GivenSecret
 
 DEFAULT_SHARE = "default"
 """The global share of tasks that name none."""
@@ -112,6 +113,10 @@ class TaskSpec:
     has, ``{input}`` for the one input of each job, or a text, which has a line break. Empty: nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for the payload."""
+    secrets: Annotated[tuple[GivenSecret, ...], Field(max_length=MOST_OF_TASK)] = ()
+    """Secrets of the owner for the payload, by name: ``[TOKEN]`` is the variable ``TOKEN``. ``{name: token,
+    as: API_TOKEN}`` gives the variable another name, ``{name: token, file: token.txt}`` makes a file
+    instead. ``pilotage secrets set NAME`` keeps one."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
     """Text files to put into the payload's directory, by name."""
     parameters: Parameters = ()

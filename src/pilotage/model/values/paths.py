@@ -17,7 +17,7 @@ _PART = re.compile(r"\..*\.\d+\.\d+(-ask)?\.part")
 OUTPUTS = "tasks"
 """The folder of accepted outputs."""
 
-INPUTS = frozenset({"inputs", "inputs.txt", "tmp", ".container-environment"})
+INPUTS = frozenset({"inputs", "inputs.txt", "tmp", ".container-environment", ".payload-secrets"})
 """What an agent puts into a job's directory before the payload starts. Outputs have other names."""
 
 RESERVED = INPUTS | {"stdout", "stderr"}

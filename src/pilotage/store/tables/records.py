@@ -17,6 +17,7 @@ from . import (
     last_seen,
     logs,
     numbers,
+    secrets,
     set_aside,
     tokens,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "last_seen",
     "logs",
     "numbers",
+    "secrets",
     "set_aside",
     "tokens",
     "with_all_indexes",

@@ -45,7 +45,7 @@ from pilotage.store.tables.live_work import live_work
 from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
+from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, is_live, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
@@ -233,6 +233,13 @@ class Queries:
             return dict(self._specs.of(connection, [task])[task].payload_files)
 
         return self._database.read(read)
+
+    def held_by(self, who: str, owner: Identity | None = None) -> list[int]:
+        """Return the live tasks that something holds: a person's, or everybody's."""
+        query = select(_t.id).where(is_live, _t.held == who).order_by(_t.id)
+        if owner:
+            query = query.where(_t.owner == owner.name, _t.vo == owner.vo)
+        return self._database.read(lambda connection: [*connection.execute(query).scalars()])
 
     def pilot(self, pilot: int) -> Pilot | None:
         """Return one pilot."""

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0114"
-down_revision = "0110"
+down_revision = "0111"
 
 
 def upgrade() -> None:

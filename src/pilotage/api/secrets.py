@@ -1,0 +1,71 @@
+"""Secrets of people for their payloads. No answer holds a value."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Response
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from pilotage.flow.calls import secrets
+from pilotage.model.records.secrets import LONGEST_SECRET, KeptSecret, SecretName, value_fault
+
+from .access import Person
+from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime, TheStore
+
+router = APIRouter(prefix=f"{PREFIX}/secrets", tags=["secrets"])
+
+
+def _value(value: Any) -> Any:
+    # Before all other checks: their messages would show the value.
+    if fault := value_fault(value):
+        raise PydanticCustomError("secret", "{fault}", {"fault": fault})
+    return value
+
+
+class NewSecret(BaseModel, extra="forbid"):
+    """A secret, in place of an earlier one of that name."""
+
+    name: SecretName
+    value: Annotated[
+        Any,
+        BeforeValidator(_value),
+        WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_SECRET, "writeOnly": True}),
+    ]
+
+
+class SecretSet(BaseModel):
+    """A secret that is set, and the tasks that waited for it."""
+
+    name: Annotated[str, Field(description="Its name.")]
+    released: Annotated[list[int], Field(description="Tasks that were held for it and go on.")]
+
+
+class SecretList(BaseModel):
+    """The caller's secrets."""
+
+    secrets: Annotated[list[KeptSecret], Field(description="Secrets by name.")]
+
+
+Named = Annotated[SecretName, Path(description="name of a secret of the caller's")]
+
+
+@router.get("", responses=documented(SecretList))
+def get_secrets(caller: Person, store: TheStore) -> Response:
+    """List the caller's secrets: their names, and when each was set."""
+    return answer({"secrets": secrets.listed(store, caller.identity)})
+
+
+@router.post("", status_code=201, responses=documented(SecretSet, 409, status=201))
+def post_secret(body: NewSecret, caller: Person, runtime: TheRuntime) -> Response:
+    """Keep a secret, encrypted. Tasks that were held for it go on."""
+    released = secrets.set_(runtime, caller.identity, body.name, body.value)
+    return answer({"name": body.name, "released": released}, 201)
+
+
+@router.delete("/{name}", status_code=204, responses=documented(None, 404))
+def delete_secret(name: Named, caller: Person, store: TheStore) -> Response:
+    """Remove a secret. Jobs that need it are held when a pilot would take them."""
+    if not secrets.remove(store, caller.identity, name):
+        raise HTTPException(404, f"you have no secret {name}; GET /secrets lists yours")
+    return Response(status_code=204)

@@ -1,0 +1,156 @@
+"""The keys that encrypt secrets of payloads: a file of the server's home, apart from the store."""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotage.model.documents.serialization import to_json
+from pilotage.store.tables.secrets import Encrypted, Secrets
+
+FILE = "secrets.key"
+"""Name of the file in the home: a key a line. The first one encrypts, all decrypt."""
+
+MOST_KEYS = 100
+"""Most keys of the file."""
+
+
+class KeyMissing(Exception):
+    """The server cannot encrypt or decrypt; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a file, each with its digest; the first one encrypts."""
+
+    by_digest: dict[str, bytes]
+
+    @property
+    def newest(self) -> str:
+        """Return the digest of the key that encrypts."""
+        return next(iter(self.by_digest))
+
+    def encrypt(self, owner: str, vo: str, name: str, value: str) -> Encrypted:
+        """Encrypt a secret together with whose it is: a row that is moved to somebody else is worthless."""
+        from cryptography.fernet import Fernet
+
+        text = to_json([owner, vo, name, value])
+        ciphertext = Fernet(self.by_digest[self.newest]).encrypt(text).decode()
+        return Encrypted(owner, vo, name, ciphertext, self.newest)
+
+    def decrypt(self, secret: Encrypted) -> str:
+        """Return the value. Raises :class:`KeyMissing`."""
+        from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+        try:
+            text = MultiFernet([Fernet(key) for key in self.by_digest.values()]).decrypt(secret.ciphertext)
+        except InvalidToken:
+            raise KeyMissing(f"no key in the server's {FILE} decrypts the secret {secret.name}") from None
+        owner, vo, name, value = json.loads(text)
+        if (owner, vo, name) != (secret.owner, secret.vo, secret.name):
+            raise KeyMissing(f"the stored secret {secret.name} was encrypted for another name or person")
+        return str(value)
+
+
+class SecretKeys:
+    """The file of keys at ``path``; None: there is no home, and so no secrets."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def read(self) -> Keys:
+        """Return the keys. Raises :class:`KeyMissing`."""
+        if self._path is None:
+            raise KeyMissing("this server has no home to keep the key of secrets in")
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise KeyMissing(f"there is no {self._path}") from None
+        except OSError as error:
+            raise KeyMissing(f"{self._path} cannot be read: {error.strerror}") from None
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
+                raise KeyMissing(f"others may read {self._path}: chmod 600 {self._path}")
+            lines = file.read(MOST_KEYS * 64).split()
+        return _checked(lines, self._path)
+
+    def read_or_make(self, needed: Callable[[], frozenset[str]]) -> Keys:
+        """Return the keys, and make the first one if nothing was encrypted yet.
+
+        ``needed`` returns the digests of the keys that encrypted what is stored. Raises :class:`KeyMissing`.
+        """
+        try:
+            keys = self.read()
+        except KeyMissing:
+            if self._path is None or self._path.exists() or needed():
+                raise
+            self._write([_new_key()], replace=False)
+            keys = self.read()
+        if lacking := needed() - keys.by_digest.keys():
+            raise KeyMissing(
+                f"{self._path} lacks {len(lacking)} of the keys that encrypted the stored secrets: copy the "
+                "file from the server that has them"
+            )
+        return keys
+
+    def rotate(self, secrets: Secrets) -> int:
+        """Encrypt all secrets with a new key, and drop the old ones. Return how many there are.
+
+        Both stay in the file until all is encrypted again, so nothing is lost in between. Raises
+        :class:`KeyMissing`, OSError.
+        """
+        old = self.read_or_make(secrets.keys)
+        self._write([_new_key(), *old.by_digest.values()], replace=True)
+        keys = self.read()
+        while pending := [one for one in secrets.everything() if one.key != keys.newest]:
+            for one in pending:
+                new = keys.encrypt(one.owner, one.vo, one.name, keys.decrypt(one))
+                secrets.encrypt_again(one, new)
+        self._write([keys.by_digest[keys.newest]], replace=True)
+        return len(secrets.everything())
+
+    def _write(self, keys: Sequence[bytes], replace: bool) -> None:
+        path = self._path
+        if path is None:
+            raise KeyMissing("there is no home")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.writelines(key + b"\n" for key in keys)
+                file.flush()
+                # A secret that is stored before its key would be lost with a crash.
+                os.fsync(descriptor)
+            if replace:
+                draft.replace(path)
+            else:
+                # Link instead of renaming: if another process was faster, its key stays.
+                try:
+                    os.link(draft, path)
+                except FileExistsError:
+                    return
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _new_key() -> bytes:
+    from cryptography.fernet import Fernet
+
+    return Fernet.generate_key()
+
+
+def _checked(lines: Sequence[bytes], path: Path) -> Keys:
+    from cryptography.fernet import Fernet
+
+    if not lines:
+        raise KeyMissing(f"{path} holds no key")
+    try:
+        for line in lines:
+            Fernet(line)
+    except ValueError:
+        raise KeyMissing(f"{path} holds a line that is no key") from None
+    return Keys({hashlib.sha256(line).hexdigest()[:16]: line for line in lines})

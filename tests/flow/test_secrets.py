@@ -1,0 +1,181 @@
+"""Secrets of people: kept encrypted, given to the pilots of their tasks alone, missed with a reason."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from sqlalchemy import text
+
+from pilotage.agent.wire import Secret
+from pilotage.explain import task_waits
+from pilotage.flow.calls import secrets, steering
+from pilotage.flow.errors import NotNow
+from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
+from pilotage.model.documents.serialization import from_document, to_document
+from pilotage.model.records.secrets import LONGEST_SECRET, MOST_SECRETS, NamedSecret, value_fault
+from pilotage.model.records.states import JobState
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules import secret_holds
+from pilotage.model.values.identity import Identity
+from pilotage.store.tables.secrets import Encrypted
+
+from .house import ALICE, House, attempts
+
+BOB = Identity(name="bob", vo="ligo")
+WORD = "S3CRET-w0rd"
+
+
+def task(house: House, *names: str, **spec: Any) -> int:
+    return house.task(command=("true",), secrets=tuple(NamedSecret(name=name) for name in names), **spec)
+
+
+def why(house: House, number: int) -> str:
+    found = house.store.queries.task(number)
+    assert found is not None
+    return task_waits.why(found.state, found.jobs, found.held, None, ())
+
+
+def test_a_pilot_gets_them_with_its_job_and_the_store_holds_ciphertext_alone(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "token", WORD)
+    named = (NamedSecret(name="token", variable="API"), NamedSecret(name="token", file="t"))
+    house.task(command=("true",), secrets=named)
+    house.take("broker")
+    (work,) = house.match(house.pilot()).works
+    assert work.secrets == (Secret(WORD, "API"), Secret(WORD, "", "t"))
+    assert WORD not in repr(work)
+    (row,) = house.store.database.read(
+        lambda connection: connection.execute(text("SELECT * FROM secrets")).all()
+    )
+    assert WORD not in str(row)
+    key = house.place / FILE
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert Fernet(key.read_bytes().strip())
+
+
+def test_only_their_owner_can_name_them(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    for owner in (BOB, replace(ALICE, vo="virgo")):
+        spec = {"command": ("true",), "secrets": (NamedSecret(name="TOKEN"),)}
+        ((_, [(field, told)]),) = house.submit(spec, owner=owner).refused
+        assert field == "secrets[0]"
+        assert "pilotage secrets set TOKEN" in told
+    assert [one.name for one in secrets.listed(house.store, ALICE)] == ["TOKEN"]
+    assert secrets.listed(house.store, BOB) == ()
+    assert not secrets.remove(house.store, BOB, "TOKEN")
+
+
+def test_a_row_that_is_moved_to_somebody_else_is_worthless(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    (found,) = house.store.secrets.everything()
+    house.store.secrets.put(replace(found, owner=BOB.name), MOST_SECRETS)
+    task(house, "TOKEN", owner=BOB)
+    house.take("broker")
+    assert attempts(house.match(house.pilot())) == []
+
+
+def test_a_removed_secret_holds_the_task_until_it_is_set_again(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    number, other = task(house, "TOKEN", jobs=3), house.task(command=("true",))
+    assert secrets.remove(house.store, ALICE, "TOKEN")
+    house.take("broker")
+    pilot = house.pilot()
+    assert len(attempts(house.match(pilot, 2))) + len(attempts(house.match(pilot))) == 1
+    house.take("broker")
+    assert house.states(number) == {JobState.HELD: 3}
+    assert house.states(other) == {JobState.SENT: 1}
+    assert "missing secret TOKEN (pilotage secrets set TOKEN)" in why(house, number)
+    assert secrets.set_(house.runtime, ALICE, "TOKEN", "another word") == [number]
+    house.take("broker")
+    answer = house.match(pilot)
+    assert len(attempts(answer)) == 3
+    assert {one.value for work in answer.works for one in work.secrets} == {"another word"}
+
+
+def test_a_server_without_the_key_holds_the_tasks_and_makes_no_other_key(
+    house: House, tmp_path: Path
+) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    number = task(house, "TOKEN")
+    keys = house.runtime.secret_keys
+    house.runtime.secret_keys = SecretKeys(tmp_path / "elsewhere" / FILE)
+    house.take("broker")
+    assert attempts(house.match(house.pilot())) == []
+    assert "lacks the key of the secrets" in why(house, number)
+    assert "there is no" in secrets.key_fault(house.runtime)
+    with pytest.raises(NotNow, match="there is no"):
+        secrets.set_(house.runtime, ALICE, "OTHER", WORD)
+    secrets.release_held(house.runtime)
+    assert house.store.queries.held_by(secret_holds.NO_KEY) == [number]
+    house.runtime.secret_keys = keys
+    assert not secrets.key_fault(house.runtime)
+    secrets.release_held(house.runtime)
+    house.take("broker")
+    assert len(attempts(house.match(house.pilot()))) == 1
+
+
+def test_who_holds_a_task_already_stays_its_holder(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    number = task(house, "TOKEN")
+    secrets.remove(house.store, ALICE, "TOKEN")
+    house.take("broker")
+    steering.hold(house.runtime, number, "user:alice")
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    assert house.store.queries.held_by("user:alice") == [number]
+
+
+def test_new_keys_encrypt_and_old_ones_are_forgotten(house: House) -> None:
+    for name in ("A", "B"):
+        secrets.set_(house.runtime, ALICE, name, WORD + name)
+    keys, path = house.runtime.secret_keys, house.place / FILE
+    old = path.read_bytes()
+    assert keys.rotate(house.store.secrets) == 2
+    assert path.read_bytes() != old
+    assert house.store.secrets.keys() == frozenset(keys.read().by_digest)
+    assert [keys.read().decrypt(one) for one in house.store.secrets.everything()] == [WORD + "A", WORD + "B"]
+    path.chmod(0o644)
+    with pytest.raises(KeyMissing, match="chmod 600"):
+        keys.read()
+
+
+def test_a_person_has_so_many_and_no_more(house: House) -> None:
+    for number in range(MOST_SECRETS):
+        house.store.secrets.put(Encrypted(ALICE.name, ALICE.vo, f"n{number}", "x", "k"), MOST_SECRETS)
+    assert not house.store.secrets.put(Encrypted(ALICE.name, ALICE.vo, "more", "x", "k"), MOST_SECRETS)
+    assert house.store.secrets.put(Encrypted(ALICE.name, ALICE.vo, "n0", "y", "k"), MOST_SECRETS)
+
+
+@pytest.mark.parametrize(
+    "value", [b"x", "", "abc", "\0abcd", "x" * (LONGEST_SECRET + 1), "\ud800abcd", 5, ["a" * 9]]
+)
+def test_what_cannot_be_a_secret_is_refused_without_a_word_of_it(value: object) -> None:
+    told = value_fault(value)
+    assert told
+    assert not (value and str(value) in told)
+
+
+def test_a_task_names_them_in_short_or_in_full() -> None:
+    given = {"name": "t", "secrets": ["A", {"name": "b", "as": "B"}, {"name": "c", "file": "c.txt"}]}
+    spec = from_document(TaskSpec, given)
+    assert [one.in_variable for one in spec.secrets] == ["A", "B", ""]
+    assert from_document(TaskSpec, to_document(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ([{"name": "a.b"}], "as: NAME_OF_VARIABLE"),
+        ([{"name": "PILOTAGE_JOB"}], "Pilotage's own"),
+        ([{"name": "HERE"}], "in environment, too"),
+        ([{"name": "A"}, {"name": "b", "as": "A"}], "secrets[0] already"),
+        ([{"name": "A", "file": "f"}, {"name": "B", "file": "f"}], "secrets[0] already"),
+    ],
+)
+def test_what_a_payload_cannot_be_given_is_refused(
+    house: House, named: list[dict[str, str]], words: str
+) -> None:
+    given = {"name": "t", "command": ["true"], "environment": {"HERE": "x"}, "secrets": named}
+    spec = from_document(TaskSpec, given)
+    ((_, found),) = house.submit({name: getattr(spec, name) for name in given}).refused
+    assert any(words in told for _, told in found), found
