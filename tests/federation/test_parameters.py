@@ -113,7 +113,7 @@ def test_what_is_no_csv_file(tmp_path: Path, name: str) -> None:
         ("{'a-b': [1]}", "have a name 'a-b'"),
         (f"{{k: ['{'x' * 5000}']}}", "more than 4096 bytes"),
         ("{s: [1]}", "there is no parameter {k}"),
-        ("{k: [1]}\ninputs: [{glob: '{k}.fa'}]", "every row is run on the same inputs"),
+        ("{k: [1]}\ninputs: [{name: '{k}.fa', size: 1}]", "write it as a glob"),
     ],
 )
 def test_other_faults_are_refused_in_words(tmp_path: Path, parameters: str, words: str) -> None:

@@ -159,7 +159,7 @@ def test_rows_are_stored_once_and_the_largest_task_has_a_job_each(house: House) 
         ({"jobs": 2}, "jobs", "each row is a job"),
         ({"command": ()}, "parameters", "empty payload"),
         ({"command": ("run", "{sampel}")}, "command[1]", "did you mean {sample}?"),
-        ({"inputs": (InputPattern(glob="{sample}.fa"),)}, "inputs[0]", "{sample}.fa"),
+        ({"inputs": (InputPattern(glob="{sample}.fa"),)}, "inputs[0]", "row 0 (sample=a, k=21)"),
         ({"command": ("awk", "{print $1}")}, "command[1]", "write {{ and }}"),
         ({"environment": {"A": "{x}"}}, "environment.A", "no parameter {x}"),
         ({"outputs": ("{smple}.txt",)}, "outputs[0]", "did you mean {sample}?"),

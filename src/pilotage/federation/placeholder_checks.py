@@ -7,7 +7,7 @@ from itertools import count
 
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.model.records.work import MOST_JOBS, InputPattern, TaskSpec
+from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
@@ -44,6 +44,7 @@ _DOUBLED = "write {{ and }} for braces that stay: in a task with parameters, {NA
 def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
     """Yield names that no job has a value for, and values that their places cannot take."""
     strict = bool(spec.parameters)
+    yield from _inputs(spec)
     known = (*OWN, *parameter_names(spec.parameters))
     sound, unknown = True, count()
     for path, text in _texts(spec):
@@ -54,6 +55,20 @@ def placeholder_faults(spec: TaskSpec) -> Iterator[Fault]:
         yield from _combinations(spec)
         if sound:
             yield from _Values.of(spec).faults()
+
+
+def _inputs(spec: TaskSpec) -> Iterator[Fault]:
+    """Yield faults of rows that read a file, and of files whose one size cannot be that of every row."""
+    rows, known = row_count(spec.parameters), parameter_names(spec.parameters)
+    for at, item in enumerate(spec.inputs):
+        if not isinstance(item, InputFile):
+            continue
+        if any(f"{{{name}}}" in item.name for name in known):
+            yield Fault(("inputs", at, "name"), f"{item.name!r} names a parameter", "write it as a glob")
+        if item.rows and not rows:
+            yield Fault(("inputs", at, "rows"), "are given without parameters", "leave them out")
+        elif any(row >= rows for row in item.rows):
+            yield Fault(("inputs", at, "rows"), f"name a row above {rows - 1}, the last", "count from 0")
 
 
 def _texts(spec: TaskSpec) -> Iterator[tuple[Path, str]]:
@@ -124,12 +139,6 @@ def _combinations(spec: TaskSpec) -> Iterator[Fault]:
     elif (size := expanded_bytes(spec.parameters) * max(1, groups)) > MOST_EXPANDED:
         message = f"have {size} bytes in the rows of all jobs together, above {MOST_EXPANDED}"
         yield Fault(("parameters",), message, "put long texts into a payload file, and name them by a word")
-    for at, item in enumerate(spec.inputs):
-        if isinstance(item, InputPattern) and any(f"{{{name}}}" in item.glob for name in known):
-            message = f"{item.glob!r} names a parameter, but every row is run on the same inputs"
-            yield Fault(
-                ("inputs", at, "glob"), message, "match all files; a payload finds its own in inputs.txt"
-            )
     for at, word in enumerate(spec.merge.command if spec.merge else ()):
         for name in known:
             if f"{{{name}}}" in word:

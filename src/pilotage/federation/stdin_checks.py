@@ -1,11 +1,13 @@
 """Faults of a task's standard input: it must be a file that each job has, or a text."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.rules.standard_input import ONE_INPUT, named_files
+from pilotage.model.values.parameters import row_count
 
 from .faults import Fault
 
@@ -29,14 +31,30 @@ def stdin_faults(spec: TaskSpec) -> Iterator[Fault]:
         if len(spec.stdin.encode()) > MOST_BYTES:
             yield Fault(_FIELD, f"is longer than {MOST_BYTES} bytes", "name a payload file or an input")
     elif spec.stdin == ONE_INPUT:
-        if not spec.inputs:
-            yield Fault(_FIELD, "names the input of each job, and there are none", _TEXT)
-        elif spec.files_per_job > 1:
-            yield Fault(_FIELD, "names the one input of each job", "leave files_per_job out")
+        yield from _one_input(spec)
     elif len(spec.stdin.encode()) > LONGEST_NAME:
         yield Fault(_FIELD, f"is a name longer than {LONGEST_NAME} bytes", _TEXT)
     elif spec.planned_jobs <= MOST_JOBS:  # more jobs are a fault of other fields
         yield from _names(spec)
+
+
+def _one_input(spec: TaskSpec) -> Iterator[Fault]:
+    if not spec.inputs:
+        yield Fault(_FIELD, "names the input of each job, and there are none", _TEXT)
+    elif any(isinstance(item, InputFile) and item.rows for item in spec.inputs):
+        yield from _one_a_row(spec)
+    elif spec.files_per_job > 1:
+        yield Fault(_FIELD, "names the one input of each job", "leave files_per_job out")
+
+
+def _one_a_row(spec: TaskSpec) -> Iterator[Fault]:
+    inputs = Counter(row for item in spec.inputs if isinstance(item, InputFile) for row in item.rows)
+    shared = sum(1 for item in spec.inputs if not isinstance(item, InputFile) or not item.rows)
+    for row in range(row_count(spec.parameters)):
+        if inputs[row] + shared != 1:
+            message = f"names the one input of each job, and row {row} has {inputs[row] + shared}"
+            yield Fault(_FIELD, message, "read one in the command; inputs.txt lists them")
+            return
 
 
 def _names(spec: TaskSpec) -> Iterator[Fault]:

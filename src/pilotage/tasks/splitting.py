@@ -177,12 +177,26 @@ def _scouts(spec: TaskSpec) -> int:
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
     """Return the inputs of each job, in order of the jobs. The same task always gives the same."""
-    names = sorted({file.identifier for file in spec.inputs if isinstance(file, InputFile)})
+    files = [file for file in spec.inputs if isinstance(file, InputFile)]
+    rows = row_count(spec.parameters)
+    if any(file.rows for file in files):
+        return _of_rows(files, rows)
+    names = sorted({file.identifier for file in files})
     if not names:
         return ((),) * spec.planned_jobs
     size = spec.files_per_job
     groups = [tuple(names[start : start + size]) for start in range(0, len(names), size)]
-    return groups * max(1, row_count(spec.parameters))
+    return groups * max(1, rows)
+
+
+def _of_rows(files: Iterable[InputFile], rows: int) -> Sequence[tuple[str, ...]]:
+    """Return the inputs of each row: its own, and those that all rows read."""
+    shared = [file.identifier for file in files if not file.rows]
+    own: dict[int, list[str]] = defaultdict(list)
+    for file in files:
+        for row in file.rows:
+            own[row].append(file.identifier)
+    return [tuple(sorted({*shared, *own[row]})) for row in range(rows)]
 
 
 def _jobs(

@@ -26,12 +26,18 @@ from pilotage.ports.catalogue import CatalogueError, FoundFile
 from pilotage.ports.moving import StorageError
 from pilotage.store import Store
 
+from . import row_inputs
+
 Fault = tuple[str, str]
 Paths = Mapping[tuple[str, str], str]
 """Paths of files by identifier and storage, if they do not lie under their names."""
 
 SCAN_TIME = 30.0
 """Time limit in s for resolving the patterns of one submission."""
+
+
+class NothingFound(LookupError):
+    """No file matches a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,13 @@ class _Findings:
                 continue
             replicas = {*file.replicas, *(known.replicas if known else ())}
             checksum = file.checksum or (known.checksum if known else "")
-            self.files[file.name] = replace(file, checksum=checksum, replicas=tuple(sorted(replicas)))
+            rows = file.rows
+            if known:
+                # What all rows read stays so, whatever names it again.
+                rows = tuple(sorted({*known.rows, *rows})) if known.rows and rows else ()
+            self.files[file.name] = replace(
+                file, checksum=checksum, replicas=tuple(sorted(replicas)), rows=rows
+            )
             self.paths |= {(file.identifier, storage): path for storage, path in one.paths.items()}
 
 
@@ -131,26 +143,30 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
 
     Outputs of other tasks stay as they are until these have ended.
     """
+    if faults := [*_template_faults(spec)]:
+        return Resolved(spec), faults
     # Before any look-up: files in others' folders are not even listed.
     if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup.made)]):
         return Resolved(spec), foreign
     if all(isinstance(item, InputFile | TaskOutputs) for item in spec.inputs):
-        return Resolved(spec), []
+        return Resolved(row_inputs.by_row(spec)), []
     storages = {storage.name: storage for storage in federation.storages}
     findings = _Findings()
-    faults: list[Fault] = []
     later = [item for item in spec.inputs if isinstance(item, TaskOutputs)]
     for index, item in enumerate(spec.inputs):
         if isinstance(item, TaskOutputs):
             continue
         try:
-            files = _found(item, storages, lookup, findings.datasets)
+            if isinstance(item, InputPattern) and row_inputs.is_template(spec, item):
+                files = _of_rows(spec, item, storages, lookup)
+            else:
+                files = _found(item, storages, lookup, findings.datasets)
         except (LookupError, StorageError, CatalogueError, OSError) as error:
             faults.append((f"inputs[{index}]", str(error)))
             continue
         faults.extend((f"inputs[{index}]", fault) for fault in findings.add(files))
     known = (findings.files[name] for name in sorted(findings.files))
-    resolved = replace(spec, inputs=(*known, *later))
+    resolved = row_inputs.by_row(replace(spec, inputs=(*known, *later)))
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
@@ -164,15 +180,59 @@ def _foreign(
             for _, reason in others_files([item], federation.storages, owner):
                 yield f"inputs[{index}].name", reason
         elif isinstance(item, InputPattern):
-            if item.storages and is_output(item.glob):
-                task = makers(federation.name, item.glob)
-                if task is None or not made(task):
-                    begin = f"it must begin with tasks/{federation.name}/NUMBER/, of a task of yours"
-                    yield f"inputs[{index}].glob", f"{item.glob!r} stands for outputs: {begin}"
-                    continue
-            for name in item.storages:
-                if name in storages and not may_list(storages[name], item.glob, owner):
-                    yield f"inputs[{index}].glob", not_yours(storages[name], item.glob, owner)
+            each = row_inputs.patterns(spec, item) if row_inputs.is_template(spec, item) else [item]
+            reasons = (_not_to_list(one, federation, storages, owner, made) for one in each)
+            if reason := next(filter(None, reasons), ""):
+                yield f"inputs[{index}].glob", reason
+
+
+def _not_to_list(
+    item: InputPattern,
+    federation: Federation,
+    storages: Mapping[str, Storage],
+    owner: Identity,
+    made: Callable[[int], bool],
+) -> str:
+    """Return why an owner may not list the files of a pattern; empty if they may."""
+    if item.storages and is_output(item.glob):
+        task = makers(federation.name, item.glob)
+        if task is None or not made(task):
+            begin = f"it must begin with tasks/{federation.name}/NUMBER/, of a task of yours"
+            return f"{item.glob!r} stands for outputs: {begin}"
+    for name in item.storages:
+        if name in storages and not may_list(storages[name], item.glob, owner):
+            return not_yours(storages[name], item.glob, owner)
+    return ""
+
+
+def _template_faults(spec: TaskSpec) -> Iterator[Fault]:
+    for index, item in enumerate(spec.inputs):
+        if (
+            isinstance(item, InputPattern)
+            and row_inputs.is_template(spec, item)
+            and (fault := row_inputs.template_fault(spec, item))
+        ):
+            yield f"inputs[{index}].glob", fault
+
+
+def _of_rows(
+    spec: TaskSpec, item: InputPattern, storages: Mapping[str, Storage], lookup: Lookup
+) -> Sequence[FoundFile]:
+    """Return the files of a pattern that names parameters. Raises the errors that :func:`resolve` catches."""
+
+    def find(pattern: InputPattern) -> Sequence[FoundFile]:
+        try:
+            return _found(pattern, storages, lookup, [])
+        except NothingFound:
+            return ()
+
+    def is_listed(pattern: InputPattern) -> bool:
+        if lookup.owner is None:
+            return True
+        known = (storages[name] for name in pattern.storages if name in storages)
+        return not is_output(pattern.glob) and all(may_list(one, pattern.glob, lookup.owner) for one in known)
+
+    return row_inputs.found(spec, item, find, is_listed)
 
 
 def _name(item: InputFile | InputPattern | InputDataset) -> str:
@@ -203,7 +263,7 @@ def _found(
         return dataset.files
     if files := lookup.catalogue.matching(item.scope, item.glob):
         return files
-    raise LookupError(f"no file matches {item.glob!r} in the scope {item.scope}")
+    raise NothingFound(f"no file matches {item.glob!r} in the scope {item.scope}")
 
 
 def _on_storages(
@@ -227,7 +287,7 @@ def _on_storages(
             at = {name: paths[file.name]} if file.name in paths else {}
             found.append(FoundFile(file=replace(file, scope=pattern.scope), paths=at))
     if not found:
-        raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
+        raise NothingFound(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
     return found
 
 

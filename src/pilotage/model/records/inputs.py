@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pilotage.model.values.parameters import MOST_ROWS
 from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
     CLOSED,
@@ -37,6 +38,9 @@ class InputFile:
     """Storages that hold it."""
     scope: Scope = ""
     """The scope of the name: a VO's, or a person's own; empty: the VO's, or for outputs the person's own."""
+    rows: Annotated[tuple[Annotated[Whole, Field(ge=0, lt=MOST_ROWS)], ...], Field(max_length=MOST_ROWS)] = ()
+    """Rows of the task's parameters that read it, from 0; none: all. Patterns that name parameters set
+    them."""
 
     @property
     def identifier(self) -> str:
@@ -56,7 +60,8 @@ class InputPattern:
     storages: tuple[Name, ...] = ()
     """Storages to search; none: search the catalogue for files that were registered or named before."""
     glob: Annotated[str, Field(min_length=1, max_length=500)]
-    """Pattern of paths below their URLs. It does not match copies that Pilotage made."""
+    """Pattern of paths below their URLs. It does not match copies that Pilotage made. In a task with
+    parameters, ``{sample}`` stands for the row's value, so that each row reads its own files."""
     scope: Scope = ""
     """The scope of the names; empty: the VO's, or for outputs the person's own."""
 
