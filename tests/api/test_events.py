@@ -1,5 +1,6 @@
 """Events over HTTP: who sees which, pages and streams, and readers that stop, are many, or come late."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 from pilotage.api import PREFIX, create_app, event_hub
 from pilotage.api.connections import LimitedProtocol
+from pilotage.client import AsyncClient, Client
 from pilotage.flow import task_cancellation
 from pilotage.model.values.identity import Credential, Identity, Role
 from tests.waiting import PATIENCE, wait_for
@@ -37,6 +39,7 @@ class Server:
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([self.listener],))
         self.thread.start()
+        self.clients = contextlib.ExitStack()
 
     def close(self) -> None:
         """End it as a signal does."""
@@ -48,7 +51,8 @@ class Server:
         """A client of a person."""
         token = self.house.store.tokens.create(Credential(role=role, identity=identity))
         url, headers = f"http://127.0.0.1:{self.port}{PREFIX}", {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False)
+        made = httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False)
+        return self.clients.enter_context(made)
 
 
 @contextlib.contextmanager
@@ -75,7 +79,8 @@ def events_of(lines: Iterator[str]) -> Iterator[Event]:
 def server(template: Path) -> Iterator[Server]:
     for house in copied(template):
         running = Server(house)
-        yield running
+        with running.clients:
+            yield running
         running.close()
 
 
@@ -256,8 +261,49 @@ def test_a_quiet_stream_gives_signs_of_life_and_ends_with_its_token(
 
 def test_the_end_of_the_server_ends_streams_at_once(house: House) -> None:
     server = Server(house)
-    with stream(server.client()) as told:
+    with server.clients, stream(server.client()) as told:
         next(told)
         server.close()
         assert not server.thread.is_alive()
         assert next(told)[1:] == ("end", {"reason": event_hub.STOPPING})
+
+
+def test_the_client_follows_events_and_waits_for_tasks(server: Server) -> None:
+    house, task = server.house, new(server.house)
+    token = house.store.tokens.create(Credential(role="user", identity=ALICE))
+    with Client(f"http://127.0.0.1:{server.port}", token) as client:
+        begin = client.event_page().document["next"]
+        assert list(client.events(begin, timeout=0.1)) == []
+        looks: list[str] = []
+        waiting = threading.Thread(target=lambda: looks.extend(one.state for one in client.wait([task])))
+        waiting.start()
+        wait_for(lambda: server.app.state.events._streams, "the client has opened a stream")
+        end(house, task)
+        waiting.join(PATIENCE)
+        assert looks == ["cancelled"]
+        told = next(client.events(begin, kinds=["task"], tasks=[task]))
+        assert (told["task"], told["target"]) == (task, "cancelled")
+
+
+def test_the_asynchronous_client_goes_on_after_a_stream_ends(server: Server) -> None:
+    house = server.house
+    token = house.store.tokens.create(Credential(role="user", identity=ALICE))
+
+    async def follow(seen: list[int]) -> None:
+        async with AsyncClient(f"http://127.0.0.1:{server.port}", token) as client:
+            async for event in client.events(kinds=["task"]):
+                seen.append(event["task"])
+                if len(seen) == 2:
+                    return
+
+    seen: list[int] = []
+    following = threading.Thread(target=lambda: asyncio.run(follow(seen)))
+    following.start()
+    hub = server.app.state.events
+    (one,) = wait_for(lambda: set(hub._streams), "the client has opened a stream")
+    first = new(house)
+    wait_for(lambda: seen, "the first event has come")
+    hub._loop.call_soon_threadsafe(one.end, event_hub.SLOW)
+    second = new(house)
+    following.join(PATIENCE)
+    assert seen == [first, second]

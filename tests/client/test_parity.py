@@ -15,7 +15,7 @@ from pilotage.settings import Settings
 from sync_client import PACKAGE, sources
 from tests.api.conftest import openapi
 
-BUILT_ON_OTHERS = {"as_completed", "close", "ended_jobs", "follow", "subject", "wait"}
+BUILT_ON_OTHERS = {"as_completed", "close", "ended_jobs", "events", "follow", "subject", "wait"}
 """Methods that make no request of their own."""
 
 SUBJECTS = (12, "job:1", "pilot:1", "transfer:1", "queue:q")
@@ -26,6 +26,7 @@ SAMPLES: Mapping[str, Any] = {
     "float": 3.0,
     "str": "x",
     "Sequence[str]": ["a=b"],
+    "Sequence[int]": [1],
     "Iterable[tuple[int, int]]": [(1, 2)],
     "Sequence[Mapping[str, Any]]": [{"name": "a"}],
     "Mapping[str, Any]": {"ram": 1},

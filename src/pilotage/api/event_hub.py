@@ -36,6 +36,9 @@ store give none."""
 HEARTBEAT = 15.0
 """Seconds between two signs of life of a quiet stream."""
 
+QUIET = 1.0
+"""Seconds after events at which the first sign of life says that no more came: readers may look now."""
+
 PAGE = 500
 """Most events that are read together."""
 
@@ -218,9 +221,10 @@ class EventHub:
             self._users -= 1
 
     async def _live(self, stream: Stream, is_known: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
+        chunk = b""
         while True:
             position = self._position
-            chunk = await stream.next(HEARTBEAT)
+            chunk = await stream.next(min(QUIET, HEARTBEAT) if chunk else HEARTBEAT)
             if stream.ending:
                 yield frame("end", None, {"reason": stream.ending})
                 return

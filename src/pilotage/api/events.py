@@ -28,7 +28,7 @@ OneOf = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 _AFTER = Query(description="only events after this one; without it: none, but the number of the newest")
 _KIND = Query(max_length=10, description="only of this kind of records; repeatable")
 _TASK = Query(max_length=200, description="only of this task, its jobs included; repeatable")
-_LAST_EVENT = Header(max_length=20, description="the same as after, as readers of streams send it")
+_LAST_EVENT = Header(max_length=20, include_in_schema=False)
 
 
 class Events(BaseModel):

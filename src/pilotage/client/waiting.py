@@ -35,6 +35,11 @@ class Pace:
     _begun: float = field(default_factory=time.monotonic)
 
     @property
+    def until(self) -> float | None:
+        """Return when the time is over, on the monotonic clock."""
+        return None if self.timeout is None else self._begun + self.timeout
+
+    @property
     def is_over(self) -> bool:
         """Return whether the time is over."""
         return self.timeout is not None and time.monotonic() - self._begun >= self.timeout

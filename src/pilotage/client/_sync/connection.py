@@ -127,8 +127,9 @@ class Connection:
         offset: int = 0,
         query: Mapping[str, Value | bool | None] | None = None,
         headers: Mapping[str, str] | None = None,
+        patience: float = PATIENCE,
     ) -> Iterator["httpx.Response"]:
-        """Yield the answer at a path, from an offset on, unread.
+        """Yield the answer at a path, from an offset on, unread. Each part may take ``patience`` s.
 
         Raises :class:`Unreachable`, also if the answer breaks off while it is read.
         """
@@ -137,7 +138,11 @@ class Connection:
         known = dict(headers or {}) | ({"Range": f"bytes={offset}-"} if offset else {})
         try:
             with self._http.stream(
-                "GET", template, params=_parameters(query or {}), headers=known
+                "GET",
+                template,
+                params=_parameters(query or {}),
+                headers=known,
+                timeout=httpx.Timeout(patience, connect=10),
             ) as response:
                 if not response.is_success:
                     # A stream's body is not read by itself, and it holds the error message.

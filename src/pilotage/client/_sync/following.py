@@ -1,14 +1,16 @@
 # Written by `make docs` from ../_async; do not edit.
 """Wait for tasks, and follow them as they go on."""
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pilotage.client.errors import StillUnderWay, Unreachable
+from pilotage.client.errors import ClientError, StillUnderWay, Unreachable
 from pilotage.client.subjects import Subject
 from pilotage.client.waiting import Pace, sleep
 from pilotage.model.records.states import ENDED
 
+from .events import MOST_NAMED, Events
 from .records import Job, Task
 from .tasks import TaskRequests
 
@@ -28,7 +30,7 @@ MOST_JOBS = 10_000
 """Most jobs of one answer."""
 
 
-class Following(TaskRequests):
+class Following(TaskRequests, Events):
     """Waits, and follows tasks and jobs to their end."""
 
     def follow(self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False) -> Iterator[Task]:
@@ -37,25 +39,53 @@ class Following(TaskRequests):
         It ends when all have ended, with ``is_any`` the first. The server may be away for ten minutes after
         its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
         """
+        for task in self._followed(tasks, timeout, is_any, ("task", "job")):
+            yield task
+
+    def _followed(
+        self, tasks: "Tasks", timeout: float | None, is_any: bool, kinds: Sequence[str]
+    ) -> Iterator[Task]:
+        """Do the same where events of some kinds count as changes."""
         pace = Pace(timeout)
-        left = list(dict.fromkeys([self.subject(task) for task in tasks]))
-        known: dict[Subject, Task] = {}
-        while left:
-            has_changed = False
-            for subject in left:
-                task = self._patiently(subject) if known else self.task(subject)
-                before = known.get(subject)
-                known[subject] = task
+        subjects = [self.subject(task) for task in tasks]
+        left = {int(subject.id): subject for subject in subjects}
+        known: dict[int, Task] = {}
+        if not left:
+            return
+        for changed in self._changed(list(left), kinds, pace):
+            for number in [number for number in left if number in changed]:
+                task = self._patiently(left[number]) if known else self.task(left[number])
+                before = known.get(number)
+                known[number] = task
                 if before is None or (before.state, before.counts) != (task.state, task.counts):
-                    has_changed = True
                     yield task
-            ended = [subject for subject in left if known[subject].has_ended]
-            if is_any and ended:
-                return
-            left = [subject for subject in left if subject not in ended]
-            if left:
-                self._stop_late(pace, [known[subject] for subject in left])
-                sleep(pace.pause(len(left), has_changed))
+                if task.has_ended:
+                    del left[number]
+                    if is_any or not left:
+                        return
+            self._stop_late(pace, [known[number] for number in left])
+
+    def _changed(self, tasks: Collection[int], kinds: Sequence[str], pace: Pace) -> Iterator[set[int]]:
+        """Yield tasks that may have changed: all at first, then those of which events tell.
+
+        Where there are no events, yield all from time to time.
+        """
+        named = tasks if len(tasks) <= MOST_NAMED else ()
+        while True:
+            changed, looked = set(tasks), 0.0
+            try:
+                for event in self._signals(None, kinds, named, pace.until):
+                    if event is not None:
+                        changed.add(event["task"])
+                    is_due = time.monotonic() - looked >= LOOK_EVERY
+                    if changed and (is_due or (event is not None and event["kind"] == "task")):
+                        yield changed
+                        changed, looked = set(), time.monotonic()
+            except ClientError:
+                # If it matters, the look at a task fails too.
+                pass
+            yield set(tasks)
+            sleep(pace.pause(len(tasks), False))
 
     def wait(self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False) -> list[Task]:
         """Wait until all tasks have ended, with ``is_any`` the first. Return them in the given order.
@@ -64,13 +94,13 @@ class Following(TaskRequests):
         """
         subjects = [self.subject(task) for task in tasks]
         known: dict[Subject, Task] = {}
-        for task in self.follow(subjects, timeout=timeout, is_any=is_any):
+        for task in self._followed(subjects, timeout, is_any, ("task",)):
             known[task.subject] = task
         return [known[subject] for subject in subjects]
 
     def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> Iterator[Task]:
         """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task."""
-        for task in self.follow(tasks, timeout=timeout):
+        for task in self._followed(tasks, timeout, False, ("task",)):
             if task.has_ended:
                 yield task
 

@@ -1,0 +1,119 @@
+# Written by `make docs` from ../_async; do not edit.
+"""What happens at the server, as it happens."""
+
+import json
+import time
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from pilotage.client.errors import BadAnswer, Unreachable
+from pilotage.client.records import Record, Table
+from pilotage.client.waiting import sleep
+
+from .api import Api
+from .connection import PATIENCE, Value
+
+AWAY = 600.0
+"""Seconds for which a server that answered once may be away, for example during a restart."""
+
+LOOK_EVERY = 1.0
+"""Seconds between two requests to a server that is away."""
+
+SIGN_OF_LIFE = 16.0
+"""Seconds within which the server says something."""
+
+MOST_NAMED = 200
+"""Most tasks of one request. Events of more are told apart here."""
+
+STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+
+
+class Events(Api):
+    """Events of tasks, jobs, transfers and pilots."""
+
+    def event_page(
+        self, after: int | None = None, *, kinds: Sequence[str] = (), tasks: Sequence[int] = ()
+    ) -> Table[Record]:
+        """Return the events that follow one; without it none, but the number of the newest as ``next``.
+
+        Raises :class:`Gone` if they are no longer kept.
+        """
+        answer = self._get("/events", None, after=after, **_query(kinds, tasks))
+        return Table[Record].of(answer, "events", Record)
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        kinds: Sequence[str] = (),
+        tasks: Sequence[int] = (),
+        timeout: float | None = None,
+    ) -> Iterator[Record]:
+        """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
+
+        ``kinds`` are task, job, transfer and pilot. The server may be away for ten minutes: nothing is left
+        out. Raises :class:`Gone` if events that follow are no longer kept.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        for event in self._signals(after, kinds, tasks, until):
+            if event is not None:
+                yield event
+
+    def _signals(
+        self, after: int | None, kinds: Sequence[str], tasks: Collection[int], until: float | None
+    ) -> Iterator[Record | None]:
+        """Yield events until a moment, and None for signs of life. Open the stream again where it breaks."""
+        seen: float | None = None
+        while until is None or time.monotonic() < until:
+            left = PATIENCE if until is None else max(0.05, until - time.monotonic())
+            patience = min(PATIENCE, left)
+            query = {"after": after, **_query(kinds, tasks)}
+            try:
+                with self._connection.content(
+                    "/events", query=query, headers=STREAM, patience=patience
+                ) as response:
+                    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                        raise BadAnswer("the server's answer is no stream of events")
+                    for number, event in _parsed(response.iter_lines()):
+                        after, seen = number, time.monotonic()
+                        yield event
+                        if until is not None and _is_late(seen, until, patience):
+                            break
+                    else:
+                        sleep(LOOK_EVERY)
+            except Unreachable:
+                now = time.monotonic()
+                if until is not None and now >= until:
+                    return
+                if seen is None or now - seen > AWAY:
+                    raise
+                sleep(LOOK_EVERY)
+
+
+def _is_late(now: float, until: float, patience: float) -> bool:
+    """Return whether the next sign of life may come too late for a stream that waits so long for it."""
+    return now >= until or (until - now < SIGN_OF_LIFE and patience > until - now + 1)
+
+
+def _query(kinds: Sequence[str], tasks: Collection[int]) -> dict[str, Value | bool | None]:
+    return {"kind": list(kinds) or None, "task": [str(task) for task in sorted(tasks)][:MOST_NAMED] or None}
+
+
+def _parsed(lines: Iterator[str]) -> Iterator[tuple[int | None, Record | None]]:
+    """Yield each event of a stream with its number, and None for signs of life."""
+    number: int | None = None
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        if line:
+            fields[name] = value.removeprefix(" ")
+            continue
+        if fields.get("event") == "end":
+            return
+        try:
+            number = int(fields["id"]) if "id" in fields else number
+            data: Any = json.loads(fields["data"]) if "data" in fields else None
+        except ValueError:
+            raise BadAnswer("the server's answer is no stream of events") from None
+        yield number, Record(data) if "id" in fields and data and fields.get("event") != "start" else None
+        fields = {}
