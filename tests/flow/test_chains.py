@@ -96,7 +96,7 @@ def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publ
     run(house, bad=1)
     assert states(house, align, call, report) == [T.FINISHED, T.FAILED, T.WAITING]
     assert seen(house, report).error == (
-        f"held: task {call} (call) is failed; pilotage retry {call} runs it again, "
+        f"is held: task {call} (call) failed; pilotage retry {call} runs it again, "
         f"pilotage release {report} starts it with what is there"
     )
     retry(house.runtime, call, "user:alice")
@@ -110,7 +110,7 @@ def test_a_failed_stage_holds_what_follows_and_a_retry_lets_it_go_on(house: Publ
 
 def test_a_released_stage_reads_what_is_there(house: Publisher) -> None:
     align, call, report = chain(house)
-    with pytest.raises(NotNow, match=rf"waits, after task {align} \(align\) is registered"):
+    with pytest.raises(NotNow, match=rf"waits: task {align} \(align\) is registered"):
         steering.release(house.runtime, call, "user:alice")
     run(house)
     run(house, bad=1)
@@ -136,7 +136,7 @@ def test_a_cancelled_stage_holds_and_its_retry_waits_again(house: Publisher) -> 
     cancel(house.runtime, call, "cancelled by a person", "user:alice")
     house.take("chain")
     assert states(house, align, call, report) == [T.REGISTERED, T.CANCELLED, T.WAITING]
-    assert "is cancelled" in seen(house, report).error
+    assert "was cancelled" in seen(house, report).error
     retry(house.runtime, call, "user:alice")
     assert states(house, call) == [T.WAITING]
     for _ in range(3):

@@ -39,6 +39,7 @@ from . import (
     tasks,
     tokens,
     transfers,
+    workflows,
 )
 from .access import KnownTokens
 from .answers import answer, describe_answers, misread
@@ -50,7 +51,7 @@ from .openapi import OpenApi
 from .pages import Pages
 
 ROUTERS = (
-    *(events, tasks, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
+    *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
     *(files, datasets, federation, tokens, secrets, pilot_agent, pilot_files),
 )
 

@@ -27,6 +27,7 @@ from pilotage.flow.calls import (
     eligible_pilots,
     forwarded,
     sure_waits,
+    task_wait,
     throttled_jobs,
 )
 from pilotage.flow.runtime import Runtime
@@ -233,6 +234,8 @@ def explained_task(
     told = _failures(runtime, task)
     if task.state not in ENDED["task"]:
         told += set_aside_lines.of_task(runtime, task)
+    if after := task_wait.after(runtime, task):
+        told.append(f"task {task.id} {after}")
     known = troubles(runtime, task)
     held = "nothing starts" if task.jobs.get(JobState.ACTIVATED) else "held up"
     told += [f"{held}: {trouble}" for trouble in known]

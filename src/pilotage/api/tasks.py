@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
+from pilotage.explain import chains
+from pilotage.explain.layout import folded
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow import task_cancellation
-from pilotage.flow.calls import lease, publications, steering, submit, sure_waits, what_if
+from pilotage.flow.calls import lease, publications, steering, submit, sure_waits, task_wait, what_if
 from pilotage.flow.calls.inputs import Fault
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
@@ -47,6 +49,9 @@ IdempotencyKey = Annotated[
     ),
 ]
 
+
+MOST_READERS = 20
+"""Most tasks that have read outputs of a retried one which an answer names."""
 
 _OF_KEY = "only those that the caller's request with this Idempotency-Key created"
 
@@ -188,6 +193,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
         task,
         troubles=tuple(known),
         warnings=tuple(_warnings(runtime, task, known)),
+        after=task_wait.after(runtime, task),
         throttled=throttled_by(runtime, task),
         set_aside=tuple(set_aside_lines.of_task(runtime, task)),
         published=tuple(published(runtime, task)),
@@ -227,7 +233,10 @@ def post_retry(
     seen(runtime.store, caller, task)
     body = body or Retry()
     told = body.done(runtime, task, actor(caller), width)
-    return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
+    if isinstance(told, Response):
+        return told
+    told.lines += folded(chains.of_readers(runtime.store.workflow_queries.readers(task, MOST_READERS)), width)
+    return _answered(runtime, caller, task, told)
 
 
 @router.post("/{task}/set", responses=documented(Steered, 404, 409))

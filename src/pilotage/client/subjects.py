@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .errors import Refused
 
-_KINDS = ("task", "job", "pilot", "transfer", "queue")
+_KINDS = ("task", "job", "pilot", "transfer", "queue", "workflow")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*")
 
 

@@ -16,13 +16,17 @@ def why(
     held: str,
     last: Choice | None,
     queues: Sequence[str],
+    after: str = "",
 ) -> str:
     """Return why a task waits; empty if it does not.
 
-    ``last`` is the newest choice for its jobs, ``queues`` are those where its jobs wait for a pilot.
+    ``after`` is what it waits for if it comes after other tasks. ``last`` is the newest choice for its jobs,
+    ``queues`` are those where its jobs wait for a pilot.
     """
     if held:
         return f"It waits because {held} holds it."
+    if state is TaskState.WAITING:
+        return f"It {after or 'goes on with the next pass'}."
     if state is TaskState.REGISTERED:
         return "It waits to be split into jobs."
     busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)

@@ -16,6 +16,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.parameters import MOST_ROWS
+from pilotage.model.values.types import Name
 
 from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
@@ -25,9 +26,22 @@ from .task_checks import MAX_PAYLOAD, task_faults
 
 T = TypeVar("T")
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """The name of a workflow, which is checked like any field."""
+
+    workflow: Name
+
+
+_IS_TASK = {"name", "command"}
+"""Fields of a task that stands alone in its file: its ``workflow`` means something else."""
+
 MAX_BYTES = 1 << 30
 MOST_TASKS = 1000
 """Most tasks of one submission."""
+WORKFLOW = "workflow"
+"""Beside ``tasks:``, the name of the workflow that they are."""
 
 
 def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]] = lambda _: ()) -> T:
@@ -147,6 +161,22 @@ def read_tasks(
     return tuple(specs)
 
 
+def read_workflow_name(path: str | FilePath | SourceFile) -> str:
+    """Return the name that a file gives to its tasks as a workflow; empty if it gives none.
+
+    Raises :class:`BadFile` for what is no name.
+    """
+    source = SourceFile.of(path)
+    try:
+        document = text.parse(source.content)
+        is_workflow = isinstance(document, dict) and WORKFLOW in document and not _IS_TASK & document.keys()
+        if not is_workflow:
+            return ""
+        return checked(_Named, {WORKFLOW: document[WORKFLOW]}).workflow
+    except BadDocument as bad:
+        raise _located(source.path, source.content, bad.faults) from bad
+
+
 def _further(
     references: References, rest: Sequence[tuple[Path, Remainder[TaskSpec]]], known: Sequence[Fault]
 ) -> Iterator[Fault]:
@@ -177,7 +207,11 @@ def _tasks(document: Any) -> Iterator[tuple[Path, Any]]:
     place: Path = ()
     for key in ("task", "tasks"):
         if isinstance(document, dict) and key in document:
-            others = [messages.unknown_field((name,), [key]) for name in document if name != key]
+            others = [
+                messages.unknown_field((name,), [key, WORKFLOW])
+                for name in document
+                if name not in (key, WORKFLOW)
+            ]
             if others:
                 raise BadDocument(others)
             place, document = (key,), document[key]

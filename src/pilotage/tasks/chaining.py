@@ -112,7 +112,9 @@ class _Grown:
 
 
 def _started(task: Task, spec: TaskSpec, predecessors: Iterable[Predecessor]) -> Move:
-    others = ", ".join(f"task {one.task} is {one.state}" for one in list(predecessors)[: chains.MOST_NAMED])
+    ended = {f"task {one.task} {one.state}": None for one in predecessors}
+    more = f" and {len(ended) - chains.MOST_NAMED} more" if len(ended) > chains.MOST_NAMED else ""
+    others = f"{', '.join([*ended][: chains.MOST_NAMED])}{more}"
     own: Mapping[str, Value] = {}
     if spec != task.spec:
         own = {
@@ -125,7 +127,7 @@ def _started(task: Task, spec: TaskSpec, predecessors: Iterable[Predecessor]) ->
         ids=(task.id,),
         source=TaskState.WAITING,
         target=TaskState.REGISTERED,
-        cause=f"goes on: {others}",
+        cause=f"goes on after {others}",
         changes={"error": "", **own},
     )
 

@@ -11,9 +11,12 @@ from .files import AsyncCatalogue
 from .following import AsyncFollowing
 from .places import AsyncPlaces
 from .steering import AsyncSteering
+from .workflows import AsyncWorkflows
 
 
-class AsyncClient(AsyncFollowing, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration):
+class AsyncClient(
+    AsyncFollowing, AsyncWorkflows, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration
+):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or

@@ -81,7 +81,7 @@ def _all_ended(runtime: Runtime, task: Task) -> None:
     before = runtime.store.workflow_queries.predecessors(task.id)
     if awaited(before):
         end = f"pilotage finish {awaited(before)[0].task} ends that with what it has"
-        raise NotNow(f"task {task.id} waits, {why(task.id, before, on_end=True)}: {end}")
+        raise NotNow(f"task {task.id} {why(task.id, before, on_end=True)}; {end}")
 
 
 def _live(task: Task) -> None:

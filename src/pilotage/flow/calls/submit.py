@@ -84,11 +84,9 @@ def name_of(owner: Identity, key: str) -> str:
     return sha256(to_json((owner.name, owner.vo, key))).hexdigest() if key else ""
 
 
-def examine(
-    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, workflow: str = ""
-) -> SubmissionOutcome:
-    """Return what would be refused, as far as that shows without recording anything."""
-    return _examined_chains(runtime, specs, owner, workflow)[0]
+def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
+    """Return what would be refused of each task by itself, without recording anything."""
+    return examined(runtime, enumerate(specs), owner)[0]
 
 
 def _examined_chains(

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from pilotage.explain import task_waits
 from pilotage.flow.runtime import Runtime
-from pilotage.model.records.states import ENDED, UNSTARTED_JOBS, JobState
+from pilotage.model.records.states import ENDED, UNSTARTED_JOBS, JobState, TaskState
+from pilotage.model.rules import chains
 from pilotage.store import TaskDetails
 
 _WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
@@ -21,6 +22,14 @@ class PlaceInLine:
     jobs_ahead: int = 0
 
 
+def after(runtime: Runtime, task: TaskDetails) -> str:
+    """Return what a task waits for, or is held by, if it comes after other tasks; empty for any other."""
+    if task.state is not TaskState.WAITING:
+        return ""
+    queries = runtime.store.workflow_queries
+    return chains.why(task.id, queries.predecessors(task.id), queries.is_on_end(task.id)) or task.error
+
+
 def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
     """Return why a task waits; nothing is ahead of one that is held, or has no job to start."""
     if task.state in ENDED["task"]:
@@ -29,7 +38,7 @@ def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
     choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
     queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
     last = choices[0] if choices else None
-    why = task_waits.why(task.state, task.jobs, task.held, last, queues)
+    why = task_waits.why(task.state, task.jobs, task.held, last, queues, after(runtime, task))
     if task.held or not any(task.jobs.get(state) for state in _WAITING):
         return PlaceInLine(why=why, line="", share=task.share)
     tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)

@@ -11,6 +11,14 @@ _ENDED_BADLY = (TaskState.FAILED, TaskState.CANCELLED)
 MOST_NAMED = 3
 """Most tasks that a sentence names."""
 
+_STATES = {
+    **{state: f"is {state}" for state in LIVE_TASKS},
+    TaskState.WAITING: "waits itself",
+    TaskState.FINISHED: "finished",
+    TaskState.FAILED: "failed",
+    TaskState.CANCELLED: "was cancelled",
+}
+
 
 def references(spec: TaskSpec) -> dict[str, str]:
     """Return the tasks that a task comes after, by name or number, each with its first field."""
@@ -38,12 +46,18 @@ def why(task: int, predecessors: Sequence[Predecessor], on_end: bool) -> str:
     if bad := obstacles(predecessors, on_end):
         again = " ".join(str(one.task) for one in bad[:MOST_NAMED])
         verb = f"pilotage retry {again} runs {'it' if len(bad) == 1 else 'them'} again"
-        return f"held: {_named(bad)}; {verb}, pilotage release {task} starts it with what is there"
+        return f"is held: {_named(bad)}; {verb}, pilotage release {task} starts it with what is there"
     left = awaited(predecessors)
-    return f"after {_named(left)}" if left else ""
+    return f"waits: {_named(left)}" if left else ""
+
+
+def before(predecessors: Iterable[Predecessor]) -> str:
+    """Return the tasks that a task comes after, by number and name; empty if there are none."""
+    named = dict.fromkeys(f"{one.task} {one.name}" for one in predecessors)
+    return ", ".join(named)
 
 
 def _named(found: Sequence[Predecessor]) -> str:
-    words = [f"task {one.task} ({one.name}) is {one.state}" for one in found[:MOST_NAMED]]
+    words = [f"task {one.task} ({one.name}) {_STATES[one.state]}" for one in found[:MOST_NAMED]]
     more = len(found) - MOST_NAMED
     return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])

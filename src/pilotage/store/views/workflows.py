@@ -136,6 +136,11 @@ class WorkflowQueries:
         rows = self._database.read(lambda one: one.execute(_READERS, {"task": task, "limit": limit}).all())
         return [ReaderView(id=id_, name=name, files=many) for id_, name, many in rows]
 
+    def is_on_end(self, task: int) -> bool:
+        """Return whether a task goes on however its predecessors ended."""
+        query = select(_t.on_end).where(_t.id == task)
+        return bool(self._database.read(lambda connection: connection.execute(query).scalar()))
+
     def predecessors(self, task: int) -> tuple[Predecessor, ...]:
         """Return the tasks that a task comes after."""
         return tuple(self._database.read(lambda one: predecessors_of(one, [task])).get(task, ()))
