@@ -58,6 +58,8 @@ EVERYBODY = {
     ("POST", "/plan/broker"),
     ("GET", "/tasks"),
     ("GET", "/events"),
+    ("POST", "/workflows"),
+    ("GET", "/workflows"),
     ("GET", "/queues"),
     ("GET", "/pilots/waits"),
     ("GET", "/queues/{queue}/explain"),
@@ -107,15 +109,20 @@ OWNERS = {
     ("POST", "/tasks/{task}/what-if"),
     ("POST", "/jobs/{job}/what-if"),
 }
+OWNERS_OF_WORKFLOWS = {("GET", "/workflows/{workflow}"), ("GET", "/workflows/{workflow}/explain")}
+"""Their tests are beside those of workflows."""
 VERBS = {
     *(("POST", f"/tasks/{{task}}/{verb}") for verb in ("retry", "hold", "release", "finish")),
     *(("POST", f"/jobs/{{job}}/{verb}") for verb in ("retry", "cancel")),
 }
 FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
-CLOSED = sorted(OPERATORS | SITES | PILOTS | EVERYBODY | OWNERS | FOR_AGENTS | ENROLMENT)
+CLOSED = sorted(
+    OPERATORS | SITES | PILOTS | EVERYBODY | OWNERS | OWNERS_OF_WORKFLOWS | FOR_AGENTS | ENROLMENT
+)
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
+    ("POST", "/workflows"): {"name": "flow", "tasks": [{"name": "work"}]},
     ("POST", "/tasks/{task}/what-if"): {"task": {"ram": 1}, "queues": {"north-queue": {"cores": 2}}},
     ("POST", "/jobs/{job}/what-if"): {"task": {"memory": 1}},
     ("POST", "/tasks/{task}/set"): {"changes": {"ram": 1}},
@@ -154,7 +161,7 @@ def roles_of(route: Route) -> set[Role]:
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer", "attempt"), number)
+    numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer", "attempt", "workflow"), number)
     return client.request(
         method,
         path.format(**numbers, queue="north-queue", site="north", storage="north-disk"),

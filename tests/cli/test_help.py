@@ -71,6 +71,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "sites",
             "storages",
             "breakers",
+            "workflows",
         ),
     }
 

@@ -13,6 +13,16 @@ FIELDS: Mapping[str, str] = {
     "actor": "who caused it: a step, or a role and a name",
     "after": "as it is with the changes",
     "anyway": "true: jobs change even if no queue would take them",
+    "TaskDetails.after": "what it waits for if it comes after other tasks; empty: nothing",
+    "blocked": "whether a task before it did not finish, so that it waits until somebody acts",
+    "on_end": "whether it goes on however the tasks before it ended",
+    "predecessors": "tasks that it comes after",
+    "workflow": "number of its workflow; null: none",
+    "workflows": "workflows, newest first",
+    "WorkflowExplanation.workflow": "the workflow",
+    "WorkflowDetails.why": "what waiting tasks wait for, by number",
+    "WorkflowView.tasks": "its number of tasks by state",
+    "WorkflowDetails.tasks": "its tasks, each after its predecessors",
     "asked": "what the task asks for",
     "asks": "whether pilots ask the server for each file there",
     "attempt": "number of the attempt, from 1",
@@ -323,6 +333,7 @@ PARAMETERS: Mapping[str, str] = {
     "storage": "name of the storage",
     "task": "number of the task",
     "transfer": "number of the transfer",
+    "workflow": "number of the workflow",
 }
 """Parameters of paths and queries without a description of their own."""
 

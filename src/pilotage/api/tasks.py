@@ -194,6 +194,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
         troubles=tuple(known),
         warnings=tuple(_warnings(runtime, task, known)),
         after=task_wait.after(runtime, task),
+        blocked=task_wait.is_blocked(runtime, task),
         throttled=throttled_by(runtime, task),
         set_aside=tuple(set_aside_lines.of_task(runtime, task)),
         published=tuple(published(runtime, task)),

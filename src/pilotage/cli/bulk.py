@@ -34,6 +34,13 @@ _CHANGEABLE: dict[str, Callable[[Any], bool]] = {
 """Which tasks a verb can change; every other verb changes live ones."""
 
 
+def is_changeable(verb: str, view: Any) -> bool:
+    """Return whether a verb changes this task of a workflow: of these, a retry takes what ended badly."""
+    if verb == "retry":
+        return view["state"] in ("failed", "cancelled")
+    return _CHANGEABLE.get(verb, _is_live)(view)
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Tasks and jobs by name, or filters that choose tasks. With ``yes``, nobody is asked."""

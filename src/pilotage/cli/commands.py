@@ -48,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "tasks",
             "Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line.",
         ),
+        "workflows": Entry("workflows", "List workflows, newest first, with their tasks by state."),
         "explain": Entry(
             "explaining",
             "Say why jobs wait or where they went, newest decision first; or where they would go.",

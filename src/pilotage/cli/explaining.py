@@ -7,7 +7,7 @@ import typer
 
 from .errors import BadInput
 from .output import Json, show_json, show_lines, width
-from .subjects import KINDS, number_of, task_number
+from .subjects import KINDS, number_of, work_of
 from .what_if_options import WhatIfs, parsed
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def explain(
     task: Annotated[
         str | None,
         typer.Argument(
-            metavar="TASK|job:ID|pilot:ID|transfer:ID",
-            help="A task, or for example job:345, pilot:6, transfer:17.",
+            metavar="TASK|WORKFLOW|job:ID|pilot:ID|transfer:ID",
+            help="A task or workflow, or for example job:345, pilot:6, transfer:17.",
         ),
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,
@@ -97,4 +97,5 @@ def _subject(client: "Client", task: str | None, job: int | None) -> tuple[str, 
         if number_of(number) is None:
             raise BadInput(f"{task!r} is no number of a {kind.lower()}; give for example {kind.lower()}:345")
         return f"{kind.lower()}s", int(number)
-    return "tasks", task_number(client, str(task))
+    work = work_of(client, str(task))
+    return f"{work.kind}s", work.number

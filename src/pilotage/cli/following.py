@@ -50,7 +50,7 @@ def follow(
         with progress:
             while True:
                 for task in tasks:
-                    if not seen.ended(task):
+                    if not seen.is_final(task):
                         # Be patient only after a first answer: a wrong address must fail at once.
                         seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
                 if enough(map(seen.ended, tasks)):
@@ -110,8 +110,11 @@ class _Seen:
         self._in_lines = in_lines
         self._bars: dict[int, Any] = {}
 
-    def ended(self, task: int) -> bool:
+    def is_final(self, task: int) -> bool:
         return task in self.views and self.views[task]["state"] in ENDED["task"]
+
+    def ended(self, task: int) -> bool:
+        return task in self.views and has_ended(self.views[task])
 
     def update(self, view: dict[str, Any]) -> None:
         task = view["id"]
@@ -147,6 +150,8 @@ def waiting(view: dict[str, Any], is_explained: bool = False) -> list[str]:
     started = any(jobs.get(state) for state in AT_A_PILOT)
     ready = 0 if started else jobs.get(JobState.ACTIVATED, 0)
     lines = []
+    if view.get("after") and not is_explained:
+        lines.append(f"it {view['after']}")
     if view["state"] == TaskState.SCOUTING:
         lines.append("its scouts go first: the other jobs are made when these have shown what they need")
     pending = jobs.get(JobState.PENDING, 0)
@@ -162,6 +167,11 @@ def waiting(view: dict[str, Any], is_explained: bool = False) -> list[str]:
 
 def _wait(jobs: int) -> str:
     return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
+
+
+def has_ended(view: dict[str, Any]) -> bool:
+    """Return whether a task has ended, or only goes on if somebody acts: one before it failed."""
+    return view["state"] in ENDED["task"] or bool(view.get("blocked"))
 
 
 def keep_showing(
@@ -190,10 +200,12 @@ def keep_showing(
 
 def fail_unless_finished(views: list[dict[str, Any]]) -> None:
     """Raises :class:`CommandFailure` that names the tasks that did not finish."""
-    others = [
-        f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
-        for view in views
-        if view["state"] != TaskState.FINISHED
-    ]
+    others = [_end(view) for view in views if view["state"] != TaskState.FINISHED]
     if others:
         raise CommandFailure("; ".join(others))
+
+
+def _end(view: dict[str, Any]) -> str:
+    if view.get("blocked"):
+        return f"task {view['id']} {view['after']}"
+    return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")

@@ -1,14 +1,17 @@
 """The jobs of a task, one a line, after a table of their failures."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pilotage.model.records.states import JobState
 
 from .output import Column, Json, echo, one_line, show, show_json, span
-from .subjects import Task, task_number
+from .subjects import Task, task_numbers
+
+if TYPE_CHECKING:
+    from .client import Client
 
 app = typer.Typer()
 
@@ -62,21 +65,35 @@ def jobs(
     """
     from .client import Client
 
+    asked = {
+        "failed": "true" if failed else None,
+        "state": state,
+        "sort": sort.value,
+        "limit": limit,
+        "offset": offset,
+        "parameters": "true",
+    }
     with Client() as client:
-        number = task_number(client, task)
-        failures = client.get(f"/tasks/{number}/failures")
-        found = client.get(
-            f"/tasks/{number}/jobs",
-            failed="true" if failed else None,
-            state=state,
-            sort=sort.value,
-            limit=limit,
-            offset=offset,
-            parameters="true",
-        )["jobs"]
+        of_each = [_read(client, number, asked) for number in task_numbers(client, [task])]
     if json_output:
-        show_json({"failures": failures, "jobs": found})
+        show_json({"tasks": of_each} if len(of_each) > 1 else of_each[0])
         return
+    for one in of_each:
+        if len(of_each) > 1:
+            echo(f"task {one['task']}:")
+        _show(one, failed, state, limit, offset)
+
+
+def _read(client: "Client", number: int, asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "task": number,
+        "failures": client.get(f"/tasks/{number}/failures"),
+        "jobs": client.get(f"/tasks/{number}/jobs", **asked)["jobs"],
+    }
+
+
+def _show(one: Any, failed: bool, state: JobState | None, limit: int, offset: int) -> None:
+    number, failures, found = one["task"], one["failures"], one["jobs"]
     _show_failures(failures)
     kind = "failed " if failed else ""
     nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")

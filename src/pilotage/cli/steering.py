@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .bulk import Chosen
+from .bulk import Chosen, is_changeable
 from .errors import BadInput, CommandFailure
 from .output import Json, counts, echo, show_json
-from .subjects import number_of, task_number
+from .subjects import number_of, task_number, tasks_of, work_of
 from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Tasks = Annotated[list[str] | None, typer.Argument(help="Tasks by number or name.", metavar="[TASK...]")]
+Tasks = Annotated[
+    list[str] | None, typer.Argument(help="Tasks or workflows, by number or name.", metavar="[TASK...]")
+]
 Subjects = Annotated[
     list[str] | None,
-    typer.Argument(help="Tasks by number or name, and jobs, such as job:345.", metavar="[TASK|job:ID...]"),
+    typer.Argument(
+        help="Tasks or workflows by number or name, and jobs, such as job:345.", metavar="[TASK|job:ID...]"
+    ),
 ]
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Do not ask before tasks chosen by options are changed.")
@@ -111,6 +115,23 @@ def cancel(
     _each(Chosen(subjects, filters, yes), "cancel", None, lambda _: "", json_output)
 
 
+def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
+    """Return the same with the tasks of workflows that a verb can change; the last ones first to cancel."""
+    found: list[str] = []
+    for subject in subjects:
+        work = None if subject.startswith("job:") else work_of(client, subject)
+        if work is None or work.kind == "task":
+            found.append(f"{work.number}" if work else subject)
+            continue
+        views = [view for view in tasks_of(client, work) if is_changeable(verb, view)]
+        if not views:
+            raise CommandFailure(f"no task of workflow {work.number} is there to {verb}")
+        # What follows goes first, so that the end of a task before it starts nothing.
+        ordered = reversed(views) if verb == "cancel" else views
+        found += [str(view["id"]) for view in ordered]
+    return list(dict.fromkeys(found))
+
+
 def _path(client: "Client", subject: str) -> tuple[str, str]:
     """The path of a subject, and what it is called."""
     kind, colon, word = subject.rpartition(":")
@@ -156,7 +177,7 @@ def _each(chosen: Chosen, verb: str, body: Any, told: Callable[[Any], str], json
         # Find all of them first: a word that is none stops the command before it has done anything.
         paths = [
             path
-            for subject in chosen.subjects(client, verb)
+            for subject in _expanded(client, chosen.subjects(client, verb), verb)
             for path in _tried(failures, _path, client, subject)
         ]
         for path, name in paths:

@@ -46,9 +46,10 @@ def submit(
 ) -> None:
     """Submit tasks and print their ids.
 
-    A file with faults is refused as a whole: no task of it is submitted. Every fault has its line, including
-    faults that the server finds. A file holds at most 1000 tasks. On a terminal, the same file a second time
-    is submitted only after a question.
+    With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
+    faults is refused as a whole: no task of it is submitted. Every fault has its line, including faults that
+    the server finds. A file holds at most 1000 tasks. On a terminal, the same file a second time is submitted
+    only after a question.
     """
     from pilotage.federation import documents
 
@@ -56,11 +57,11 @@ def submit(
     from .client import Client
 
     source = _source(file)
-    specs = documents.read_tasks(source, references)
+    specs, workflow = documents.read_tasks(source, references), documents.read_workflow_name(source)
     with Client() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
-        answer = send(client, specs, key)
+        answer = send(client, specs, key, workflow)
         ids = [task["id"] for task in answer["tasks"]]
         if answer["refused"]:
             if json_output:
@@ -86,33 +87,39 @@ def _source(file: Path) -> "SourceFile":
 
 
 def _tell(answer: Any) -> None:
+    if answer.get("id") is not None:
+        echo(f"workflow:{answer['id']} {answer['name']}")
     for task in answer["tasks"]:
         echo(f"{task['id']} {task['name']}")
     for warning in answer.get("warnings", []):
         echo(f"warning: {warning}", err=True)
 
 
-def send(client: "Client", specs: Any, key: str = "") -> dict[str, list[Any]]:
+def send(client: "Client", specs: Any, key: str = "", workflow: str = "") -> dict[str, Any]:
     """Return the server's answer to all tasks in one request. It accepts all of them or none.
 
-    Under a ``key`` that was used before, the answer names the tasks of then.
+    They are a ``workflow`` if that has a name. Under a ``key`` that was used before, the answer names the
+    tasks of then.
     """
     from pilotage.model.documents.serialization import to_document
 
-    return send_documents(client, [to_document(spec) for spec in specs], key)
+    return send_documents(client, [to_document(spec) for spec in specs], key, workflow)
 
 
-def send_documents(client: "Client", tasks: list[Any], key: str = "") -> dict[str, list[Any]]:
+def send_documents(client: "Client", tasks: list[Any], key: str = "", workflow: str = "") -> dict[str, Any]:
     """Do the same with documents of tasks."""
     from pilotage.federation.documents import MOST_TASKS
+    from pilotage.model.records.chains import MOST_STAGES
 
-    if len(tasks) > MOST_TASKS:
-        raise BadInput(f"{len(tasks)} tasks are more than the {MOST_TASKS} of one submission; split the file")
     if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
         raise BadInput(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
-    body = {"tasks": tasks, "whole": True}
+    most = MOST_STAGES if workflow else MOST_TASKS
+    if len(tasks) > most:
+        raise BadInput(f"{len(tasks)} tasks are more than the {most} of one submission; split the file")
+    path = "/workflows" if workflow else "/tasks"
+    body = {"tasks": tasks, "name": workflow} if workflow else {"tasks": tasks, "whole": True}
     # Each submission has its own key: after a lost answer the request is repeated, and nothing runs twice.
-    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=key or uuid4().hex)
+    answer: dict[str, Any] = client.send("POST", path, body, also=(422,), key=key or uuid4().hex)
     if "tasks" not in answer:
         raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
     return answer

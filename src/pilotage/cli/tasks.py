@@ -9,8 +9,8 @@ import typer
 from pilotage.model.records.states import ENDED
 
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json
-from .subjects import Task, task_number
+from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json, show_lines, width
+from .subjects import Task, task_number, task_numbers, work_of
 from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
 @with_filters
 def status(
     filters: TaskFilters,
-    task: Annotated[str | None, typer.Argument(help="A task by number or name; else all.")] = None,
+    task: Annotated[str | None, typer.Argument(help="A task, or a workflow; else all tasks.")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
     ] = False,
@@ -58,10 +58,11 @@ def status(
         if now:
             overview.show_overview(client, json_output)
         elif task is not None:
-            number = task_number(client, task)
+            work = work_of(client, task)
             if watch:
-                following.follow(client, [number], shown=not json_output)
-            _show_task(client, number, json_output)
+                numbers = task_numbers(client, [f"{work.kind}:{work.number}"])
+                following.follow(client, numbers, shown=not json_output)
+            (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
         elif watch and not json_output:
             following.keep_showing(lambda: filters.tasks(client, limit), rows, TASKS)
         elif json_output:
@@ -113,6 +114,13 @@ def outputs(
         for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
     ]
     show(OUTPUTS, found, f"Task {number} has no outputs yet.")
+
+
+def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
+    if json_output:
+        show_json(client.get(f"/workflows/{workflow}"))
+        return
+    show_lines(client.get(f"/workflows/{workflow}/explain", width=width())["lines"])
 
 
 def _show_task(client: "Client", task: int, json_output: bool) -> None:

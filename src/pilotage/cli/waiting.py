@@ -21,7 +21,7 @@ MOST_WATCHED = 20
 
 @app.command(epilog="Example: pilotage wait 12 13, or until the first ends: pilotage wait 12 13 --any")
 def wait(
-    tasks: Annotated[list[str], typer.Argument(help="Tasks by number or name.", metavar="TASK...")],
+    tasks: Annotated[list[str], typer.Argument(help="Tasks, or workflows.", metavar="TASK...")],
     is_any: Annotated[bool, typer.Option("--any", help="Return when the first of them has ended.")] = False,
     timeout: Annotated[
         float | None, typer.Option(min=0, max=1e8, help="Seconds after which it ends with 4.", metavar="S")
@@ -30,6 +30,7 @@ def wait(
 ) -> None:
     """Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled.
 
+    A task that a failed one before it holds counts as failed: it starts only if somebody acts.
     It ends with 4 after the timeout, and with 130 after Ctrl-C. Either way the tasks go on.
     """
     from . import following
@@ -37,7 +38,7 @@ def wait(
 
     with Client() as client:
         views = following.follow(client, task_numbers(client, tasks), False, is_any=is_any, timeout=timeout)
-    ended = [view for view in views if view["state"] not in LIVE_TASKS]
+    ended = [view for view in views if following.has_ended(view)]
     if json_output:
         show_json({"tasks": ended})
     else:
@@ -50,7 +51,8 @@ def wait(
 @app.command(epilog="Example: pilotage watch 12 13, or all that are under way: pilotage watch")
 def watch(
     tasks: Annotated[
-        list[str] | None, typer.Argument(help="Tasks; without them, those under way.", metavar="[TASK...]")
+        list[str] | None,
+        typer.Argument(help="Tasks, workflows; else those under way.", metavar="[TASK...]"),
     ] = None,
     json_output: Json = False,
 ) -> None:

@@ -16,7 +16,7 @@ MOST_ERROR = 300
 COLUMNS = (Column("task", number=True), Column("name"), Column("state"), Column("jobs"), Column("after"))
 
 
-class Stage(Protocol):
+class ChainedTask(Protocol):
     """A task of a workflow."""
 
     @property
@@ -37,7 +37,7 @@ class Stage(Protocol):
     def on_end(self) -> bool: ...
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """A task that has read outputs of another one."""
 
     @property
@@ -48,7 +48,7 @@ class Reader(Protocol):
     def files(self) -> int: ...
 
 
-def of_workflow(number: int, name: str, stages: Sequence[Stage], width: int) -> Iterator[str]:
+def of_workflow(number: int, name: str, stages: Sequence[ChainedTask], width: int) -> Iterator[str]:
     """Yield a workflow's tasks as a table, first ones first, and below it what stops some of them."""
     yield f"workflow {number} {name}: {_states(stages)}"
     rows = [(one.id, one.name, one.state, _jobs(one.jobs), _after(one)) for one in in_order(stages)]
@@ -57,11 +57,11 @@ def of_workflow(number: int, name: str, stages: Sequence[Stage], width: int) -> 
         yield from _stopped(one)
 
 
-def in_order(stages: Sequence[Stage]) -> list[Stage]:
+def in_order(stages: Sequence[ChainedTask]) -> list[ChainedTask]:
     """Return tasks so that each comes after its predecessors; else by number."""
     known = {one.id: one for one in stages}
     left = {one.id: {before.task for before in one.predecessors} & known.keys() for one in stages}
-    found: list[Stage] = []
+    found: list[ChainedTask] = []
     while left:
         free = [id_ for id_, before in sorted(left.items()) if not before & left.keys()]
         # A store never has circles; if one had, its tasks are shown all the same.
@@ -71,7 +71,7 @@ def in_order(stages: Sequence[Stage]) -> list[Stage]:
     return found
 
 
-def of_readers(readers: Sequence[Reader]) -> Iterator[str]:
+def of_readers(readers: Sequence[OutputReader]) -> Iterator[str]:
     """Yield which tasks have read outputs of a task that is retried: what they read stays as it is."""
     for one in readers:
         yield (
@@ -80,7 +80,7 @@ def of_readers(readers: Sequence[Reader]) -> Iterator[str]:
         )
 
 
-def _states(stages: Iterable[Stage]) -> str:
+def _states(stages: Iterable[ChainedTask]) -> str:
     counts: dict[TaskState, int] = {}
     for one in stages:
         counts[one.state] = counts.get(one.state, 0) + 1
@@ -91,12 +91,12 @@ def _jobs(jobs: Mapping[JobState, int]) -> str:
     return ", ".join(f"{jobs[state]} {state}" for state in JobState if jobs.get(state))
 
 
-def _after(one: Stage) -> str:
+def _after(one: ChainedTask) -> str:
     before = chains.before(one.predecessors)
     return f"{before} (any end)" if before and one.on_end else before
 
 
-def _stopped(one: Stage) -> Iterator[str]:
+def _stopped(one: ChainedTask) -> Iterator[str]:
     """Yield what keeps a task from going on, or how it failed."""
     if one.state is TaskState.WAITING:
         if one.held:

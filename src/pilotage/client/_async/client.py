@@ -11,11 +11,11 @@ from .files import AsyncCatalogue
 from .following import AsyncFollowing
 from .places import AsyncPlaces
 from .steering import AsyncSteering
-from .workflows import AsyncWorkflows
+from .workflows import AsyncWorkflowRequests
 
 
 class AsyncClient(
-    AsyncFollowing, AsyncWorkflows, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration
+    AsyncFollowing, AsyncWorkflowRequests, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration
 ):
     """A client of one server.
 

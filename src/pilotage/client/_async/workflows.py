@@ -11,7 +11,7 @@ from pilotage.client.subjects import Subject
 from .api import AsyncApi
 
 
-class AsyncWorkflows(AsyncApi):
+class AsyncWorkflowRequests(AsyncApi):
     """Workflows."""
 
     async def submit_workflow(

@@ -12,10 +12,10 @@ from .files import Catalogue
 from .following import Following
 from .places import Places
 from .steering import Steering
-from .workflows import Workflows
+from .workflows import WorkflowRequests
 
 
-class Client(Following, Workflows, Steering, Catalogue, Places, Administration):
+class Client(Following, WorkflowRequests, Steering, Catalogue, Places, Administration):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or

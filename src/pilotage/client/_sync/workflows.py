@@ -12,7 +12,7 @@ from pilotage.client.subjects import Subject
 from .api import Api
 
 
-class Workflows(Api):
+class WorkflowRequests(Api):
     """Workflows."""
 
     def submit_workflow(

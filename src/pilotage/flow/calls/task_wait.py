@@ -27,7 +27,16 @@ def after(runtime: Runtime, task: TaskDetails) -> str:
     if task.state is not TaskState.WAITING:
         return ""
     queries = runtime.store.workflow_queries
-    return chains.why(task.id, queries.predecessors(task.id), queries.is_on_end(task.id)) or task.error
+    before, on_end = queries.predecessors(task.id), queries.is_on_end(task.id)
+    bad = None if chains.obstacles(before, on_end) else queries.blocked_by(task.id)
+    if bad is not None:
+        return chains.why_not_yet(bad)
+    return chains.why(task.id, before, on_end) or task.error
+
+
+def is_blocked(runtime: Runtime, task: TaskDetails) -> bool:
+    """Return whether a task waits for one that did not finish, at once or through others."""
+    return task.state is TaskState.WAITING and runtime.store.workflow_queries.blocked_by(task.id) is not None
 
 
 def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:

@@ -51,6 +51,11 @@ def why(task: int, predecessors: Sequence[Predecessor], on_end: bool) -> str:
     return f"waits: {_named(left)}" if left else ""
 
 
+def why_not_yet(bad: Predecessor) -> str:
+    """Return why a task waits for others that wait themselves, for one that did not finish."""
+    return f"is held: before it, {_named([bad])}; pilotage retry {bad.task} runs that again"
+
+
 def before(predecessors: Iterable[Predecessor]) -> str:
     """Return the tasks that a task comes after, by number and name; empty if there are none."""
     named = dict.fromkeys(f"{one.task} {one.name}" for one in predecessors)

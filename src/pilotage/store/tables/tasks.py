@@ -116,7 +116,8 @@ class TaskDetails(TaskView):
     ``changes`` tell who changed what of its jobs.
     ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
     inputs, ``published`` the progress of its outputs' registration. ``warnings`` say what will keep its jobs
-    waiting until somebody acts. ``after`` says for which tasks it waits.
+    waiting until somebody acts. ``after`` says for which tasks it waits, and
+    ``blocked`` whether one of these did not finish, so that nothing goes on by itself.
     """
 
     spec: TaskSpec
@@ -129,6 +130,7 @@ class TaskDetails(TaskView):
     published: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     after: str = ""
+    blocked: bool = False
 
 
 class SpecCache:

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, distinct, func, select
+from sqlalchemy import Connection, bindparam, distinct, func, select, true
 
 from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.rules import chains
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
@@ -40,6 +41,10 @@ _READERS = (
     .order_by(_t.id)
     .limit(bindparam("limit", type_=None))
 )
+_ON_END = select(_t.id).where(among(_t.id, "ids"), _t.on_end == true())
+MOST_BEFORE = 1000
+"""Most tasks before one that are searched for those that hold it."""
+
 LONGEST_NUMBER = 18
 """Most digits of a task's number: that many fit 64 bits."""
 
@@ -140,6 +145,24 @@ class WorkflowQueries:
         """Return whether a task goes on however its predecessors ended."""
         query = select(_t.on_end).where(_t.id == task)
         return bool(self._database.read(lambda connection: connection.execute(query).scalar()))
+
+    def blocked_by(self, task: int) -> Predecessor | None:
+        """Return a task that did not finish and so holds this one, at once or through others that wait."""
+
+        def read(connection: Connection) -> Predecessor | None:
+            seen, left = {task}, {task}
+            while left and len(seen) <= MOST_BEFORE:
+                before = predecessors_of(connection, left)
+                goes_on = set(connection.execute(_ON_END, {"ids": sorted(left)}).scalars())
+                for one, found in sorted(before.items()):
+                    if bad := chains.obstacles(found, one in goes_on):
+                        return bad[0]
+                waiting = (one for found in before.values() for one in found)
+                left = {one.task for one in waiting if one.state is TaskState.WAITING} - seen
+                seen |= left
+            return None
+
+        return self._database.read(read)
 
     def predecessors(self, task: int) -> tuple[Predecessor, ...]:
         """Return the tasks that a task comes after."""

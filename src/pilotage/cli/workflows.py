@@ -1,0 +1,38 @@
+"""List workflows: tasks that come after each other."""
+
+from typing import Annotated, Any
+
+import typer
+
+from .output import Column, Json, ago, counts, show, show_json
+
+app = typer.Typer()
+
+WORKFLOWS = (
+    Column("workflow"),
+    Column("name"),
+    Column("tasks"),
+    Column("owner", essential=False),
+    Column("submitted", number=True),
+)
+
+
+@app.command(epilog="Example: pilotage workflows, and one of them: pilotage status workflow:3")
+def workflows(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many workflows at most.")] = 50,
+    json_output: Json = False,
+) -> None:
+    """List workflows, newest first, with their tasks by state."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/workflows", limit=limit)
+    if json_output:
+        show_json(document)
+        return
+    show(WORKFLOWS, [_row(view) for view in document["workflows"]], "There are no workflows.")
+
+
+def _row(view: Any) -> tuple[object, ...]:
+    owner = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
+    return f"workflow:{view['id']}", view["name"], counts(view["tasks"]), owner, ago(view["created"])
