@@ -253,4 +253,14 @@ def test_a_held_job_is_stuck_unless_its_files_are_on_their_way(
     (reference,) = references(element, "bed-pilot-1")
     queue.ad("bed-pilot-1").update({"JobStatus": 5, "HoldReason": "Disk full", "HoldReasonCode": code})
     status = element.poll([reference])[reference]
-    assert (status.state, status.reason) == (state, "held: Disk full")
+    assert (status.state, status.reason, status.excess) == (state, "held: Disk full", "")
+
+
+@pytest.mark.parametrize(("code", "excess"), [(34, "memory"), (46, "walltime"), (47, "walltime"), ([34], "")])
+def test_a_job_that_is_held_for_a_limit_says_which(
+    element: HTCondor, queue: Queue, code: object, excess: str
+) -> None:
+    (reference,) = references(element, "bed-pilot-1")
+    queue.ad("bed-pilot-1").update({"JobStatus": 5, "HoldReason": "too much", "HoldReasonCode": code})
+    status = element.poll([reference])[reference]
+    assert (status.state, status.excess) == ("stuck", excess)

@@ -173,6 +173,7 @@ def test_a_job_and_its_pod_say_how_it_is(
     api.objects["pods", "bed-pilot-1-pod"]["status"] = pod
     status = element.poll([reference])[reference]
     assert (status.state, status.reason, status.exit_code) == (state, reason, code)
+    assert status.excess == ("memory" if reason == "OOMKilled" else "")
 
 
 def test_what_is_not_there_is_unknown_unless_it_was_deleted_here(

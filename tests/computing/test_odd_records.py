@@ -143,6 +143,7 @@ def test_slurm_states_are_told_with_their_words(state: str, reason: str, expecte
     job = SLURM.listed(row)["9"]
     assert job.state == expected
     assert state in job.reason
+    assert job.excess == ("memory" if state == "OUT_OF_ME+" else "")
 
 
 def test_a_state_that_is_not_known_holds_a_place_and_can_be_cancelled(tmp_path: Path) -> None:

@@ -80,7 +80,14 @@ def test_an_answer_without_a_number_is_a_fault(answer: str) -> None:
         ),
         (
             row("1_4", "TIMEOUT", "15", "TimeLimit", "p"),
-            BatchJob(name="p", state="ended", reason="TIMEOUT (TimeLimit)", exit_code=-15, queue="main"),
+            BatchJob(
+                name="p",
+                state="ended",
+                reason="TIMEOUT (TimeLimit)",
+                exit_code=-15,
+                queue="main",
+                excess="walltime",
+            ),
         ),
         (
             row("1_4", "PENDING", "0", "ReqNodeNotAvail, UnavailableNodes:a|b", "p|q r"),

@@ -7,14 +7,17 @@ import pytest
 
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, field_name
+from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.serialization import from_stored, to_document, to_json
 from pilotage.model.documents.world import Report
 from pilotage.model.records.requirements import Requirements
 from pilotage.model.records.retries import Retries
-from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.states import JobState, PilotState, TaskState
 from pilotage.model.records.work import TaskSpec
+from pilotage.ports.computing import PilotStatus
+from pilotage.testing.stores import decision
 
-from .house import House, attempts
+from .house import FakeElement, House, attempts
 
 J = JobState
 MEMORY = "memory exceeded: 1100 MB of 1000\nTraceback: MemoryError"
@@ -59,6 +62,38 @@ def test_a_job_that_lacked_time_asks_for_more_whatever_its_work_was_thought_to_b
     job = fail(house, TIME)
     assert last_cause(house, job).endswith("with cpu_time 1000 to 0, walltime 600 to 900")
     assert limits(house) == (1000, 900)
+
+
+@pytest.mark.parametrize(
+    ("state", "excess", "grown"), [("ended", "memory", (1500, 600)), ("stuck", "walltime", (1000, 900))]
+)
+def test_a_job_whose_pilot_the_batch_system_stopped_asks_for_more(
+    house: House, state: Any, excess: Any, grown: tuple[float, float]
+) -> None:
+    element = FakeElement()
+    house.element = element
+    task = house.task(jobs=1, ram=1000, walltime=600, command=("x",))
+    house.take("broker")
+    pilot = house.pilot()
+    named = Touch(kind="pilot", ids=(pilot,), changes={"reference": "batch-1"})
+    house.store.commit(decision(named), "test")
+    ((job, attempt),) = attempts(house.match(pilot))
+    house.tell(pilot, Report(job=job, attempt=attempt, state="running"))
+    element.status = PilotStatus(state=state, reason="the batch system's words", excess=excess)
+    house.take("provision")
+    house.take("provision")
+    seen = house.store.queries.pilot(pilot)
+    assert seen is not None
+    told = f"{excess} exceeded: stopped by its batch system: the batch system's words"
+    assert (seen.state, seen.error) == (PilotState.FAILED, told)
+    assert element.cancelled == (["batch-1"] if state == "stuck" else [])
+    house.now += 3 * 3600
+    house.take("watch")
+    assert house.states(task) == {J.DEFINED: 1}
+    found = house.store.queries.job(job)
+    assert found is not None
+    assert found.error == told
+    assert limits(house) == grown
 
 
 def test_a_job_asks_for_no_more_than_the_most_that_a_queue_of_it_allows(house: House) -> None:

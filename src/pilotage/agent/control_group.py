@@ -22,7 +22,7 @@ REMOVAL = 2.0
 """Seconds that killed processes may take to leave their group."""
 _STATISTICS = {1: ("total_rss", "total_shmem"), 2: ("anon", "shmem")}
 _PEAKS = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
-_KILLS = {1: "memory.oom_control", 2: "memory.events"}
+KILLS = {1: "memory.oom_control", 2: "memory.events"}
 
 
 class ControlGroup:
@@ -91,7 +91,7 @@ class ControlGroup:
     def exceeded(self) -> Iterator[tuple[str, float]]:
         """Yield the limits that the group reached: ``group memory`` (most bytes), ``group processes`` (with
         threads)."""
-        if self._numbers("memory", _KILLS[self._version]).get("oom_kill"):
+        if self._numbers("memory", KILLS[self._version]).get("oom_kill"):
             yield "group memory", int(self._read("memory", _PEAKS[self._version]) or 0)
         if self._numbers("pids", "pids.events").get("max"):
             yield "group processes", self._processes + CONTAINING

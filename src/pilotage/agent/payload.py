@@ -22,6 +22,7 @@ from typing import Any
 
 from .hidden_programs import NOT_FOUND, exit_hint, start_hint
 from .machine import MEGABYTE, descendants, kill, now
+from .oom_kills import explained, oom_kills
 from .view import UNCONTAINED, View
 from .wire import Point
 
@@ -177,6 +178,7 @@ class Payload:
         self._points: tuple[Point, ...] = ()
         self._lease_end = lease_end
         self._started = now()
+        self._kills_before = oom_kills()
         self._stop_reason = ""
         self._stop_by = float("inf")
         self._process = subprocess.Popen(
@@ -232,7 +234,7 @@ class Payload:
         if result is not None:
             return self._as_ended(result)
         self.lost = True
-        error = self._stop_reason or "supervisor killed; its payload was killed with it"
+        error = self._stop_reason or self._explained("supervisor killed; its payload was killed with it")
         return Ended(error=error, wall_seconds=round(now() - self._started, 3))
 
     def _walltime_end(self) -> float:
@@ -269,6 +271,9 @@ class Payload:
             transport.close()
         return result
 
+    def _explained(self, error: str, exit_code: int | None = None) -> str:
+        return explained(error, exit_code, oom_kills() - self._kills_before)
+
     def _as_ended(self, result: dict[str, Any]) -> Ended:
         status = result["status"]
         if result["group_fault"]:
@@ -296,7 +301,7 @@ class Payload:
         if code in NOT_FOUND and cause in ("ended", "processes"):
             exited += exit_hint(*order.program)
         told: dict[str, str] = {
-            "ended": exited,
+            "ended": exited and self._explained(exited, code),
             "stopped": self._stop_reason,
             "lease": "stopped by its pilot: no contact with the server for longer than the lease",
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",

@@ -7,6 +7,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.observations import PilotSighting
 from pilotage.model.records.states import PILOTS_AT_A_SITE, PilotState
 from pilotage.model.records.work import Pilot
+from pilotage.model.rules.retry_causes import EXCEEDED
 from pilotage.model.values.step_names import PROVISION
 
 LONGEST_WAITS = 300
@@ -71,9 +72,17 @@ def _stuck(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     errors = {
         sighting.pilot: f"does not start: {sighting.reason or 'its batch system holds it'}"
         for sighting in world.sightings
-        if sighting.state == "stuck"
+        if sighting.state == "stuck" and not sighting.excess
     }
-    return _failed(world, pilots, errors, (PilotState.SUBMITTED,))
+    stopped = {
+        sighting.pilot: _reason(sighting)
+        for sighting in world.sightings
+        if sighting.state == "stuck" and sighting.excess
+    }
+    return [
+        *_failed(world, pilots, errors, (PilotState.SUBMITTED,)),
+        *_failed(world, pilots, stopped, PILOTS_AT_A_SITE),
+    ]
 
 
 def _waiting(world: World, pilots: dict[int, Pilot]) -> list[Touch]:
@@ -104,6 +113,8 @@ def waits(state: str, reason: str) -> str:
 def _reason(sighting: PilotSighting) -> str:
     reason = f": {sighting.reason}" if sighting.reason else ""
     code = "" if sighting.exit_code is None else f" (exit code {sighting.exit_code})"
+    if sighting.excess:
+        return f"{EXCEEDED[sighting.excess]}stopped by its batch system{reason}{code}"
     return f"ended without a word{reason}{code}"
 
 

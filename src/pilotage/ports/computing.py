@@ -51,18 +51,23 @@ ElementState = Literal["waiting", "running", "stuck", "ended", "unknown"]
 its batch system cannot resolve: somebody must intervene there."""
 
 
+Excess = Literal["", "memory", "walltime"]
+"""What a pilot had more of than its batch system allows, which therefore ended or held it; empty: nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotStatus:
     """The status of a pilot in its batch system.
 
     ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says in the
     batch system's words why it waits, is stuck or ended. ``exit_code`` is the agent's, negative for a signal,
-    or None if nobody knows it.
+    or None if nobody knows it. ``excess`` is the limit for which the batch system ended or held it.
     """
 
     state: ElementState
     reason: str = ""
     exit_code: int | None = None
+    excess: Excess = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pilotage.model.records.failures import allowed_attempts
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
+from pilotage.model.rules.retry_causes import EXCEEDED, next_attempt
 from pilotage.model.rules.timeouts import (
     RULES,
     Outcome,
@@ -70,9 +71,12 @@ class _Watchdog:
         stay: list[Job] = []
         for job in self._world.jobs:
             outcome, cause = self._over(job)
-            changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
+            error = self._excess(job) or cause
+            changes: dict[str, Value] = {"error": error, "ended": self._world.time}
             if outcome == "retry":
-                moves.fail(job, job.state, self._most(job), cause, changes, wait=self._wait(job))
+                following = next_attempt(self._tasks[job.task], job, error, self._federation)
+                most, wait = self._most(job), self._wait(job)
+                moves.fail(job, job.state, most, cause, changes, wait=wait, following=following)
             elif outcome == "fail":
                 moves.add(job, job.state, JobState.FAILED, cause=cause, changes=changes)
             elif outcome == "retake":
@@ -87,6 +91,12 @@ class _Watchdog:
             is_held = job.state is JobState.STARTING
             moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=is_held)
         return moves.gathered()
+
+    def _excess(self, job: Job) -> str:
+        """Return why the batch system stopped a running job's pilot: for memory or walltime; else empty."""
+        pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
+        stopped = pilot is not None and pilot.state == PilotState.FAILED and job.state is JobState.RUNNING
+        return pilot.error if pilot and stopped and pilot.error.startswith(tuple(EXCEEDED.values())) else ""
 
     def _wait(self, job: Job) -> Wait | None:
         """Wait until a disconnected pilot has stopped the old attempt; None if no pilot needs to.

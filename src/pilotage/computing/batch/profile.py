@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pilotage.ports.computing import ElementState
+from pilotage.ports.computing import ElementState, Excess
 
 from .commands import Outcome
 
@@ -32,7 +32,7 @@ class BatchJob:
     it.
 
     ``explained`` is true if ``reason`` holds everything that the batch system knows about a job that does not
-    run.
+    run. ``excess`` is the limit for which it was ended.
     """
 
     name: str
@@ -41,6 +41,7 @@ class BatchJob:
     exit_code: int | None = None
     queue: str = ""
     explained: bool = True
+    excess: Excess = ""
 
 
 DOUBTFUL = (

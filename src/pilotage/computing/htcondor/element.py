@@ -10,7 +10,15 @@ import platformdirs
 from cachetools import FIFOCache
 
 from pilotage.computing.options import parse
-from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
+from pilotage.ports.computing import (
+    Capacity,
+    ElementState,
+    Excess,
+    PilotOrder,
+    PilotSize,
+    PilotStatus,
+    Submitted,
+)
 
 from .client import CondorClient, NotAnswered, ProcessClient
 from .job_descriptions import (
@@ -38,6 +46,9 @@ STATES: Mapping[int, ElementState] = {
 
 HELD, SPOOLING = 5, 16
 """The status of a held job, and the reason code of a job whose files are still coming, or never came."""
+
+EXCESSES: Mapping[int, Excess] = {34: "memory", 46: "walltime", 47: "walltime"}
+"""Limits for which HTCondor holds a job, by the code of the reason: memory, and the allowed durations."""
 
 PROJECTION = (
     *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode"),
@@ -237,7 +248,9 @@ def _status(ad: Mapping[str, Any]) -> PilotStatus:
         # HTCondor holds a job while its files arrive.
         waits = ad.get("HoldReasonCode") == SPOOLING
         return PilotStatus(
-            state="waiting" if waits else "stuck", reason=f"held: {_line(ad.get('HoldReason'))}"
+            state="waiting" if waits else "stuck",
+            reason=f"held: {_line(ad.get('HoldReason'))}",
+            excess=next((EXCESSES[code] for code in EXCESSES if code == ad.get("HoldReasonCode")), ""),
         )
     return PilotStatus(state=state)
 

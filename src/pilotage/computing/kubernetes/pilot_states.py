@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pilotage.ports.computing import PilotStatus
+from pilotage.ports.computing import Excess, PilotStatus
 
 STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
 """Reasons of a container that waits until somebody mends something."""
@@ -22,7 +22,8 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
             failed = _line(condition.reason, condition.message) if condition.type == "Failed" else ""
             own = _line(terminated.reason, terminated.message) if terminated and failed else ""
             code = terminated.exit_code if terminated else None
-            return PilotStatus(state="ended", reason=own or failed, exit_code=code)
+            excess = _excess(condition.reason, terminated)
+            return PilotStatus(state="ended", reason=own or failed, exit_code=code, excess=excess)
     if _container(pod, "running"):
         return PilotStatus(state="running")
     if job.metadata.deletion_timestamp:
@@ -30,6 +31,12 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
     waiting = _container(pod, "waiting")
     stuck = waiting is not None and waiting.reason in STUCK
     return PilotStatus(state="stuck" if stuck else "waiting", reason=_why_it_waits(pod))
+
+
+def _excess(failed: str | None, terminated: Any) -> Excess:
+    if failed == "DeadlineExceeded":
+        return "walltime"
+    return "memory" if terminated and terminated.reason == "OOMKilled" else ""
 
 
 def _why_it_waits(pod: Any) -> str:

@@ -12,7 +12,7 @@ from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, S
 from pilotage.computing.batch.profile import CommandFault, only_number, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.model.values.time_limits import seconds
-from pilotage.ports.computing import ElementState, PilotSize
+from pilotage.ports.computing import ElementState, Excess, PilotSize
 
 _RESERVED = """
 --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
@@ -35,6 +35,9 @@ STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(_ENDED.split(), "ended"),
 }
 """Slurm's states. Any other is unknown."""
+
+EXCESSES: Mapping[str, Excess] = {"OUT_OF_MEMORY": "memory", "TIMEOUT": "walltime"}
+"""States of jobs that Slurm ended for a limit."""
 
 _HELD = re.compile(
     r"jobheld(user|admin)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
@@ -298,16 +301,20 @@ def job_of(state: str, reason: str, code: int | None, partition: str, name: str)
     A state of a newer Slurm is unknown; its name becomes the reason.
     """
     word = (state.split() or [""])[0]
-    found = STATES.get(word.rstrip("+"))
-    if found is None and word.endswith("+"):
+    if word.endswith("+"):
         # The state may be cut to the width of its column.
-        found = next((STATES[name] for name in STATES if name.startswith(word[:-1])), None)
-    found = found or "unknown"
+        word = next((name for name in STATES if name.startswith(word[:-1])), word)
+    found = STATES.get(word, "unknown")
     if found == "waiting" and _HELD.fullmatch(re.sub(r"[\s_]", "", reason.lower())):
         found = "stuck"
     text = f"{state} ({reason})" if reason else state
     return BatchJob(
-        name=name, state=found, reason=text, exit_code=code if found == "ended" else None, queue=partition
+        name=name,
+        state=found,
+        reason=text,
+        exit_code=code if found == "ended" else None,
+        queue=partition,
+        excess=EXCESSES.get(word, ""),
     )
 
 

@@ -194,7 +194,7 @@ def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotS
         return PilotStatus(state="unknown", reason="Slurm does not list it")
     words = EXITS.get(job.exit_code or 0, "") if job.state == "ended" else ""
     reason = "; ".join(part for part in (job.reason, words) if part)
-    return PilotStatus(state=job.state, reason=reason, exit_code=job.exit_code)
+    return PilotStatus(state=job.state, reason=reason, exit_code=job.exit_code, excess=job.excess)
 
 
 def _node_line(partition: Mapping[str, Any], node: Mapping[str, Any]) -> str:

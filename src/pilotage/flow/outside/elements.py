@@ -304,6 +304,7 @@ def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> l
             state=status.state,
             reason=status.reason,
             exit_code=status.exit_code,
+            excess=status.excess,
         )
         for reference, status in statuses.items()
         if reference in pilots and _is_news(status, pilots[reference])
@@ -312,7 +313,7 @@ def _news(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, Pilot]) -> l
 
 def _is_news(status: PilotStatus, pilot: Pilot) -> bool:
     # An invisible pilot has not ended, and one that called home waits for nothing.
-    if status.state == "ended":
+    if status.state == "ended" or (status.state == "stuck" and status.excess):
         return True
     submitted = pilot.state is PilotState.SUBMITTED
     return submitted and (

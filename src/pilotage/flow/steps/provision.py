@@ -97,7 +97,8 @@ def _cancel_stuck(runtime: Runtime, world: World) -> None:
     stuck: dict[str, list[Pilot]] = defaultdict(list)
     for seen in world.sightings:
         pilot = pilots.get(seen.pilot)
-        if seen.state == "stuck" and pilot and pilot.state is PilotState.SUBMITTED and pilot.queue in queues:
+        held = (PilotState.SUBMITTED, PilotState.RUNNING) if seen.excess else (PilotState.SUBMITTED,)
+        if seen.state == "stuck" and pilot and pilot.state in held and pilot.queue in queues:
             stuck[pilot.queue].append(pilot)
     for name, given_up in stuck.items():
         runtime.elements.cancel(queues[name], given_up)

@@ -42,6 +42,8 @@ class PilotSighting:
     """Why it waits or is stuck, or how it ended, in the batch system's words."""
     exit_code: int | None = None
     """Its exit code; none: unknown."""
+    excess: Literal["", "memory", "walltime"] = ""
+    """The limit for which its batch system ended or held it; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,9 @@ from .changed_jobs import changed_columns, in_words
 MEMORY, WALLTIME = "memory exceeded: ", "walltime exceeded: "
 """How the error of an attempt begins that its agent ended for its memory or walltime."""
 
+EXCEEDED = {"memory": MEMORY, "walltime": WALLTIME}
+"""How the error of a pilot begins that its batch system stopped for one of these limits."""
+
 MOST_MEGABYTES, MOST_SECONDS = 1e9, 1e10
 """The bounds of a task's ``ram`` and ``walltime``."""
 
