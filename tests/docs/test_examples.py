@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.federation.documents import SourceFile, read
+from pilotage.federation.documents import SourceFile, read, read_tasks, read_workflow_name
 from pilotage.federation.faults import BadFile
+from pilotage.federation.workflow_checks import workflow_faults
 from pilotage.flow.calls import acceptance
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
@@ -60,6 +61,11 @@ def _faults(kind: type, text: str) -> list[str]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_fields_of_an_example_are_known(name: str) -> None:
     example = EXAMPLES[name]
+    if example.startswith("workflow:"):
+        source = SourceFile("example", example)
+        assert read_workflow_name(source)
+        assert workflow_faults(read_tasks(source)) == []
+        return
     of_a_queue, of_a_storage = (
         f"{group}:\n- name: example\n{textwrap.indent(example, '  ')}" for group in ("queues", "storages")
     )

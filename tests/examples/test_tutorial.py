@@ -1,4 +1,4 @@
-"""The tutorial, word for word: its files are written, its commands are run, and its promises hold."""
+"""The tutorials, word for word: their files are written, their commands are run, their promises hold."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failures.md"
+PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
 FILE = re.compile(r"as `([\w.]+)`[^`]*?\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^    (?=pilotage |python3 )(.+)$", re.MULTILINE)
 
@@ -39,12 +39,15 @@ def server(place: Path) -> Iterator[None]:
         process.terminate()
 
 
-@pytest.mark.usefixtures("server")
-def test_forty_files_become_a_table_although_ten_were_broken(place: Path) -> None:
-    text = PAGE.read_text()
-    files = dict(FILE.findall(text))
-    assert set(files) == {"make_samples.py", "gc.yaml"}
-    for name, content in files.items():
+def followed(page: str, place: Path, files: set[str], fault: str) -> list[tuple[str, int]]:
+    """Write the files of a page and run its commands, in order; return these with their exit codes.
+
+    The logs of what failed show the fault.
+    """
+    text = (PAGES / page).read_text()
+    written = dict(FILE.findall(text))
+    assert set(written) == files
+    for name, content in written.items():
         (place / name).write_text(content)
     commands = COMMAND.findall(text)
     assert commands[:2] == ["pilotage init", "pilotage up"]
@@ -53,11 +56,29 @@ def test_forty_files_become_a_table_although_ten_were_broken(place: Path) -> Non
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, timeout=300)
         ended.append((command, done.returncode))
         if command.endswith("--failed"):
-            assert "has no sequence" in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
-    failed = [command for command, code in ended if code]
-    assert failed == ["pilotage wait gc"], ended
+            assert fault in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
+        if command.startswith("pilotage explain"):
+            assert "is held: task" in done.stdout, done.stdout
+    return ended
+
+
+@pytest.mark.usefixtures("server")
+def test_forty_files_become_a_table_although_ten_were_broken(place: Path) -> None:
+    ended = followed("failures.md", place, {"make_samples.py", "gc.yaml"}, "has no sequence")
+    assert [command for command, code in ended if code] == ["pilotage wait gc"], ended
     assert ended.index(("pilotage wait gc", 1)) < ended.index(("pilotage retry gc", 0))
     table = (place / "results" / "table.tsv").read_text().splitlines()
     assert len(table) == 40
     assert all(re.fullmatch(r"sample-\d\d\t0\.\d{3}", line) for line in table)
     assert (place / "results" / "manifest.csv").exists()
+
+
+@pytest.mark.usefixtures("server")
+def test_a_chain_goes_on_after_its_middle_was_repaired(place: Path) -> None:
+    ended = followed("chain.md", place, {"make_data.py", "analysis.yaml"}, "the reference is empty")
+    assert [command for command, code in ended if code] == ["pilotage wait analysis"], ended
+    assert ended.index(("pilotage wait analysis", 1)) < ended.index(("pilotage retry compare", 0))
+    (report,) = (place / "results").rglob("report.txt")
+    assert [line.split("\t") for line in report.read_text().splitlines()[1:]] == [
+        [f"sample-{number}", f"{number}.0"] for number in range(1, 7)
+    ]
