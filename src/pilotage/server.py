@@ -160,9 +160,8 @@ def _run(
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home, settings.more_urls)
     loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
-    archiving = (
-        Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
-    )
+    after = settings.archive_after * 86400
+    archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
     forgetting = ForgettingEvents(store, settings.events_kept * 86400)
     ended = threading.Event()
     secrets.release_held(runtime)
@@ -179,22 +178,17 @@ def _run(
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
     server = _server(runtime, pages, end) if listener else None
     collect_rarely()
-    loops.start()
-    relay.start()
-    forgetting.start()
-    if archiving:
-        archiving.start()
+    services = (loops, relay, forgetting, *archiving)
+    for service in services:
+        service.start()
     try:
         if server and listener:
             server.run(sockets=[listener])
         else:
             ended.wait()
     finally:
-        if archiving:
-            archiving.stop()
-        forgetting.stop()
-        relay.stop()
-        loops.stop()
+        for service in reversed(services):
+            service.stop()
         runtime.close()
 
 

@@ -84,16 +84,13 @@ class Runtime:
         time_limit: TimeLimit | None = None,
         secret_keys: SecretKeys | None = None,
     ) -> None:
-        self.store, self.seeds = store, seeds
-        self.clock = clock or store.clock
+        self.store, self.seeds, self.clock = store, seeds, clock or store.clock
         self.server_url, self.priorities = server_url, priorities
         self.presence, self.secret_keys = presence or Unnamed(), secret_keys or SecretKeys(None)
-        self.workers = workers or Workers()
+        self.workers, self.time_limit = workers or Workers(), time_limit or TimeLimit()
         self.wakeups, self.brokerages = Wakeups(steps), Brokerages()
-        self.time_limit = time_limit or TimeLimit()
         self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
-        self.broker_read_plan = BrokerReadPlan(self.clock)
-        self.log_readers = LogReaders(store)
+        self.broker_read_plan, self.log_readers = BrokerReadPlan(self.clock), LogReaders(store)
         self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
         submits = any("submissions" in step.hears for step in steps)
         tell = partial(partial, self.wakeups.tell)
