@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
     asked = len(served.requests)
     assert pilotage("fetch", 12, "--to", tmp_path / "home").exit_code == 0
     assert [call for call, _ in served.requests[asked:]] == [
-        "GET /tasks/12/outputs",
+        "GET /tasks/12/outputs?limit=10000",
         "GET /tasks/12/jobs?inputs=true&parameters=true&limit=1000&after=0",
     ]
 
@@ -478,3 +479,14 @@ def test_a_list_goes_on_behind_a_name(pilotage: Pilotage, server: FakeServer) ->
     assert pilotage("files", "list", "runs/*", "--after", "a:runs/1").exit_code == 0
     assert pilotage("files", "list", "--dataset", "a:runs", "--after", "a:runs/1").exit_code == 0
     assert all("after=a%3Aruns%2F1" in call for call, _ in server.requests)
+
+
+def test_outputs_are_read_page_by_page(
+    pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilotage.cli.task_outputs.PAGE", 2)
+    found = [output(number) for number in (1, 2, 3)]
+    server.answers["GET /tasks/12/outputs?limit=2"] = {"files": found[:2]}
+    after = urlencode({"after": found[1]["file"]})
+    server.answers[f"GET /tasks/12/outputs?limit=2&{after}"] = {"files": found[2:]}
+    assert json.loads(pilotage("outputs", 12, "--json").stdout) == {"files": found}

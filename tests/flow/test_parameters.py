@@ -21,6 +21,7 @@ from .house import House, attempts
 
 GRID = {"sample": ("a", "b"), "k": ("21", "31")}
 ROWS = ({"sample": "a", "k": "21"}, {"sample": "b", "k": "31"})
+SLASHED = tuple({"sample": f"a/{number}"} for number in range(15_999))
 PAIRS = [("a", "21"), ("a", "31"), ("b", "21"), ("b", "31")]
 
 
@@ -169,6 +170,27 @@ def test_rows_are_stored_once_and_the_largest_task_has_a_job_each(house: House) 
         ({"command": ("sh", "-c", "echo $(({k}+1))"), "parameters": ({"k": "x"},)}, "command[2]", "number"),
         ({"command": ("bash", "-c", "cat <<E\n{sample}\nE")}, "command[2]", "behind <<"),
         ({"command": ("csh", "-c", "echo {sample}")}, "command[2]", "quotes"),
+        (
+            {"command": ("run", *["{sample}"] * 100), "parameters": ({"sample": "x" * 4000},)},
+            "command",
+            "above 262144",
+        ),
+        (
+            {"outputs": ("t{sample}/x",), "parameters": ({"sample": "a"}, {"sample": "mp"})},
+            "outputs[0]",
+            "'mp'",
+        ),
+        ({"outputs": ("{sample}",), "parameters": ({"sample": "a"}, {"sample": ".."})}, "outputs[0]", "'..'"),
+        (
+            {"outputs": ("{sample}",), "parameters": ({"sample": "a"}, {"sample": "b" * 201})},
+            "outputs[0]",
+            "bbb",
+        ),
+        (
+            {"outputs": tuple(f"{at}/{{sample}}" for at in range(20)), "parameters": SLASHED},
+            "outputs",
+            "320000 names",
+        ),
         (
             {"command": ("run", "{sample}" * 300), "parameters": ({"sample": "x" * 4000},)},
             "command[1]",

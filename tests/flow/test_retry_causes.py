@@ -7,6 +7,7 @@ import pytest
 
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, field_name
+from pilotage.flow.calls.retry import retry
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.serialization import from_stored, to_document, to_json
 from pilotage.model.documents.world import Report
@@ -239,3 +240,27 @@ def test_f3_broken_inputs_do_not_stop_a_task_whose_others_are_good(house: House)
     house.report(pilot, "done", found[11:])
     house.take("finish")
     assert house.states(task) == {J.FAILED: 10, J.FINISHED: 30}
+
+
+def test_f3_a_task_whose_first_jobs_alone_are_bad_goes_on_as_its_error_says(house: House) -> None:
+    task = house.task(jobs=14, command=("x",), max_attempts=1)
+    house.take("broker")
+    pilot = house.pilot()
+    first = sorted(attempts(house.match(pilot, most=10)))
+    fail_alike(house, pilot, first)
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert found.state is TaskState.FAILED
+    assert f"retry a good one (pilotage retry job:ID), then all (pilotage retry {task})" in found.error
+    good = max(job.id for job in house.store.queries.jobs(task, JobState.CLOSED, 100))
+    retry(house.runtime, task, "user:alice", job=good)
+    house.take("broker")
+    house.report(pilot, "done", attempts(house.match(pilot)))
+    house.take("finish")
+    retry(house.runtime, task, "user:alice")
+    house.take("broker")
+    again = dict(attempts(house.match(pilot)))
+    assert len(again) == 13
+    fail_alike(house, pilot, [(job, again[job]) for job, _ in first])
+    house.report(pilot, "done", [one for one in again.items() if one[0] not in dict(first)])
+    assert house.states(task) == {J.FAILED: 10, J.FINISHED: 4}

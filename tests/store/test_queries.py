@@ -9,7 +9,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.identity import Identity
-from pilotage.store import FederationRenamed, NoFederation, ReplicaView, Store
+from pilotage.store import FederationRenamed, NoFederation, OutputPage, ReplicaView, Store
 from pilotage.testing import ALICE, BOB, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -113,6 +113,9 @@ def test_outputs_are_shown_where_they_lie(store: Store) -> None:
         ReplicaView(storage="gone", url=""),
     )
     assert (second.kind, second.replicas) == ("merge", ())
+    assert store.queries.outputs(task, page=OutputPage(limit=1)) == [first]
+    assert store.queries.outputs(task, page=OutputPage(after=first.file, limit=1)) == [second]
+    assert store.queries.outputs(task, page=OutputPage(after=second.file)) == []
 
 
 def test_payload_files_are_for_a_pilot_that_holds_a_job_of_the_task(store: Store) -> None:

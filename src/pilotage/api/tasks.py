@@ -19,7 +19,7 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
-from pilotage.store import Store, TaskDetails, TaskView
+from pilotage.store import OutputPage, Store, TaskDetails, TaskView
 
 from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
@@ -293,10 +293,17 @@ def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Re
 
 
 @router.get("/{task}/outputs", responses=documented(Outputs, 404))
-def get_outputs(task: Id, caller: Person, store: TheStore, parameters: WithParameters = False) -> Response:
-    """The files that a task's jobs made, and where they lie."""
+def get_outputs(
+    task: Id,
+    caller: Person,
+    store: TheStore,
+    parameters: WithParameters = False,
+    after: Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")] = "",
+    limit: Limit = 10_000,
+) -> Response:
+    """The files that a task's jobs made, and where they lie: a page, by identifier (``file``)."""
     seen(store, caller, task)
-    return answer({"files": store.queries.outputs(task, parameters)})
+    return answer({"files": store.queries.outputs(task, parameters, OutputPage(after, limit))})
 
 
 @router.get("/{task}/explain", responses=documented(TaskExplanation, 404))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import fetched_manifest
+from . import fetched_manifest, task_outputs
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, console, echo, plural, show_json
@@ -67,7 +67,7 @@ def _outputs(client: "Client", task: int, merged: bool, match: str) -> list[Any]
     """Return the outputs that are asked for and have arrived somewhere. Say how many never did."""
     from fnmatch import fnmatchcase
 
-    outputs = _listed(client.get(f"/tasks/{task}/outputs"))
+    outputs = task_outputs.listed(client, task)
     kinds = [file for file in outputs if not merged or file.get("kind") == "merge"]
     found = [file for file in kinds if match == _path(file) or fnmatchcase(_path(file), match)]
     if not found:
@@ -99,14 +99,6 @@ def _wanted(found: list[Any], to: Path) -> "list[tuple[WantedFile, Any]]":
             both = f"{first.get('file')} and {file.get('file')}"
             raise CommandFailure(f"{both} would both be {_place(file)}; choose one with --merged or --match")
     return [(WantedFile.of(file, Destination(to, place)), file) for place, file in places.items()]
-
-
-def _listed(answer: Any) -> list[dict[str, Any]]:
-    """Return the descriptions of an answer. The server may be anybody's. Raises BadInput."""
-    files = answer.get("files") if isinstance(answer, dict) else None
-    if not isinstance(files, list) or not all(isinstance(file, dict) for file in files):
-        raise BadInput("the server's answer is no list of outputs; set PILOTAGE_URL to a Pilotage's address")
-    return files
 
 
 def _place(file: dict[str, Any]) -> str:

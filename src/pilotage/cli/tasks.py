@@ -8,6 +8,7 @@ import typer
 
 from pilotage.model.records.states import ENDED
 
+from . import task_outputs
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json, show_lines, width
 from .subjects import Task, task_number, task_numbers, work_of
@@ -104,7 +105,7 @@ def outputs(
 
     with Client() as client:
         number = task_number(client, task)
-        document = client.get(f"/tasks/{number}/outputs")
+        document = {"files": task_outputs.listed(client, number)}
     if json_output:
         show_json(document)
         return

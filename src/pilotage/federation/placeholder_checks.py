@@ -1,6 +1,7 @@
 """Faults of placeholders in a task's texts: names without a value, and values that a text cannot take."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -31,8 +32,14 @@ MOST_TEXT = 100_000
 MOST_EXPANDED = 16 << 20
 """Most bytes of the rows of all jobs together: a grid's values stand in many rows, a row in many jobs."""
 
+MOST_COMMAND = 1 << 18
+"""Most bytes of all words of a command, once the values are in: each job's order holds its own."""
+
 MOST_OUTPUTS = 20
-"""Most outputs that name parameters: every value is tried in each."""
+"""Most outputs that name parameters."""
+
+MOST_TRIED = 300_000
+"""Most values that are tried in names of outputs: a second of work."""
 
 MOST_SUGGESTIONS = 20
 """Most unknown names of a task that are compared with all known ones."""
@@ -169,6 +176,7 @@ class _Values:
             message = "has many words that may be shells, in too many rows to check them all"
             yield Fault(("command",), message, "write the name of the shell, not a parameter")
             return
+        whole = 0
         for at, word in enumerate(self.spec.command):
             size = _size(word, sizes)
             # A shell's variable is set in front of its text. Quotes make a value five times as long at most.
@@ -176,6 +184,10 @@ class _Values:
             if size > MOST_TEXT:
                 message = f"has {size} bytes with its longest values, above {MOST_TEXT}"
                 yield Fault(("command", at), message, "put long texts into a payload file")
+            whole += size
+        if whole > MOST_COMMAND:
+            message = f"has {whole} bytes with the longest values, above {MOST_COMMAND}"
+            yield Fault(("command",), message, "name the values once, or put long texts into a payload file")
         told = sum(len(VARIABLE) + len(name) + size for name, size in longest.items())
         told += sum(len(name) + _size(text, sizes) for name, text in self.spec.environment.items())
         if told > MOST_TEXT:
@@ -194,14 +206,37 @@ class _Values:
             message = f"{len(swept)} name parameters, above {MOST_OUTPUTS}"
             yield Fault(("outputs",), message, "name a folder or a pattern, such as results-{sample}/")
             return
+        used = {name for _, text in swept for name in names(text, strict=True) if name in self.values}
+        tried = {name: _tried(self.values[name]) for name in used}
+        tests = sum(len(tried.get(name, ())) for _, text in swept for name in names(text, strict=True))
+        if tests > MOST_TRIED:
+            message = f"have {tests} names that may be none: values with / or other signs"
+            yield Fault(("outputs",), message, "name the outputs by {index}")
+            return
+        usual = dict.fromkeys((*OWN, *self.values), "1")
         for at, text in swept:
-            usual = dict.fromkeys((*OWN, *self.values), "1")
             for name in names(text, strict=True):
-                yield from self._output(("outputs", at), text, name, usual)
+                values = sorted({*tried.get(name, ()), *self._taken(text, name)})
+                yield from self._output(("outputs", at), text, name, usual, values)
 
-    def _output(self, path: Path, text: str, name: str, usual: Mapping[str, str]) -> Iterator[Fault]:
+    def _taken(self, text: str, name: str) -> Iterator[str]:
+        """Yield values with which an output gets the name of something that is there already."""
+        pieces = [
+            (re.escape(piece) if kind == "text" else "(.+)" if piece == name else "1")
+            for kind, piece in parts(text.partition("/")[0], strict=True)
+        ]
+        pattern = re.compile("".join(pieces))
+        for taken in INPUTS:
+            found = pattern.fullmatch(taken)
+            yield from (
+                value for value in (found.groups() if found else ()) if value in self.values.get(name, ())
+            )
+
+    def _output(
+        self, path: Path, text: str, name: str, usual: Mapping[str, str], values: Iterable[str]
+    ) -> Iterator[Fault]:
         """Yield the first value of a parameter that makes no name of an output."""
-        for value in sorted(self.values.get(name, ())):
+        for value in values:
             made = filled(text, {**usual, name: value}, strict=True)
             if not _is_output(made) or WILDCARDS.search(value) or made.split("/")[0] in INPUTS:
                 message = f"{name} {_cut(value)!r} makes {_cut(made)!r}, which is no name of an output"
@@ -232,6 +267,19 @@ class _Values:
                 message = f"calculates with {{{text}}}, which is not a number in every row"
                 yield Fault(path, message, "give numbers, or calculate in a payload file")
             quoting.read("x")
+
+
+_SIGNS = re.compile(r"[/*?\[\x00-\x1f\x7f-\x9f]")
+
+
+def _tried(values: Iterable[str]) -> list[str]:
+    """Return the values to try in a name of an output: the longest, and those with signs or dots alone.
+
+    All others make a name wherever the longest does.
+    """
+    known = list(values)
+    odd = [value for value in known if _SIGNS.search(value) or not value.strip(".")]
+    return [*odd, max(known, key=len)] if known else odd
 
 
 def _is_output(name: str) -> bool:

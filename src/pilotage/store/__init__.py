@@ -29,6 +29,7 @@ from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
+from .views.outputs import OutputPage
 from .views.queues import QueueView, ShareView
 from .views.task_filters import TaskFilter
 from .views.task_lists import ListedTasks, TaskPage, TaskSort
@@ -58,6 +59,7 @@ __all__ = [
     "NewerStore",
     "NoFederation",
     "NoticesLost",
+    "OutputPage",
     "OutputView",
     "Pass",
     "PersonToken",

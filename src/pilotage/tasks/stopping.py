@@ -36,7 +36,7 @@ def stop(world: World) -> Decision:
     changes: list[Move] = []
     for task in sorted(world.tasks, key=lambda task: task.id):
         if _is_hopeless(task, counts[task.id], failures[task.id], world.federation.guard):
-            error = _error(failures[task.id])
+            error = _error(task, failures[task.id])
             changes += [
                 *_closed(live[task.id], world.time),
                 task_failed(
@@ -69,15 +69,26 @@ def _is_shown(failures: list[Failure], constants: GuardConstants) -> bool:
     return all(constants.pilots * failure.pilots <= 1 for failure in failures)
 
 
-def _error(failures: list[Failure]) -> str:
+def _error(task: Task, failures: list[Failure]) -> str:
+    """Return what failed, and how to go on where only these jobs are bad.
+
+    One job that ends well lets the others run: then it is not the task that fails.
+    """
     first = failures[0]
     many = len({failure.job for failure in failures})
     jobs = "1 job" if many == 1 else f"{many} jobs"
     return (
         f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike, with exit code "
         f"{first.exit_code}: "
-        f"{first.ending}; job {first.job} was the first"
+        f"{first.ending}; job {first.job} was the first{_way_on(task)}"
     )
+
+
+def _way_on(task: Task) -> str:
+    if task.state is TaskState.SCOUTING:
+        return "; if only its first inputs are bad, leave them out, or submit it again with scouts: 0"
+    again = f"retry a good one (pilotage retry job:ID), then all (pilotage retry {task.id})"
+    return f"; if only these jobs are bad, {again}"
 
 
 def _closed(live: list[Job], time: float) -> list[Move]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST_TASKS = 1000
 """Most tasks of one submission."""
 
+OUTPUTS_OF_PAGE = 10_000
+"""Outputs of one request."""
+
 LONGEST_KEY = 200
 """Most characters of an idempotency key."""
 
@@ -165,11 +168,26 @@ class AsyncTaskRequests(AsyncApi):
         return await self._record("/tasks/{task}/failures", await self._task(task))
 
     async def outputs(
-        self, task: "int | str | Subject | AsyncTask", *, parameters: bool = False
+        self,
+        task: "int | str | Subject | AsyncTask",
+        *,
+        parameters: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> Table[Record]:
-        """Return the files that a task's jobs made, with size, checksum and places."""
-        answer = await self._get("/tasks/{task}/outputs", await self._task(task), parameters=parameters)
-        return Table[Record].of(answer, "files", Record)
+        """Return the files that a task's jobs made, with size, checksum and places.
+
+        With a ``limit``, return so many at most, ``after`` the ``file`` that was the last before.
+        """
+        number, files = await self._task(task), list[Record]()
+        while True:
+            page: dict[str, Any] = {"after": after, "limit": limit or OUTPUTS_OF_PAGE}
+            answer = await self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
+            found = Table[Record].of(answer, "files", Record)
+            files += found
+            if limit or len(found) != OUTPUTS_OF_PAGE:
+                return Table({"files": [file.to_dict() for file in files]}, "files", files)
+            after = str(found[-1]["file"])
 
     async def task_logs(
         self,

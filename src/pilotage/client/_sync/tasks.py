@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_TASKS = 1000
 """Most tasks of one submission."""
 
+OUTPUTS_OF_PAGE = 10_000
+"""Outputs of one request."""
+
 LONGEST_KEY = 200
 """Most characters of an idempotency key."""
 
@@ -165,10 +168,27 @@ class TaskRequests(Api):
         """Return a task's failed jobs in ``groups`` by error and queue."""
         return self._record("/tasks/{task}/failures", self._task(task))
 
-    def outputs(self, task: "int | str | Subject | Task", *, parameters: bool = False) -> Table[Record]:
-        """Return the files that a task's jobs made, with size, checksum and places."""
-        answer = self._get("/tasks/{task}/outputs", self._task(task), parameters=parameters)
-        return Table[Record].of(answer, "files", Record)
+    def outputs(
+        self,
+        task: "int | str | Subject | Task",
+        *,
+        parameters: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Table[Record]:
+        """Return the files that a task's jobs made, with size, checksum and places.
+
+        With a ``limit``, return so many at most, ``after`` the ``file`` that was the last before.
+        """
+        number, files = self._task(task), list[Record]()
+        while True:
+            page: dict[str, Any] = {"after": after, "limit": limit or OUTPUTS_OF_PAGE}
+            answer = self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
+            found = Table[Record].of(answer, "files", Record)
+            files += found
+            if limit or len(found) != OUTPUTS_OF_PAGE:
+                return Table({"files": [file.to_dict() for file in files]}, "files", files)
+            after = str(found[-1]["file"])
 
     def task_logs(
         self,

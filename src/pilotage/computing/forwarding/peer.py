@@ -8,6 +8,9 @@ from typing import Any
 
 from pilotage.computing.web_service import Credentials, WebAnswer, WebService
 
+PAGE = 10_000
+"""Outputs of one request."""
+
 
 class Refused(Exception):
     """The other Pilotage refuses a request. The message holds its own words."""
@@ -63,8 +66,16 @@ class Peer:
 
     def outputs(self, task: int) -> list[Mapping[str, Any]]:
         """Return the files that a task made: ``file``, ``name``, ``size`` and ``checksum`` of each."""
-        found: list[Mapping[str, Any]] = self._document("GET", f"tasks/{task}/outputs")["files"]
-        return found
+        found: list[Mapping[str, Any]] = []
+        after: dict[str, str] = {}
+        while True:
+            query = {"limit": f"{PAGE}", **after}
+            page = self._document("GET", f"tasks/{task}/outputs", query=query)["files"]
+            found += page
+            # A server of an earlier release knows no pages, and answers all at once.
+            if len(page) != PAGE:
+                return found
+            after = {"after": page[-1]["file"]}
 
     def fetch(self, file: str, size: int, target: Path) -> None:
         """Fetch a file, or the part of it that is still missing here."""

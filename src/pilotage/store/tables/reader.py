@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
 from pilotage.model.circuit_breakers.breaker import LiftedBreaker
 from pilotage.model.circuit_breakers.storages import FailedDelivery
@@ -48,6 +48,13 @@ _OUTPUTS = (
 )
 _TASK_FILES = (
     select(*FILE_COLUMNS).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
+)
+_OUTPUTS_OF_TASK = (
+    select(*FILE_COLUMNS)
+    .where(files.c.task == bindparam("task"), files.c.task.is_not(None), files.c.job.is_not(None))
+    .where(files.c.name > bindparam("after"))
+    .order_by(files.c.name)
+    .limit(bindparam("limit", type_=None))
 )
 _REPLICAS = (
     select(replicas.c.file, replicas.c.storage, replicas.c.path)
@@ -231,6 +238,10 @@ class RecordReader:
         """Return the files that the jobs of tasks made."""
         wanted = sorted(set(ids))
         return self._files(_TASK_FILES, ids=wanted) if wanted else ()
+
+    def outputs_of_task(self, task: int, after: str, limit: int) -> tuple[File, ...]:
+        """Return files that the jobs of a task made, by name, behind a given name."""
+        return self._files(_OUTPUTS_OF_TASK, task=task, after=after, limit=limit)
 
     def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
         return tuple(

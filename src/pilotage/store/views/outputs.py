@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.scopes import name_of
+from pilotage.store.database.sets import among
 from pilotage.store.tables.files import OutputView, ReplicaView
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.reader import RecordReader
@@ -15,17 +17,34 @@ from pilotage.store.tables.reader import RecordReader
 _j = jobs.c
 
 
+_MAKERS = select(_j.id, _j.kind, _j.job_index).where(among(_j.id, "ids"))
+
+
+class OutputPage(NamedTuple):
+    """Which outputs of a task are wanted: the first ones after an identifier, by identifier."""
+
+    after: str = ""
+    limit: int = 10_000
+
+
+FIRST_OUTPUTS = OutputPage()
+
+
 def of_task(
-    connection: Connection, reader: RecordReader, task: int, spec: TaskSpec | None, urls: Mapping[str, str]
+    connection: Connection,
+    reader: RecordReader,
+    task: int,
+    spec: TaskSpec | None,
+    urls: Mapping[str, str],
+    page: OutputPage,
 ) -> list[OutputView]:
-    """Return the files that a task's jobs made, by name, and their storages, given these storages' URLs.
+    """Return files that a task's jobs made, by name, and their storages, given these storages' URLs.
 
     With a ``spec``, each has its parameters.
     """
-    made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
-    makers = {
-        row.id: row for row in connection.execute(select(_j.id, _j.kind, _j.job_index).where(_j.task == task))
-    }
+    made = reader.outputs_of_task(task, page.after, page.limit)
+    ids = sorted({file.job for file in made if file.job is not None})
+    makers = {row.id: row for row in connection.execute(_MAKERS, {"ids": ids})}
     lying: dict[str, list[ReplicaView]] = defaultdict(list)
     for replica in reader.replicas_of(made):
         lying[replica.file].append(ReplicaView.of(replica, urls))

@@ -51,6 +51,7 @@ from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
 from . import conditions, job_counts, outputs, task_filters
+from .outputs import FIRST_OUTPUTS, OutputPage
 from .queues import QueueView, ShareView
 from .task_filters import EVERY_TASK, TaskFilter
 
@@ -213,13 +214,15 @@ class Queries:
 
         return self._database.read(read)
 
-    def outputs(self, task: int, parameters: bool = False) -> list[OutputView]:
-        """Return a task's outputs, by name, and their storages; with parameters on request."""
+    def outputs(
+        self, task: int, parameters: bool = False, page: OutputPage = FIRST_OUTPUTS
+    ) -> list[OutputView]:
+        """Return a page of a task's outputs, by name, and their storages; with parameters on request."""
 
         def read(connection: Connection) -> list[OutputView]:
             reader = RecordReader(connection, self._specs)
             spec = self._specs.of(connection, [task]).get(task) if parameters else None
-            return outputs.of_task(connection, reader, task, spec, self._urls(connection))
+            return outputs.of_task(connection, reader, task, spec, self._urls(connection), page)
 
         return self._database.read(read)
 
