@@ -89,6 +89,7 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
         spec = client.get(f"/tasks/{view['id']}")["spec"]
         jobs = client.get(f"/tasks/{view['id']}/jobs", state="finished", limit=PAGE)["jobs"]
         yield RecordedTask(
+            id=view["id"],
             spec=from_document(TaskSpec, spec),
             owner=view["owner"],
             vo=view["vo"],

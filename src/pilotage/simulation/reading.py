@@ -10,7 +10,7 @@ from pilotage.federation.documents import SourceFile
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.federation import ComputingElement, Federation
-from pilotage.model.records.work import InputFile
+from pilotage.model.records.work import InputFile, TaskOutputs
 
 from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
@@ -146,7 +146,7 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
         for fault in task_faults(arrival.task):
             yield Fault(("tasks", at, "task", *fault.path), fault.message, fault.remedy)
         for number, one in enumerate(arrival.task.inputs):
-            if not isinstance(one, InputFile):
+            if not isinstance(one, InputFile | TaskOutputs):
                 path = ("tasks", at, "task", "inputs", number)
                 yield Fault(path, "virtual storages list no files", "name each file, with size and replicas")
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import UNKNOWN_CORE_POWER, Federation
-from pilotage.model.records.work import InputFile, TaskSpec
+from pilotage.model.records.work import InputFile, TaskOutputs, TaskSpec
 from pilotage.model.values.types import DESCRIBED
 
+from .recorded_chains import RecordedChains
 from .scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
 
 SHORTEST, WIDEST = 1.0, 5.0
@@ -40,6 +41,8 @@ class RecordedTask:
     vo: str
     created: float
     jobs: Sequence[EndedJob]
+    id: int = 0
+    """Its number; 0: it comes after no task, and none after it."""
 
 
 def recorded(
@@ -52,7 +55,8 @@ def recorded(
 ) -> Scenario:
     """Return the scenario of tasks submitted from ``begin`` on that have successful jobs.
 
-    It begins with the first task. After the last arrival it lasts as long as tasks usually took.
+    It begins with the first task, and keeps chains of recorded tasks. After the last arrival it lasts as long
+    as tasks usually took.
     ``federation`` is the name of its federation file. It leaves out commands, environments and payload files:
     they may hold secrets, and no simulation runs them. The places where jobs ran give their work. The waits
     of pilots, in s by queue, give the batch systems' delays.
@@ -61,8 +65,11 @@ def recorded(
     storages = {storage.name for storage in declared.storages}
     found = [task for task in tasks if task.jobs and task.created >= begin]
     first = min((task.created for task in found), default=begin)
-    arrivals = [_arrival(task, powers, storages, task.created - first) for task in found]
-    arrivals.sort(key=lambda arrival: arrival.at)
+    chains = RecordedChains.of(found, declared.name)
+    times = {task.id: task.created for task in found}
+    found.sort(key=lambda task: (task.created, chains.depth(task.id, times)))
+    specs = (replace(task, spec=chains.spec(task)) for task in found)
+    arrivals = [_arrival(task, powers, storages, task.created - first) for task in specs]
     made = Scenario(
         name=_name(name),
         federation=federation,
@@ -127,10 +134,11 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
         for one in spec.inputs
         if isinstance(one, InputFile) and storages.intersection(one.replicas)
     )
+    made = tuple(one for one in spec.inputs if isinstance(one, TaskOutputs))
     return replace(
         spec,
-        inputs=inputs,
-        jobs=spec.jobs if inputs or not spec.inputs else spec.planned_jobs,
+        inputs=(*inputs, *made),
+        jobs=spec.jobs if inputs or made or not spec.inputs else spec.planned_jobs,
         command=("run",),
         environment={},
         payload_files={},

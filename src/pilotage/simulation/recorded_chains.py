@@ -1,0 +1,86 @@
+"""Which recorded tasks come after which, so that a scenario repeats their chains."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pilotage.model.records.inputs import Input, InputFile, TaskOutputs
+from pilotage.model.records.spec import TaskSpec
+from pilotage.model.values.paths import is_output, maker
+
+ELSEWHERE = "recorded/"
+"""Before the names of outputs of tasks that are not recorded: in a scenario they are plain files."""
+
+LONGEST_NAME = 180
+"""Most characters of a name that a number is added to."""
+
+
+class Recorded(Protocol):
+    """A recorded task."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def spec(self) -> TaskSpec: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def created(self) -> float: ...
+
+
+@dataclass(slots=True)
+class RecordedChains:
+    """The chains of recorded tasks of one instance of Pilotage."""
+
+    instance: str
+    before: Mapping[int, set[int]] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
+    """The names of tasks that others come after. Each is the name of one task."""
+
+    @classmethod
+    def of(cls, found: Sequence[Recorded], instance: str) -> "RecordedChains":
+        """Find the chains by what tasks read, and by the names and numbers that they come after."""
+        known = {one.id: one for one in found}
+        named: defaultdict[tuple[str, str], list[Recorded]] = defaultdict(list)
+        for one in found:
+            named[one.owner, one.spec.name].append(one)
+        before: dict[int, set[int]] = {}
+        for one in found:
+            read = (maker(instance, file.name) for file in one.spec.inputs if isinstance(file, InputFile))
+            own = {number for number in read if number is not None}
+            own |= {int(word) for word in map(str, one.spec.after) if word.isdecimal()}
+            for word in map(str, one.spec.after):
+                earlier = [
+                    other
+                    for other in named[one.owner, word]
+                    if other.id != one.id and other.created <= one.created
+                ]
+                # Tasks of one workflow have the same time, whatever their numbers.
+                own |= {max(earlier, key=lambda other: (other.created, other.id)).id} if earlier else set()
+            before[one.id] = own & known.keys()
+        needed = {number for own in before.values() for number in own}
+        names = {id_: f"{known[id_].spec.name[:LONGEST_NAME]}.{id_}" for id_ in needed}
+        return cls(instance, before, names)
+
+    def depth(self, task: int, of: Mapping[int, float], seen: frozenset[int] = frozenset()) -> int:
+        """Return how many tasks of the same time, from ``of``, come before a task in its longest chain."""
+        # Names tell only the likely task, so a circle is possible.
+        own = [one for one in self.before[task] if of[one] == of[task] and one not in seen]
+        return max((1 + self.depth(one, of, seen | {task}) for one in own), default=0)
+
+    def spec(self, task: Recorded) -> TaskSpec:
+        """Return a task that names those before it, and reads their outputs instead of files."""
+        inputs: list[Input] = []
+        read: set[str] = set()
+        for file in task.spec.inputs:
+            if not isinstance(file, InputFile) or not is_output(file.name):
+                inputs.append(file)
+            elif (name := self.names.get(maker(self.instance, file.name) or 0)) is None:
+                inputs.append(replace(file, name=f"{ELSEWHERE}{file.name}"[:500]))
+            elif name not in read:
+                read.add(name)
+                inputs.append(TaskOutputs(task=name))
+        after = tuple(self.names[one] for one in sorted(self.before[task.id]))
+        name = self.names.get(task.id, task.spec.name)
+        return replace(task.spec, name=name, inputs=tuple(inputs), after=after)
