@@ -88,6 +88,8 @@ def pilotage(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
     for name in ("HOME", "STORE", "URL", "TOKEN", "HOST", "PORT"):
         monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
     monkeypatch.setattr("pilotage.cli.following.PERIOD", 0.0)
+    for name in ("FIRST", "LONGEST", "EACH"):
+        monkeypatch.setattr(f"pilotage.client.waiting.{name}", 0.0)
     home = tmp_path / "home"
     home.mkdir()
     return Pilotage(home, server.url)

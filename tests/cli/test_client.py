@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.cli import client
+from pilotage.client._sync import connection
 
 from .conftest import FakeServer, Pilotage
 
@@ -86,7 +86,7 @@ class Stuck(BaseHTTPRequestHandler):
 def test_a_server_that_does_not_answer_is_asked_why_and_no_command_waits_for_long(
     pilotage: Pilotage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[object, ...]
 ) -> None:
-    monkeypatch.setattr(client, "PATIENCE", 1.0)
+    monkeypatch.setattr(connection, "PATIENCE", 1.0)
     (tmp_path / "task.yaml").write_text("name: t\ncommand: [run]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Stuck, "go_on", threading.Event())

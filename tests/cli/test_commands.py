@@ -70,7 +70,7 @@ def test_submit_of_a_bad_file_tells_every_fault_and_submits_nothing(
     task_file.write_text("tasks:\n- name: count\n  jobs: 0\n- nam: sort\n")
     result = pilotage("submit", task_file)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert [call for call, _ in server.requests] == ["POST /plan/broker?width=0"]
+    assert [call for call, _ in server.requests] == ["POST /plan/broker"]
     assert result.stderr.splitlines() == [
         f"{task_file}:3: tasks[0].jobs: 0 is below 1; give 1 or more",
         f"{task_file}:4: tasks[1].nam: there is no such field; did you mean name?",

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pilotage.cli.destination import Destination
-from pilotage.cli.download import WantedFile, download
-from pilotage.cli.errors import Unreachable
+from pilotage.client import Client, Unreachable
+from pilotage.client.destination import Destination
+from pilotage.client.wanted import WantedFile
 
 from .conftest import FakeServer, Pilotage
 
@@ -343,14 +343,16 @@ def test_what_is_not_as_it_should_be_is_told_and_left_nowhere(
     assert not list((tmp_path / "home").rglob("*.txt*"))
 
 
-class Breaking:
+class Breaking(Client):
     """A client whose answers break off after some bytes."""
 
     def __init__(self, after: int) -> None:
+        super().__init__(token="none")
+        self.close()
         self.after, self.offsets = after, list[int]()
 
     @contextmanager
-    def content(self, _path: str, offset: int, **_: str) -> Iterator[Iterator[bytes]]:
+    def content(self, file: str, *, offset: int = 0, **_: Any) -> Iterator[Iterator[bytes]]:
         self.offsets.append(offset)
 
         def chunks() -> Iterator[bytes]:
@@ -374,7 +376,7 @@ def test_a_folder_that_takes_no_files_is_told_in_a_sentence(
 def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
     client, seen = Breaking(4000), list[int]()
     wanted = WantedFile.of(output(1), Destination(tmp_path, "out"))
-    download(client, wanted, seen.append)  # type: ignore[arg-type]
+    client.download(wanted, seen.append)
     assert (client.offsets, sum(seen)) == ([0, 4000, 8000], len(CONTENT))
     assert wanted.place.path.read_bytes() == CONTENT
 
@@ -385,7 +387,7 @@ def test_a_part_that_a_former_try_left_is_gone_on_with_or_read_anew(tmp_path: Pa
         wanted.place.path.unlink(missing_ok=True)
         (tmp_path / wanted.part).write_bytes(part)
         client = Breaking(len(CONTENT))
-        download(client, wanted, lambda _: None)  # type: ignore[arg-type]
+        client.download(wanted, lambda _: None)
         assert client.offsets == offsets
         assert wanted.place.path.read_bytes() == CONTENT
         assert not (tmp_path / wanted.part).exists()
@@ -484,7 +486,7 @@ def test_a_list_goes_on_behind_a_name(pilotage: Pilotage, server: FakeServer) ->
 def test_outputs_are_read_page_by_page(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.task_outputs.PAGE", 2)
+    monkeypatch.setattr("pilotage.client._sync.tasks.OUTPUTS_OF_PAGE", 2)
     found = [output(number) for number in (1, 2, 3)]
     server.answers["GET /tasks/12/outputs?limit=2"] = {"files": found[:2]}
     after = urlencode({"after": found[1]["file"]})

@@ -49,6 +49,6 @@ def test_the_system_s_refusal_is_shown_whole_to_who_debugs(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "broken", "disk")
 
-    monkeypatch.setattr("pilotage.cli.client.Client.get", refuse)
+    monkeypatch.setattr("pilotage.client._sync.connection.ServerConnection.send", refuse)
     assert pilotage("status").stderr == "disk: broken\n"
     assert isinstance(pilotage("status", PILOTAGE_DEBUG="1").exception, OSError)

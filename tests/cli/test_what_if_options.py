@@ -51,7 +51,7 @@ def test_what_would_be_decided_is_told_as_the_server_tells_it(pilotage: Pilotage
     result = pilotage("explain", 12, "--what-if", "memory=12000")
     assert (result.exit_code, result.stdout) == (0, "with memory 12000 instead of 16000\n")
     body = {"task": {"memory": 12000}, "queues": {}}
-    assert server.requests == [("POST /tasks/12/what-if?width=0", body)]
+    assert server.requests == [("POST /tasks/12/what-if", body)]
 
 
 def test_a_job_is_asked_about_alone_and_json_has_all(pilotage: Pilotage, server: FakeServer) -> None:

@@ -15,7 +15,9 @@ from pilotage.settings import Settings
 from sync_client import PACKAGE, sources
 from tests.api.conftest import openapi
 
-BUILT_ON_OTHERS = {"as_completed", "close", "ended_jobs", "events", "follow", "subject", "wait"}
+BUILT_ON_OTHERS = {
+    *("as_completed", "close", "download", "ended_jobs", "events", "fetch", "follow", "subject", "wait"),
+}
 """Methods that make no request of their own."""
 
 SUBJECTS = (12, "job:1", "pilot:1", "transfer:1", "queue:q")
@@ -114,7 +116,7 @@ def _sample(one: inspect.Parameter, subject: object) -> Any:
     kind = str(
         one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
     )
-    if "Subject" in kind:
+    if "RequestSubject" in kind:
         return subject
     kind = kind.replace("collections.abc.", "").replace("typing.", "")
     for name in sorted(SAMPLES, key=len, reverse=True):

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotage.client.errors import ClientError
 from pilotage.federation.faults import BadFile
 
 from .commands import LazyGroup
-from .errors import CommandFailure
+from .errors import CommandFailure, exit_code
 from .output import echo
 
 EPILOG = (
@@ -39,6 +40,9 @@ class _Commands(LazyGroup):
         except CommandFailure as failure:
             echo(str(failure), err=True)
             raise typer.Exit(failure.code) from None
+        except ClientError as error:
+            echo(str(error), err=True)
+            raise typer.Exit(exit_code(error)) from None
         except BrokenPipeError:
             # The reader closed the pipe: end without a message.
             raise

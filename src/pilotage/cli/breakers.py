@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .output import Column, Json, echo, show, show_json
 
 app = typer.Typer(help="Show circuit breakers that have tripped, and lift them.", invoke_without_command=True)
@@ -33,12 +34,10 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
         return
     from pilotage.explain.words import moment
 
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/breakers")
+    with connect() as client:
+        found = client.breakers()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (
@@ -50,10 +49,10 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
             one["reason"],
             one["rule"],
         )
-        for one in document["breakers"]
+        for one in found
     ]
     show(BREAKERS, rows, "No circuit breaker has tripped.")
-    for line in document.get("set_aside", ()):
+    for line in found.document.get("set_aside", ()):
         echo(line)
 
 
@@ -75,10 +74,8 @@ def lift(
 
     What failed there until now counts no more. The name of a queue lifts those of its servers and nodes, too.
     """
-    from .client import Client
-
-    with Client() as client:
-        document = client.send("POST", "/breakers/lift", {"name": name, "kind": kind or None})
+    with connect() as client:
+        document = client.lift_breakers(name, kind=kind or None)
     if json_output:
         show_json(document)
         return

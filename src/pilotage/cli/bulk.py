@@ -13,7 +13,7 @@ from .questions import confirmed, is_interactive
 from .task_filters import TaskFilters
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 MOST_TASKS = 10_000
 """Most tasks that one command changes."""
@@ -60,7 +60,7 @@ class Chosen:
             if not self.named:
                 raise BadInput("name tasks, or choose them by --label, --name, --owner, --state or --site")
             return list(dict.fromkeys(self.named))
-        found = self.filters.tasks(client, MOST_TASKS)["tasks"]
+        found = self.filters.tasks(client, MOST_TASKS)
         if len(found) == MOST_TASKS:
             raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer at once")
         views = [view for view in found if _CHANGEABLE.get(verb, _is_live)(view)]

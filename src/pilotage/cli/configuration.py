@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import BadInput, CommandFailure
 
 if TYPE_CHECKING:
+    from pilotage.client import Client
     from pilotage.settings import Settings
 
 
@@ -23,6 +24,13 @@ def settings() -> "Settings":
         ) from wrong
     except OSError as error:
         raise BadInput(f"{error.filename}: {error.strerror}") from error
+
+
+def connect(known: "Settings | None" = None) -> "Client":
+    """Return a client of the server. Raises :class:`BadInput` that names the wrong variable."""
+    from pilotage.client import Client
+
+    return Client(settings=known or settings())
 
 
 def _place(name: str) -> str:

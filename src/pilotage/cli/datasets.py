@@ -1,12 +1,16 @@
 """Datasets of the catalogue, as commands of ``pilotage files``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, ago, echo, plural, show, show_json
+
+if TYPE_CHECKING:
+    from pilotage.client import Record, Table
 
 DATASETS = (
     Column("dataset"),
@@ -31,20 +35,16 @@ def datasets(
     json_output: Json = False,
 ) -> None:
     """List datasets, each with its current version."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/datasets", scope=scope, limit=limit)
-    _show(document, json_output, "There are no datasets.")
+    with connect() as client:
+        found = client.datasets(scope=scope, limit=limit)
+    _show(found, json_output, "There are no datasets.")
 
 
 def versions(dataset: DatasetName, limit: Limit = 100, json_output: Json = False) -> None:
     """List the versions of a dataset, the newest first."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/datasets/versions", dataset=dataset, limit=limit)
-    _show(document, json_output, "There are none.")
+    with connect() as client:
+        found = client.dataset_versions(dataset, limit=limit)
+    _show(found, json_output, "There are none.")
 
 
 def define(
@@ -60,22 +60,15 @@ def define(
 
     Older versions stay as they are. If nothing would differ, there is no new version.
     """
-    from .client import Client
-
     if add and remove:
         raise BadInput("give --add or --remove, not both")
     scope, colon, name = dataset.rpartition(":")
-    body = {
-        "dataset": name,
-        "scope": scope if colon else "",
-        "edit": "add" if add else "remove" if remove else "set",
-        "files": [*(files or ()), *_names(from_file)],
-        "match": match,
-    }
-    if not (body["files"] or match):
+    named = [*(files or ()), *_names(from_file)]
+    edit = "add" if add else "remove" if remove else "set"
+    if not (named or match):
         raise BadInput("name files, or give --match PATTERN or --from FILE")
-    with Client() as client:
-        made = client.send("POST", "/datasets", body)
+    with connect() as client:
+        made = client.make_dataset(name, scope=scope if colon else "", edit=edit, files=named, match=match)
     if json_output:
         show_json(made)
     else:
@@ -84,13 +77,11 @@ def define(
 
 def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = False) -> None:
     """Forget a dataset with all its versions, unless a task still reads one. Its files stay as they are."""
-    from .client import Client
-
-    with Client() as client:
-        found = client.send("POST", "/datasets/forget", {"dataset": dataset, "dry_run": dry_run})
+    with connect() as client:
+        found = client.forget_dataset(dataset, dry_run=dry_run)
     if json_output:
         show_json(found if dry_run else {"forgotten": dataset})
-    elif dry_run:
+    elif found:
         files = plural(found["files"], "file")
         echo(f"{found['dataset']} would be forgotten, up to version {found['version']}; its {files} stay")
     else:
@@ -99,18 +90,16 @@ def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = 
 
 def list_members(dataset: str, limit: int, after: str, json_output: bool) -> None:
     """Show the files of ``DATASET`` or ``DATASET@VERSION``."""
-    from .client import Client
-
     name, _, version = dataset.partition("@")
     if version and not version.isdecimal():
         raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
-    chosen = {"version": int(version)} if version else {}
-    with Client() as client:
-        document = client.get("/datasets/files", dataset=name, limit=limit, after=after, **chosen)
+    chosen = int(version) if version else None
+    with connect() as client:
+        found = client.dataset_files(name, limit=limit, after=after, version=chosen)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    rows = [(file["file"], file["size"], file["checksum"]) for file in document["files"]]
+    rows = [(file["file"], file["size"], file["checksum"]) for file in found]
     show(MEMBERS, rows, "It has no files.")
 
 
@@ -123,12 +112,12 @@ def _names(path: Path | None) -> list[str]:
         raise BadInput(f"{path}: {error}") from error
 
 
-def _show(document: Any, json_output: bool, nothing: str) -> None:
+def _show(found: "Table[Record]", json_output: bool, nothing: str) -> None:
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (one["dataset"], one["version"], one["files"], one["size"], ago(one["created"]), one["author"])
-        for one in document["versions"]
+        for one in found
     ]
     show(DATASETS, rows, nothing)

@@ -12,6 +12,7 @@ import typer
 
 from pilotage.model.values.step_names import BROKER
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json, show_lines, width
 
@@ -145,11 +146,12 @@ def references(
 ) -> list[tuple[int, str, str]]:
     """Return contradictions to the server's federation, or to the one that ``ask`` knows; none without an
     answer."""
+    from pilotage.client import ClientError
     from pilotage.federation.faults import BadFile
 
     try:
         return faults_of((ask or _asked_of_server)(specs)) if specs else []
-    except (CommandFailure, BadFile):
+    except (ClientError, CommandFailure, BadFile):
         # Report the faults of the file itself first. Further faults show after those are mended.
         return []
 
@@ -166,14 +168,8 @@ def faults_of(answer: Any) -> list[tuple[int, str, str]]:
 def _asked_of_server(specs: Any) -> Any:
     from pilotage.model.documents.serialization import to_document
 
-    from .client import Client
-
-    body = {"tasks": [to_document(spec) for spec in specs]}
-    with Client() as client:
-        answer = client.send("POST", "/plan/broker", body, {"width": width()}, also=(422,))
-    if "tasks" not in answer:
-        raise BadInput(f"the server did not understand the tasks: {answer.get('detail')}")
-    return answer
+    with connect() as client:
+        return client.plan([to_document(spec) for spec in specs], width=width())
 
 
 def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:

@@ -11,8 +11,8 @@ from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from typing import Any
 
+from pilotage.model.values.file_names import is_own
 from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
-from pilotage.model.values.types import is_own
 from pilotage.movers.checksums import CHUNK, Checksum
 
 from .errors import BadInput

@@ -1,5 +1,10 @@
 """How commands end: 0 after success, otherwise one of these codes and one sentence on standard error."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pilotage.client import ClientError
+
 
 class CommandFailure(Exception):
     """A requested object does not exist, or an action failed."""
@@ -11,12 +16,6 @@ class BadInput(CommandFailure):
     """Typed or written input cannot be accepted."""
 
     code = 2
-
-
-class Unreachable(CommandFailure):
-    """The server does not answer."""
-
-    code = 3
 
 
 class StillUnderWay(CommandFailure):
@@ -37,3 +36,16 @@ class PayloadFailed(CommandFailure):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+def exit_code(error: "ClientError") -> int:
+    """Return the exit code of a command whose request failed."""
+    from pilotage.client import BadAnswer, Refused, Unreachable
+
+    if isinstance(error, Unreachable):
+        return UNREACHABLE
+    return BadInput.code if isinstance(error, (Refused, BadAnswer)) else CommandFailure.code
+
+
+UNREACHABLE = 3
+"""The server does not answer."""

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput
 from .output import Json, show_json, show_lines, width
-from .subjects import KINDS, number_of, work_of
+from .subjects import KINDS, work_of
 from .what_if_options import WhatIfs, parsed
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
+    from pilotage.client.subjects import RequestSubject
 
 app = typer.Typer()
 
@@ -40,22 +42,19 @@ def explain(
     json_output: Json = False,
 ) -> None:
     """Say why jobs wait or where they went, newest decision first; or where they would go."""
-    from .client import Client
-
     if rules and what_if:
         raise BadInput("--rules shows no numbers beside --what-if; --json has them")
     if queue is not None and what_if:
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
-    with Client() as client:
-        path = _path(client, task, job, queue)
-        is_decided = path.startswith(("/tasks", "/jobs"))
-        if what_if and not is_decided:
+    with connect() as client:
+        subject = _subject(client, task, job, queue)
+        if what_if and subject.kind not in ("task", "job"):
             raise BadInput("--what-if asks about a task or a job")
         if what_if:
-            answer = client.send("POST", f"{path}/what-if", parsed(what_if), {"width": width()})
+            answer = client.what_if(subject, **parsed(what_if), width=width())
         else:
-            most = {"limit": limit} if is_decided and queue is None else {}
-            answer = client.get(f"{path}/explain", **most)
+            named = queue if subject.kind != "queue" else None
+            answer = client.explain(subject, queue=named, limit=limit)
     if json_output:
         show_json(answer)
     else:
@@ -70,32 +69,20 @@ def _told(lines: Iterable[str], rules: bool) -> list[str]:
     return folded(lines if rules else map(without_rules, lines), width())
 
 
-def _path(client: "Client", task: str | None, job: int | None, queue: str | None) -> str:
-    if queue is not None:
-        from urllib.parse import quote
+def _subject(client: "Client", task: str | None, job: int | None, queue: str | None) -> "RequestSubject":
+    from pilotage.client.subjects import RequestSubject
 
-        named = f"/queues/{quote(queue, safe='')}"
-        if task is None and job is None:
-            return named
-        kind, number = _subject(client, task, job)
-        if kind != "tasks":
-            raise BadInput(
-                "--queue goes with a task, or alone; for example: pilotage explain 12 --queue NAME"
-            )
-        return f"/tasks/{number}{named}"
-    kind, number = _subject(client, task, job)
-    return f"/{kind}/{number}"
-
-
-def _subject(client: "Client", task: str | None, job: int | None) -> tuple[str, int]:
+    if queue is not None and task is None and job is None:
+        return RequestSubject("queue", queue)
     if (task is None) == (job is None):
         raise BadInput("name a task, or a job with --job; for example: pilotage explain 12")
     if job is not None:
-        return "jobs", job
-    kind, colon, number = str(task).rpartition(":")
-    if colon and kind.lower() in KINDS:
-        if number_of(number) is None:
-            raise BadInput(f"{task!r} is no number of a {kind.lower()}; give for example {kind.lower()}:345")
-        return f"{kind.lower()}s", int(number)
-    work = work_of(client, str(task))
-    return f"{work.kind}s", work.number
+        found = RequestSubject("job", job)
+    elif str(task).partition(":")[0].lower() in KINDS:
+        found = client.subject(str(task))
+    else:
+        work = work_of(client, str(task))
+        found = RequestSubject(work.kind, work.number)
+    if queue is not None and found.kind != "task":
+        raise BadInput("--queue goes with a task, or alone; for example: pilotage explain 12 --queue NAME")
+    return found

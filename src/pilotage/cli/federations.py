@@ -1,13 +1,18 @@
 """Check a federation, load it into the server, show it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import adding, importing
+from .configuration import connect
 from .errors import BadInput
 from .output import Json, document_text, echo, plural, show_json
+
+if TYPE_CHECKING:
+    from pilotage.client import Record
+    from pilotage.federation.documents import SourceFile
 
 app = typer.Typer(
     help="Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
@@ -74,17 +79,9 @@ def load(
     from pilotage.model.documents.serialization import to_document
     from pilotage.model.records.federation import Federation
 
-    from .client import Client
-
     source = documents.SourceFile.of(file)
     federation = documents.read(Federation, source)
-    asked = {"file": str(file.resolve()), "dry_run": str(dry_run), "force": str(force)}
-    with Client() as client:
-        answer = client.send("PUT", "/federation", to_document(federation), asked, also=(409, 422))
-    if isinstance(refused := answer.get("detail"), str):
-        raise BadInput(refused.replace("`force` does", "--force does"))
-    if refused:
-        raise source.refused((None, fault["field"], fault["message"]) for fault in refused)
+    answer = _loaded(to_document(federation), source, str(file.resolve()), dry_run=dry_run, force=force)
     if json_output:
         show_json(answer)
         return
@@ -98,13 +95,26 @@ def load(
         echo("nothing would change")
 
 
+def _loaded(document: Any, source: "SourceFile", path: str, *, dry_run: bool, force: bool) -> "Record":
+    """Return the server's answer. Raises :class:`BadInput`, or the file's faults with their lines."""
+    from pilotage.client import Conflict, Refused
+
+    try:
+        with connect() as client:
+            return client.load_federation(document, file=path, dry_run=dry_run, force=force)
+    except Conflict as conflict:
+        raise BadInput(str(conflict).replace("`force` does", "--force does")) from conflict
+    except Refused as refused:
+        if not refused.faults:
+            raise
+        raise source.refused((None, fault.field, fault.message) for fault in refused.faults) from refused
+
+
 @app.command(name="show", epilog="Example: pilotage federation show > federation.yaml")
 def show_federation(json_output: Json = False) -> None:
     """Print the federation in force as YAML."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/federation")
+    with connect() as client:
+        document = client.federation().to_dict()
     if json_output:
         show_json(document)
     else:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import datasets, registering
+from .configuration import connect
 from .datasets import DryRun, list_members
 from .errors import CommandFailure
 from .output import Column, Json, echo, show, show_json
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer(help="Files of the catalogue: names in scopes, sizes, checksums, and where they lie.")
 
@@ -40,19 +41,17 @@ def list_files(
     json_output: Json = False,
 ) -> None:
     """List files by name, or the files of a dataset version at the time when it was made."""
-    from .client import Client
-
     if dataset:
         list_members(dataset, limit, after, json_output)
         return
-    with Client() as client:
-        document = client.get("/files", match=match, scope=scope, limit=limit, after=after)
+    with connect() as client:
+        found = client.files(match=match, scope=scope, limit=limit, after=after)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (file["file"], file["size"], file["checksum"], ", ".join(one["storage"] for one in file["replicas"]))
-        for file in document["files"]
+        for file in found
     ]
     show(FILES, rows, "No file matches.")
 
@@ -92,14 +91,11 @@ def forget(
 
     A file that a task still reads cannot be forgotten.
     """
-    from .client import Client
-
-    with Client() as client:
-        body = {"file": file, "storage": storage, "dry_run": dry_run}
-        found = client.send("POST", "/files/forget", body)
+    with connect() as client:
+        found = client.forget_file(file, storage=storage, dry_run=dry_run)
     if json_output:
         show_json(found if dry_run else {"forgotten": file, "storage": storage})
-    elif dry_run:
+    elif found:
         echo(f"{found['file']} would be forgotten" + (f" at {storage}" if storage else ""))
         echo(f"copies deleted: {', '.join(found['deleted']) or 'none'}")
         echo(f"originals that stay: {', '.join(found['kept']) or 'none'}")
@@ -110,10 +106,8 @@ def forget(
 @app.command(epilog="Example: pilotage files verify atlas:runs/7/events.root")
 def verify(file: FileName, json_output: Json = False) -> None:
     """Read every replica of a file, and compare size and checksum with the catalogue."""
-    from .client import Client
-
-    with Client() as client:
-        found = client.get("/files/describe", file=file)
+    with connect() as client:
+        found = client.file(file)
         outcomes = {one["storage"]: _outcome(client, found, one["storage"]) for one in found["replicas"]}
     if json_output:
         show_json({"replicas": outcomes})
@@ -128,10 +122,8 @@ def verify(file: FileName, json_output: Json = False) -> None:
 
 
 def _described(file: str) -> Any:
-    from .client import Client
-
-    with Client() as client:
-        return client.get("/files/describe", file=file)
+    with connect() as client:
+        return client.file(file)
 
 
 def _show_replicas(found: Any) -> None:
@@ -141,17 +133,16 @@ def _show_replicas(found: Any) -> None:
 
 def _outcome(client: "Client", found: Any, storage: str) -> str:
     """Compare the bytes at a storage with the catalogue."""
-    from .download import Digest
+    from pilotage.client import ClientError
+    from pilotage.client.wanted import Digest
 
     digest, size = Digest(found["checksum"]), 0
     try:
-        with client.content(
-            "/files/content", 0, file=found["file"], storage=storage, as_it_lies="true"
-        ) as chunks:
+        with client.content(found["file"], storage=storage, as_it_lies=True) as chunks:
             for chunk in chunks:
                 size += len(chunk)
                 digest.add(chunk)
-    except CommandFailure as failure:
+    except ClientError as failure:
         return f"cannot be read: {failure}"
     if size != found["size"] or found["checksum"] not in ("", str(digest)):
         # The server sends at most one byte too many.

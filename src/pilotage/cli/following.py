@@ -1,13 +1,12 @@
 """Follow tasks to their end, with a live view on terminals and plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
 
-from .errors import CommandFailure, Detached, StillUnderWay, Unreachable
+from .errors import CommandFailure, Detached, StillUnderWay
 from .layout import visible
 from .output import Column, console, counts, echo, plural, table
 
@@ -15,16 +14,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from .client import Client
+    from pilotage.client import Client
 
 PERIOD = 1.0
 """Seconds between two requests to the server."""
 
 MOST_NAMED = 20
 """Most tasks that a hint names."""
-
-PATIENCE = 600.0
-"""Seconds for which a server that answered once may be away, for example during a restart."""
 
 
 def follow(
@@ -35,31 +31,25 @@ def follow(
     is_any: bool = False,
     timeout: float | None = None,
     stderr: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Mapping[str, Any]]:
     """Wait until all tasks have ended, or one with ``is_any``. Return their views in the given order.
 
     Raises :class:`StillUnderWay` after ``timeout`` s, and :class:`Detached` where the user interrupts.
     """
+    from pilotage import client as failures
+
     out = console(stderr)
     progress = _bars(out, shown)
     seen = _Seen(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
-    look = partial(_patiently, client.get)
-    until = None if timeout is None else time.monotonic() + timeout
-    enough = any if is_any else all
     try:
         with progress:
-            while True:
-                for task in tasks:
-                    if not seen.is_final(task):
-                        # Be patient only after a first answer: a wrong address must fail at once.
-                        seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
-                if enough(map(seen.ended, tasks)):
-                    return [seen.views[task] for task in tasks]
-                if until is not None and time.monotonic() >= until:
-                    raise StillUnderWay(_left(seen, tasks, f"after {timeout:g} s"))
-                time.sleep(PERIOD if until is None else max(0.0, min(PERIOD, until - time.monotonic())))
+            for task in client.follow(tasks, timeout=timeout, is_any=is_any):
+                seen.update(task)
+    except failures.StillUnderWay:
+        raise StillUnderWay(_left(seen, tasks, f"after {timeout:g} s")) from None
     except KeyboardInterrupt:
         raise Detached(_left(seen, tasks, "and goes on without this command")) from None
+    return [seen.views[task] for task in tasks]
 
 
 def _bars(out: "Console", shown: bool) -> "Progress":
@@ -87,36 +77,20 @@ def _left(seen: "_Seen", tasks: list[int], how: str) -> str:
     return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
 
 
-def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
-    """Wait for the server's answer."""
-    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-    attempts = Retrying(
-        retry=retry_if_exception_type(Unreachable),
-        stop=stop_after_delay(PATIENCE),
-        wait=wait_fixed(PERIOD),
-        reraise=True,
-    )
-    return cast(dict[str, Any], attempts(get, path))
-
-
 class _Seen:
     """The last state of each task, and its display."""
 
     def __init__(self, progress: "Progress", in_lines: bool, stderr: bool = False) -> None:
         self._stderr = stderr
-        self.views: dict[int, dict[str, Any]] = {}
+        self.views: dict[int, Mapping[str, Any]] = {}
         self._progress = progress
         self._in_lines = in_lines
         self._bars: dict[int, Any] = {}
 
-    def is_final(self, task: int) -> bool:
-        return task in self.views and self.views[task]["state"] in ENDED["task"]
-
     def ended(self, task: int) -> bool:
         return task in self.views and has_ended(self.views[task])
 
-    def update(self, view: dict[str, Any]) -> None:
+    def update(self, view: Mapping[str, Any]) -> None:
         task = view["id"]
         before = self.views.get(task)
         self.views[task] = view
@@ -141,7 +115,7 @@ class _Seen:
         )
 
 
-def waiting(view: dict[str, Any], is_explained: bool = False) -> list[str]:
+def waiting(view: Mapping[str, Any], is_explained: bool = False) -> list[str]:
     """Return what a task waits for, with the command that explains it; nothing if it does not wait.
 
     Where it ``is_explained`` how many jobs wait for what, return only what makes them wait for long.
@@ -169,13 +143,15 @@ def _wait(jobs: int) -> str:
     return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
 
 
-def has_ended(view: dict[str, Any]) -> bool:
+def has_ended(view: Mapping[str, Any]) -> bool:
     """Return whether a task has ended, or only goes on if somebody acts: one before it failed."""
     return view["state"] in ENDED["task"] or bool(view.get("blocked"))
 
 
 def keep_showing(
-    look: Callable[[], Any], rows: Callable[[Any], list[tuple[object, ...]]], columns: Sequence[Column]
+    look: Callable[[], Sequence[Any]],
+    rows: Callable[[Any], list[tuple[object, ...]]],
+    columns: Sequence[Column],
 ) -> None:
     """Keep a table of tasks up to date until the user interrupts.
 
@@ -189,7 +165,7 @@ def keep_showing(
         seen = _Seen(Progress(console=out, disable=True), in_lines=True)
         while True:
             # The server sends the newest first, but lines go downwards.
-            for view in reversed(look()["tasks"]):
+            for view in reversed(look()):
                 seen.update(view)
             time.sleep(PERIOD)
     with Live(console=out, auto_refresh=False) as live:
@@ -198,14 +174,14 @@ def keep_showing(
             time.sleep(PERIOD)
 
 
-def fail_unless_finished(views: list[dict[str, Any]]) -> None:
+def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:
     """Raises :class:`CommandFailure` that names the tasks that did not finish."""
     others = [_end(view) for view in views if view["state"] != TaskState.FINISHED]
     if others:
         raise CommandFailure("; ".join(others))
 
 
-def _end(view: dict[str, Any]) -> str:
+def _end(view: Mapping[str, Any]) -> str:
     if view.get("blocked"):
         return f"task {view['id']} {view['after']}"
     return f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")

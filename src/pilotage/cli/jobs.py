@@ -7,11 +7,12 @@ import typer
 
 from pilotage.model.records.states import JobState
 
+from .configuration import connect
 from .output import Column, Json, echo, one_line, show, show_json, span
 from .subjects import Task, task_numbers
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -63,17 +64,15 @@ def jobs(
     Failures come first, by error and queue: how many jobs failed for good, how many are retried, and an
     example. The error of a job is what its payload said last, else the first line.
     """
-    from .client import Client
-
-    asked = {
-        "failed": "true" if failed else None,
+    asked: dict[str, Any] = {
+        "failed": failed,
         "state": state,
         "sort": sort.value,
         "limit": limit,
         "offset": offset,
-        "parameters": "true",
+        "parameters": True,
     }
-    with Client() as client:
+    with connect() as client:
         of_each = [_read(client, number, asked) for number in task_numbers(client, [task])]
     if json_output:
         show_json({"tasks": of_each} if len(of_each) > 1 else of_each[0])
@@ -87,8 +86,8 @@ def jobs(
 def _read(client: "Client", number: int, asked: dict[str, Any]) -> dict[str, Any]:
     return {
         "task": number,
-        "failures": client.get(f"/tasks/{number}/failures"),
-        "jobs": client.get(f"/tasks/{number}/jobs", **asked)["jobs"],
+        "failures": client.failures(number),
+        "jobs": list(client.jobs(number, **asked)),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, show_json
@@ -57,13 +58,11 @@ def logs(
 
 
 def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool) -> None:
-    from .client import Client
-
-    path = _path(subject, attempt)
+    named = _checked(subject, attempt)
     printer = _Printer(subject)
-    with Client() as client:
+    with connect() as client:
         while True:
-            document = client.get(path, attempt=attempt, **printer.seen)
+            document = client.logs(named, attempt=attempt, **printer.seen)
             if not json_output:
                 printer.show(document)
             if not (follow and document["runs"]):
@@ -78,13 +77,13 @@ def _show_one(subject: str, attempt: int | None, follow: bool, json_output: bool
         raise CommandFailure(_nothing(subject, document, follow))
 
 
-def _path(subject: str, attempt: int | None) -> str:
+def _checked(subject: str, attempt: int | None) -> str:
     kind, _, number = subject.partition(":")
     if kind.lower() not in ("job", "pilot") or not (number.isascii() and number.isdigit()):
         raise BadInput(f"{subject!r} is neither job: nor pilot: and a number; give for example job:345")
     if attempt and kind.lower() == "pilot":
         raise BadInput("--attempt is for jobs: a pilot has one log")
-    return f"/{kind.lower()}s/{number}/logs"
+    return f"{kind.lower()}:{number}"
 
 
 class _Printer:

@@ -90,7 +90,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def show_json(document: object) -> None:
     """Print a document for programs."""
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=lambda record: record.to_dict())
     # JSON escapes only some control characters. This form means the same document to any reader.
     typer.echo(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 

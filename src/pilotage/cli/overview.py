@@ -11,7 +11,7 @@ from .breakers import until
 from .output import counts, echo, one_line, plural, show_json
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 LATELY = 86_400.0
 """Seconds for which failed tasks are shown."""
@@ -31,14 +31,10 @@ _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 def show_overview(client: "Client", json_output: bool) -> None:
     """Print the overview of the caller's tasks, an operator's of all, and of all queues."""
-    live = [
-        view
-        for state in LIVE_TASKS
-        for view in client.get("/tasks", state=state.value, limit=MOST_TASKS)["tasks"]
-    ]
-    failed = client.get("/tasks", state="failed", limit=MOST_TASKS)["tasks"]
+    live = [view for state in LIVE_TASKS for view in client.tasks(state=state.value, limit=MOST_TASKS)]
+    failed = client.tasks(state="failed", limit=MOST_TASKS)
     lately = [view for view in failed if view["since"] > time.time() - LATELY]
-    queues = client.get("/queues")["queues"]
+    queues = list(client.queues())
     if json_output:
         show_json({"tasks": live, "failed": lately, "queues": queues})
         return

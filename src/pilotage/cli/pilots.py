@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from .breakers import until
+from .configuration import connect
 from .output import Column, Json, ago, echo, show, show_json
 
 app = typer.Typer()
@@ -38,21 +39,17 @@ def pilots(
     json_output: Json = False,
 ) -> None:
     """Show pilots, newest first."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get(
-            "/pilots", state=state, queue=queue, empty="true" if empty else None, limit=limit
-        )
+    with connect() as client:
+        found = client.pilots(state=state, queue=queue, empty=empty, limit=limit)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    rows = [_row(pilot) for pilot in document["pilots"]]
+    rows = [_row(pilot) for pilot in found]
     nothing = "No pilot matches." if state or queue or empty else "There are no pilots."
     show(PILOTS, rows, nothing)
-    for problem in document.get("problems", ()):
+    for problem in found.document.get("problems", ()):
         echo(f"no pilots at {problem}")
-    for one in document["breakers"]:
+    for one in found.document["breakers"]:
         echo(f"{one['what']}: circuit breaker {one['state']}, {until(one)}: {one['reason']} ({one['rule']})")
 
 

@@ -3,15 +3,15 @@
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 import typer
 
+from .configuration import connect
 from .errors import CommandFailure
 from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 PERIOD = 1.0
 """s between two looks."""
@@ -31,10 +31,8 @@ def send_pilot(
 
     It goes there whatever the queue's state. It takes jobs as any pilot, if some wait. For operators.
     """
-    from .client import Client
-
-    with Client() as client:
-        pilot = client.send("POST", f"/queues/{quote(queue, safe='')}/test")["pilot"]
+    with connect() as client:
+        pilot = client.test_queue(queue)["pilot"]
         echo(f"pilot {pilot} is sent to {queue}", err=True)
         told, node = _await(client, pilot, time.monotonic() + timeout)
     if json_output:
@@ -48,15 +46,15 @@ def send_pilot(
         echo(f"  {name:<12}{text}")
 
 
-def _await(client: "Client", pilot: int, until: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def _await(client: "Client", pilot: int, until: float) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the pilot and its node once it has told about it. Raises CommandFailure where it does not."""
     state = ""
     while True:
-        told = client.get(f"/pilots/{pilot}")
+        told = client.pilot(pilot)
         if told["state"] != state:
             state = told["state"]
             echo(f"pilot {pilot} is {state}", err=True)
-        if node := client.get(f"/pilots/{pilot}/logs")["node"]:
+        if node := client.logs(f"pilot:{pilot}")["node"]:
             return told, node
         why = f"; why: pilotage explain pilot:{pilot}, pilotage logs pilot:{pilot}"
         if state in ("finished", "failed", "cancelled"):

@@ -6,6 +6,7 @@ import typer
 
 from . import queue_test
 from .breakers import summary
+from .configuration import connect
 from .output import Column, Json, counts, limit_of, show, show_json
 
 app = typer.Typer(help="Show queues, and test one.", invoke_without_command=True)
@@ -39,12 +40,10 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
     """
     if context.invoked_subcommand:
         return
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/queues")
+    with connect() as client:
+        found = client.queues()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (
@@ -58,7 +57,7 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
             counts(queue["pilots"]),
             summary(queue["breakers"]),
         )
-        for queue in document["queues"]
+        for queue in found
     ]
     show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
 
@@ -78,12 +77,10 @@ app.command(name="test", epilog="Example: pilotage queues test north-short --tim
 @shares_app.command(epilog="Example: pilotage shares")
 def shares(json_output: Json = False) -> None:
     """Show global shares with their jobs and transfers."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/shares")
+    with connect() as client:
+        found = client.shares()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (
@@ -93,6 +90,6 @@ def shares(json_output: Json = False) -> None:
             counts(share["jobs"]),
             counts(share["transfers"]),
         )
-        for share in document["shares"]
+        for share in found
     ]
     show(SHARES, rows, "There are no shares.")

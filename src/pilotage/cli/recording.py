@@ -2,19 +2,19 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Json, console, document_text, echo, plural, show_json
 
 if TYPE_CHECKING:
+    from pilotage.client import Client
     from pilotage.simulation.recording import RecordedTask
-
-    from .client import Client
 
 app = typer.Typer()
 
@@ -45,13 +45,11 @@ def record(
     from pilotage.model.records.federation import Federation
     from pilotage.simulation.recording import document_of, recorded
 
-    from .client import Client
-
     begin = time.time() - hours * 3600
-    with Client() as client, console(stderr=True).status("reading tasks"):
-        declared = from_document(Federation, client.get("/federation"))
+    with connect() as client, console(stderr=True).status("reading tasks"):
+        declared = from_document(Federation, client.federation().to_dict())
         tasks = list(_tasks(client, begin, most))
-        waits = client.get("/pilots/waits", after=int(begin), limit=PAGE)["waits"]
+        waits = client.pilot_waits(after=int(begin), limit=PAGE)["waits"]
     made = recorded(scenario.stem, str(federation), declared, tasks, begin, waits)
     if not made.tasks:
         which = plural(len(tasks), "task")
@@ -86,8 +84,8 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
     from pilotage.simulation.recording import EndedJob, RecordedTask
 
     for view in _views(client, begin, most):
-        spec = client.get(f"/tasks/{view['id']}")["spec"]
-        jobs = client.get(f"/tasks/{view['id']}/jobs", state="finished", limit=PAGE)["jobs"]
+        spec = client.task(view["id"])["spec"]
+        jobs = client.jobs(view["id"], state="finished", limit=PAGE)
         yield RecordedTask(
             id=view["id"],
             spec=from_document(TaskSpec, spec),
@@ -103,10 +101,10 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
         )
 
 
-def _views(client: "Client", begin: float, most: int) -> Iterator[dict[str, Any]]:
+def _views(client: "Client", begin: float, most: int) -> Iterator[Mapping[str, Any]]:
     before: int | None = None
     while most > 0:
-        page = client.get("/tasks", limit=min(most, PAGE), before=before)["tasks"]
+        page = client.tasks(limit=min(most, PAGE), before=before)
         yield from (view for view in page if view["created"] >= begin)
         if not page or page[-1]["created"] < begin:
             return

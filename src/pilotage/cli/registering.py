@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .fetching import bar
 from .output import Json, echo, plural, show_json
@@ -16,7 +17,8 @@ from .output import Json, echo, plural, show_json
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from .client import Client
+    from pilotage.client import Client
+
     from .directories import DirectoryListing
 
 BATCH = 10_000
@@ -52,11 +54,9 @@ def register(
 ) -> None:
     """Register files at a storage: from a directory here, a manifest (whose files it does not read), or the
     server's listing. You may repeat it: known files stay as they are."""
-    from .client import Client
-
     _check(source, storage, match)
     left_out, answer = dict[str, str](), dict[str, int]()
-    with Client() as client:
+    with connect() as client:
         if match:
             answer = _scanned(client, storage, match, scope, dry_run, left_out)
         elif source and source.is_dir():
@@ -103,8 +103,7 @@ def _scanned(
     client: "Client", storage: str, match: str, scope: str, dry_run: bool, left_out: dict[str, str]
 ) -> dict[str, int]:
     """Let the server list a storage. Files that it refuses go into ``left_out``."""
-    body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
-    answer = client.send("POST", "/files/scan", body)
+    answer = client.scan(storage, match, scope=scope, dry_run=dry_run)
     left_out |= {one["name"]: one["reason"] for one in answer["refused"]}
     return {"files": answer["files"], "new": answer["new"]}
 
@@ -122,7 +121,7 @@ def _add_linked(
 def _listed(client: "Client", directory: Path, storage: str) -> "DirectoryListing":
     from .directories import listed
 
-    return listed(directory, storage, client.get("/federation")["storages"])
+    return listed(directory, storage, client.federation()["storages"])
 
 
 def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batches:
@@ -172,7 +171,7 @@ def _sent(
         if not batch:
             continue
         files = [{**one, "scope": scope} for _, one in batch]
-        told = client.send("POST", "/files", {"files": files, "each": True, "dry_run": dry_run})
+        told = client.register(files, each=True, dry_run=dry_run)
         left_out |= {batch[one["at"]][0]: one["reason"] for one in told["refused"]}
         answer["new"] += told["new"]
         answer["files"] += len(batch) - len(told["refused"])

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure, PayloadFailed
 from .layout import visible
 from .output import Json, echo, plural, show_json
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -59,20 +60,19 @@ def run(
     Standard output and standard error go to those of this command, and its exit code is the payload's. One
     job reads all inputs. A payload that fails is not tried again. Ctrl-C detaches; the task goes on.
     """
-    from . import following, submitting
-    from .client import Client
+    from . import following
 
     asked = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array}
     document = _document(command, name, asked, inputs or [], outputs or [])
-    with Client() as client:
-        answer = submitting.send_documents(client, [document])
+    with connect() as client:
+        answer = client.submit_all([document])
         if answer["refused"]:
             raise BadInput(_faults(answer))
         (task,) = (one["id"] for one in answer["tasks"])
         for warning in answer.get("warnings", []):
             echo(f"warning: {warning}", err=True)
         (view,) = following.follow(client, [task], shown=not json_output, stderr=True)
-        jobs = client.get(f"/tasks/{task}/jobs", sort="state", limit=10_000)["jobs"]
+        jobs = list(client.jobs(task, sort="state", limit=10_000))
         if json_output:
             show_json({"task": view, "jobs": jobs})
         else:
@@ -128,7 +128,7 @@ def _print_logs(client: "Client", task: int, jobs: list[Any]) -> None:
     for job in jobs[:MOST_LOGS]:
         if len(jobs) > 1:
             echo(f"== job:{job['id']}, {job['state']} ==", err=True)
-        for log in client.get(f"/jobs/{job['id']}/logs")["logs"]:
+        for log in client.logs(f"job:{job['id']}")["logs"]:
             _print_stream(log, sys.stderr if log["stream"] == "stderr" else sys.stdout)
     if len(jobs) > MOST_LOGS:
         left = plural(len(jobs) - MOST_LOGS, "more job")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .configuration import has_store, settings, using_store
+from .configuration import connect, has_store, settings, using_store
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 from .questions import is_interactive
@@ -29,12 +29,10 @@ def set_(name: Name, json_output: Json = False) -> None:
 
     The line end after a single line is left out. Tasks that were held for the secret go on.
     """
-    from .client import Client
-
     _checked(name)
     value = _typed(name) if is_interactive() else _piped()
-    with Client() as client:
-        kept = client.send("POST", "/secrets", {"name": name, "value": value})
+    with connect() as client:
+        kept = client.set_secret(name, value)
     if json_output:
         show_json(kept)
         return
@@ -46,25 +44,21 @@ def set_(name: Name, json_output: Json = False) -> None:
 @app.command("list", epilog="Example: pilotage secrets list")
 def list_(json_output: Json = False) -> None:
     """List your secrets: names, and when each was set. Values are never shown."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/secrets")
+    with connect() as client:
+        found = client.secrets()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    rows = [(one["name"], f"{ago(one['set_at'])} ago") for one in document["secrets"]]
+    rows = [(one["name"], f"{ago(one['set_at'])} ago") for one in found]
     show(SECRETS, rows, "You have no secrets.")
 
 
 @app.command(epilog="Example: pilotage secrets remove API_TOKEN")
 def remove(name: Name, json_output: Json = False) -> None:
     """Remove a secret. Jobs that need it wait until it is set again."""
-    from .client import Client
-
     _checked(name)
-    with Client() as client:
-        client.send("DELETE", f"/secrets/{name}")
+    with connect() as client:
+        client.remove_secret(name)
     if json_output:
         show_json({"name": name})
         return

@@ -1,10 +1,12 @@
 """Sites: their advertisements, and which of them match a task."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
 from .subjects import Task, task_number
@@ -30,17 +32,15 @@ def sites(context: typer.Context, json_output: Json = False) -> None:
     """Show sites with their advertised counts, their limits, and the jobs matched to them since."""
     if context.invoked_subcommand:
         return
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/sites")
+    with connect() as client:
+        found = client.sites()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    show(SITES, map(_row, document["sites"]), "There are no sites; pilotage federation load FILE")
+    show(SITES, map(_row, found), "There are no sites; pilotage federation load FILE")
 
 
-def _row(site: dict[str, Any]) -> tuple[object, ...]:
+def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
     return (
         site["site"],
         site["source"] or "nobody",
@@ -69,19 +69,17 @@ def ad(
     json_output: Json = False,
 ) -> None:
     """Print the ClassAd of a site as matching sees it, or advertise it."""
-    from .client import Client
-
     if send is not None and forget:
         raise BadInput("--send and --forget do not go together; give one")
-    with Client() as client:
+    with connect() as client:
         if send is not None:
-            client.send("PUT", f"/sites/{site}/ad", {"ad": _read(send)})
+            client.advertise(site, _read(send))
             done = "is advertised"
         elif forget:
-            client.send("DELETE", f"/sites/{site}/ad")
+            client.withdraw_advertisement(site)
             done = "is read from its batch systems again"
         else:
-            document = client.get(f"/sites/{site}/ad")
+            document = client.advertisement(site)
             show_json(document) if json_output else typer.echo(document["ad"])
             return
     if json_output:
@@ -103,13 +101,11 @@ def match(
     json_output: Json = False,
 ) -> None:
     """Show which sites match a task's jobs by the ads of both, and what fails at the others."""
-    from .client import Client
-
-    with Client() as client:
+    with connect() as client:
         number = task_number(client, task)
-        document = client.get(f"/tasks/{number}/sites")
+        found = client.matches(number)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (
@@ -118,6 +114,6 @@ def match(
             "" if one["rank"] is None else f"{one['rank']:g}",
             "; ".join(f"{part['rule']} {part['name']} ({part['have']})" for part in one["refusals"]),
         )
-        for one in document["matches"]
+        for one in found
     ]
     show(MATCHES, rows, f"Task {number} has no jobs yet.")

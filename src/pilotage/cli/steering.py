@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .bulk import Chosen, is_changeable
-from .errors import BadInput, CommandFailure
+from .configuration import connect
+from .errors import BadInput, CommandFailure, exit_code
 from .output import Json, counts, echo, show_json
-from .subjects import number_of, task_number, tasks_of, work_of
+from .subjects import tasks_of, work_of
 from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client, Record
+    from pilotage.client.subjects import RequestSubject
+
+    Verb = Callable[[Client, RequestSubject], Record]
 
 app = typer.Typer()
 
@@ -51,11 +55,15 @@ def retry(
     json_output: Json = False,
 ) -> None:
     """Run jobs again that failed, were cancelled or closed. What is finished stays."""
-    body = {"changes": _changes(changes or []), "dry_run": dry_run, "anyway": anyway}
+    changed = _changes(changes or [])
     word = "would be retried" if dry_run else "retried"
     # A dry run changes nothing: there is nothing to ask.
     chosen = Chosen(subjects, filters, yes or dry_run)
-    _each(chosen, "retry", body if any(body.values()) else None, _told(word), json_output)
+
+    def verb(client: "Client", subject: "RequestSubject") -> "Record":
+        return client.retry(subject, changed, dry_run=dry_run, anyway=anyway)
+
+    _each(chosen, "retry", verb, _told(word), json_output)
 
 
 @app.command("set", epilog="Example: pilotage set 12 ram=4000 walltime=7200")
@@ -81,29 +89,46 @@ def change(
     if not changes:
         raise BadInput("give tasks or jobs, then fields: pilotage set 12 ram=4000 walltime=7200")
     word = "would be changed" if dry_run else "changed"
-    body = {"changes": changes, "dry_run": dry_run, "anyway": anyway}
-    _each(Chosen(subjects, filters, yes or dry_run), "set", body, _told(word), json_output)
+
+    def verb(client: "Client", subject: "RequestSubject") -> "Record":
+        return client.set(subject, changes, dry_run=dry_run, anyway=anyway)
+
+    _each(Chosen(subjects, filters, yes or dry_run), "set", verb, _told(word), json_output)
 
 
 @app.command(epilog="Example: pilotage hold 12, or many: pilotage hold --label campaign=a")
 @with_filters
 def hold(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Start no more jobs of tasks until they are released. Jobs that run go on."""
-    _each(Chosen(tasks, filters, yes), "hold", None, _told("held"), json_output)
+    _each(
+        Chosen(tasks, filters, yes), "hold", lambda client, one: client.hold(one), _told("held"), json_output
+    )
 
 
 @app.command(epilog="Example: pilotage release 12")
 @with_filters
 def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """Let jobs of held tasks start again."""
-    _each(Chosen(tasks, filters, yes), "release", None, _told("released"), json_output)
+    _each(
+        Chosen(tasks, filters, yes),
+        "release",
+        lambda client, one: client.release(one),
+        _told("released"),
+        json_output,
+    )
 
 
 @app.command(epilog="Example: pilotage finish 12")
 @with_filters
 def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
     """End tasks with what they have: a merge takes what is there, other jobs are closed."""
-    _each(Chosen(tasks, filters, yes), "finish", None, _told("closed"), json_output)
+    _each(
+        Chosen(tasks, filters, yes),
+        "finish",
+        lambda client, one: client.finish(one),
+        _told("closed"),
+        json_output,
+    )
 
 
 @app.command(epilog="Example: pilotage cancel 12, or one job: pilotage cancel job:345")
@@ -112,7 +137,13 @@ def cancel(
     filters: TaskFilters, subjects: Subjects = None, yes: Yes = False, json_output: Json = False
 ) -> None:
     """Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay."""
-    _each(Chosen(subjects, filters, yes), "cancel", None, lambda _: "", json_output)
+    _each(
+        Chosen(subjects, filters, yes),
+        "cancel",
+        lambda client, one: client.cancel(one),
+        lambda _: "",
+        json_output,
+    )
 
 
 def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
@@ -130,17 +161,6 @@ def _expanded(client: "Client", subjects: list[str], verb: str) -> list[str]:
         ordered = reversed(views) if verb == "cancel" else views
         found += [str(view["id"]) for view in ordered]
     return list(dict.fromkeys(found))
-
-
-def _path(client: "Client", subject: str) -> tuple[str, str]:
-    """The path of a subject, and what it is called."""
-    kind, colon, word = subject.rpartition(":")
-    if colon and kind == "job":
-        if number_of(word) is None:
-            raise BadInput(f"{subject!r} is no job's number; give for example job:345")
-        return f"/jobs/{word}", f"job {word}"
-    number = task_number(client, subject)
-    return f"/tasks/{number}", f"task {number}"
 
 
 def _changes(words: list[str]) -> dict[str, Any]:
@@ -167,27 +187,25 @@ def _told(word: str) -> Callable[[Any], str]:
     return told
 
 
-def _each(chosen: Chosen, verb: str, body: Any, told: Callable[[Any], str], json_output: bool) -> None:
+def _each(chosen: Chosen, word: str, verb: "Verb", told: Callable[[Any], str], json_output: bool) -> None:
     """Do it to each; one that is refused leaves the others to do, a server that is away fails them all."""
-    from .client import Client
-
     answers: list[Any] = []
     failures: list[str] = []
-    with Client() as client:
+    with connect() as client:
         # Find all of them first: a word that is none stops the command before it has done anything.
-        paths = [
-            path
-            for subject in _expanded(client, chosen.subjects(client, verb), verb)
-            for path in _tried(failures, _path, client, subject)
+        subjects = [
+            found
+            for one in _expanded(client, chosen.subjects(client, word), word)
+            for found in _tried(failures, client.subject, one)
         ]
-        for path, name in paths:
-            for answer in _tried(failures, client.send, "POST", f"{path}/{verb}", body):
+        for subject in subjects:
+            for answer in _tried(failures, verb, client, subject):
                 answers.append(answer)
                 if not json_output:
                     # A verb on a job answers with the job, which names its task by number.
-                    view = answer["task"] if path.startswith("/tasks") and verb != "cancel" else answer
+                    view = answer["task"] if subject.kind == "task" and word != "cancel" else answer
                     state = f" is {view['state']}" if "state" in view else ""
-                    echo(f"{name}{state}{told(answer)}")
+                    echo(f"{subject}{state}{told(answer)}")
                     for line in answer.get("lines", ()):
                         echo(line)
     if json_output:
@@ -198,10 +216,12 @@ def _each(chosen: Chosen, verb: str, body: Any, told: Callable[[Any], str], json
 
 def _tried(failures: list[str], call: Callable[..., Any], *arguments: Any) -> list[Any]:
     """Return the answer of a call, or nothing if it is refused: then keep the reason."""
+    from pilotage.client import ClientError
+
     try:
         return [call(*arguments)]
-    except CommandFailure as failure:
-        if failure.code != CommandFailure.code:
+    except ClientError as error:
+        if exit_code(error) != CommandFailure.code:
             raise
-        failures.append(str(failure))
+        failures.append(str(error))
         return []

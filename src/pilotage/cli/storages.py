@@ -1,10 +1,12 @@
 """Storages: their free space (B18), and circuit breakers where deliveries fail (F4)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from .breakers import until
+from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, show, show_json
 
@@ -33,20 +35,18 @@ def storages(
 
     Free space is measured (the storage reported it at the time shown) or declared (the federation states it).
     """
-    from .client import Client
-
     if lift:
         raise BadInput(f"--lift is gone: pilotage breakers lift {lift}")
-    with Client() as client:
-        document = client.get("/storages")
+    with connect() as client:
+        found = client.storages()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    rows = [row for storage in document["storages"] for row in _rows(storage)]
+    rows = [row for storage in found for row in _rows(storage)]
     show(STORAGES, rows, "There are no storages; load a federation with: pilotage federation load FILE")
 
 
-def _rows(storage: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(storage: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     first = (storage["name"], storage["site"], *_free(storage["space"]), ", ".join(storage["blacklisted"]))
     if not storage["breakers"]:
         return [(*first, "", "", "")]

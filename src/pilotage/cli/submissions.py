@@ -14,7 +14,7 @@ from .output import ago, echo
 from .questions import confirmed, is_interactive
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 MOST = 200
 """Most documents that are remembered, the latest ones."""
@@ -66,8 +66,10 @@ def _read() -> dict[str, Any]:
 
 def _task(client: "Client", task: int, submitted: float) -> Any:
     # Another store may be at the same address now: then the number means nothing, or another task.
-    with suppress(CommandFailure):
-        view = client.get(f"/tasks/{task}")
+    from pilotage.client import ClientError
+
+    with suppress(ClientError):
+        view = client.task(task)
         return view if abs(view["created"] - submitted) < MOST_SKEW else None
     return None
 

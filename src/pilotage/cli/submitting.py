@@ -1,21 +1,20 @@
 """Submit tasks from a file or from standard input."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import typer
 
 from . import submissions
+from .configuration import connect
 from .deciding import faults_of, references
-from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
+    from pilotage.client import Client, Record
     from pilotage.federation.documents import SourceFile
-
-    from .client import Client
 
 app = typer.Typer()
 
@@ -52,16 +51,17 @@ def submit(
     only after a question.
     """
     from pilotage.federation import documents
+    from pilotage.model.documents.serialization import to_document
 
     from . import following
-    from .client import Client
 
     source = _source(file)
     specs, workflow = documents.read_tasks(source, references), documents.read_workflow_name(source)
-    with Client() as client:
+    tasks = [to_document(spec) for spec in specs]
+    with connect() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
-        answer = send(client, specs, key, workflow)
+        answer = _sent(client, workflow, tasks, key)
         ids = [task["id"] for task in answer["tasks"]]
         if answer["refused"]:
             if json_output:
@@ -74,6 +74,12 @@ def submit(
     if json_output:
         show_json({**answer, "tasks": views or answer["tasks"]})
     following.fail_unless_finished(views or [])
+
+
+def _sent(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
+    if workflow:
+        return client.submit_workflow(workflow, tasks, key=key)
+    return client.submit_all(tasks, key=key)
 
 
 def _source(file: Path) -> "SourceFile":
@@ -93,37 +99,3 @@ def _tell(answer: Any) -> None:
         echo(f"{task['id']} {task['name']}")
     for warning in answer.get("warnings", []):
         echo(f"warning: {warning}", err=True)
-
-
-def send(client: "Client", specs: Any, key: str = "", workflow: str = "") -> dict[str, Any]:
-    """Return the server's answer to all tasks in one request. It accepts all of them or none.
-
-    They are a ``workflow`` if that has a name. Under a ``key`` that was used before, the answer names the
-    tasks of then.
-    """
-    from pilotage.model.documents.serialization import to_document
-
-    return send_documents(client, [to_document(spec) for spec in specs], key, workflow)
-
-
-def send_documents(client: "Client", tasks: list[Any], key: str = "", workflow: str = "") -> dict[str, Any]:
-    """Do the same with documents of tasks."""
-    from pilotage.federation.documents import MOST_TASKS
-    from pilotage.model.records.chains import MOST_STAGES
-
-    if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
-        raise BadInput(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
-    most = MOST_STAGES if workflow else MOST_TASKS
-    if len(tasks) > most:
-        raise BadInput(f"{len(tasks)} tasks are more than the {most} of one submission; split the file")
-    path = "/workflows" if workflow else "/tasks"
-    body = {"tasks": tasks, "name": workflow} if workflow else {"tasks": tasks, "whole": True}
-    # Each submission has its own key: after a lost answer the request is repeated, and nothing runs twice.
-    answer: dict[str, Any] = client.send("POST", path, body, also=(422,), key=key or uuid4().hex)
-    if "tasks" not in answer:
-        raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
-    return answer
-
-
-LONGEST_KEY = 200
-"""Most characters of a key, as the server has it."""

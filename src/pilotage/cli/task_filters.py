@@ -13,7 +13,7 @@ from pilotage.model.records.states import TaskState
 from .errors import BadInput
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 Labels = Annotated[
     list[str] | None,
@@ -54,8 +54,7 @@ class TaskFilters:
 
     def tasks(self, client: "Client", limit: int) -> Any:
         """Return the server's document of the tasks, newest first."""
-        return client.get(
-            "/tasks",
+        return client.tasks(
             label=self.label or None,
             name=self.name,
             owner=self.owner,

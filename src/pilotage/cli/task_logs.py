@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .client import Client
+from .configuration import connect
 from .errors import CommandFailure
 from .layout import visible
 from .output import console, echo, plural, show_json
@@ -16,12 +16,12 @@ def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, jso
     """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
     shown: list[Any] = []
     after: int | None = 0
-    with Client() as client:
+    with connect() as client:
         task = task_number(client, subject)
         while after is not None and len(shown) < most:
-            answer = client.get(
-                f"/tasks/{task}/logs",
-                failed="true" if failed else None,
+            answer = client.task_logs(
+                task,
+                failed=failed,
                 match=match or None,
                 lines=lines,
                 limit=AT_ONCE if match else min(AT_ONCE, most - len(shown)),

@@ -8,14 +8,14 @@ import typer
 
 from pilotage.model.records.states import ENDED
 
-from . import task_outputs
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json, show_lines, width
 from .subjects import Task, task_number, task_numbers, work_of
 from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -50,12 +50,11 @@ def status(
 ) -> None:
     """Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line."""
     from . import following, overview
-    from .client import Client
 
     filters.refuse_beside(task)
     if now and (task is not None or watch or filters.given):
         raise BadInput("--now is about all that is under way; leave out tasks, filters and --watch")
-    with Client() as client:
+    with connect() as client:
         if now:
             overview.show_overview(client, json_output)
         elif task is not None:
@@ -87,7 +86,7 @@ def rows(document: Any) -> list[tuple[object, ...]]:
             ago(view["since"]),
             one_line(view["error"]),
         )
-        for view in document["tasks"]
+        for view in document
     ]
 
 
@@ -101,17 +100,15 @@ def outputs(
     json_output: Json = False,
 ) -> None:
     """List the files that a task's jobs made, and their storages."""
-    from .client import Client
-
-    with Client() as client:
+    with connect() as client:
         number = task_number(client, task)
-        document = {"files": task_outputs.listed(client, number)}
+        document = client.outputs(number)
     if json_output:
         show_json(document)
         return
     found = [
         (file["name"], file["size"], url or "at no storage any more")
-        for file in document["files"]
+        for file in document
         for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
     ]
     show(OUTPUTS, found, f"Task {number} has no outputs yet.")
@@ -119,13 +116,13 @@ def outputs(
 
 def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
     if json_output:
-        show_json(client.get(f"/workflows/{workflow}"))
+        show_json(client.workflow(workflow))
         return
-    show_lines(client.get(f"/workflows/{workflow}/explain", width=width())["lines"])
+    show_lines(client.explain_workflow(workflow, width=width())["lines"])
 
 
 def _show_task(client: "Client", task: int, json_output: bool) -> None:
-    view = client.get(f"/tasks/{task}")
+    view = client.task(task)
     by_queue = _jobs_by_queue(client, view)
     has_ended = view["state"] in ENDED["task"]
     wait = {} if has_ended else _wait(client, task)
@@ -174,8 +171,10 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
 
 def _wait(client: "Client", task: int) -> Any:
     """Return why a task waits, and its place in line; nothing from a server that does not know."""
-    with suppress(CommandFailure):
-        return client.get(f"/tasks/{task}/wait")
+    from pilotage.client import ClientError
+
+    with suppress(ClientError):
+        return client.why_waiting(task)
     return {}
 
 
@@ -203,7 +202,7 @@ def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | N
     if sum(view["jobs"].values()) > 10_000:
         return None
     found: dict[str, dict[str, int]] = {}
-    for job in client.get(f"/tasks/{view['id']}/jobs", limit=10_000)["jobs"]:
+    for job in client.jobs(view["id"], limit=10_000):
         states = found.setdefault(job["queue"], {})
         states[job["state"]] = states.get(job["state"], 0) + 1
     return dict(sorted(found.items()))
@@ -215,11 +214,9 @@ def publish(
     json_output: Json = False,
 ) -> None:
     """Register outputs that could not enter the task's dataset, after you removed the obstacle."""
-    from .client import Client
-
-    with Client() as client:
+    with connect() as client:
         number = task_number(client, task)
-        view = client.send("POST", f"/tasks/{number}/publish")
+        view = client.publish(number)
     if json_output:
         show_json({"published": view["published"]})
     for line in () if json_output else view["published"]:

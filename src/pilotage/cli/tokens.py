@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .configuration import has_store, settings, using_store
+from .configuration import connect, has_store, settings, using_store
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
 
@@ -60,11 +60,8 @@ def create(
     if has_store(known.store):
         token = _made_in_store(known, role, identity, seconds)
     else:
-        from .client import Client
-
-        with Client(known) as client:
-            body = {"role": role.value, **identity, "expires_in": seconds}
-            token = client.send("POST", "/tokens", body)["token"]
+        with connect(known) as client:
+            token = client.make_token(**identity, role=role.value, expires_in=seconds)
     if json_output:
         show_json({"token": token})
     else:
@@ -74,16 +71,14 @@ def create(
 @app.command("list", epilog="Example: pilotage token list")
 def list_(json_output: Json = False) -> None:
     """List the unexpired tokens of people. The secrets themselves are not stored."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/tokens")
+    with connect() as client:
+        found = client.tokens()
     if json_output:
-        show_json(document)
+        show_json(found)
         return
     rows = [
         (one["id"], one["role"], one["name"], one["vo"], f"{ago(one['created'])} ago", _left(one["expires"]))
-        for one in document["tokens"]
+        for one in found
     ]
     show(TOKENS, rows, "There are no tokens.")
 
@@ -99,13 +94,11 @@ def revoke(
     json_output: Json = False,
 ) -> None:
     """Revoke tokens of people. Within 5 s the server refuses requests that use them."""
-    from .client import Client
-
     for token in tokens:
         if not re.fullmatch("[0-9a-f]{12,64}", token):
             raise BadInput(f"{token} names no token; pilotage token list names them")
-    with Client() as client:
-        revoked = [client.send("DELETE", f"/tokens/{token}") for token in tokens]
+    with connect() as client:
+        revoked = [client.revoke_token(token) for token in tokens]
     if json_output:
         show_json({"tokens": revoked})
         return

@@ -11,7 +11,7 @@ from .layout import lay_out
 from .output import Column, console, echo, has_colour, plural
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 PERIOD = 2.0
 """Seconds between two requests to the server."""
@@ -157,7 +157,7 @@ def keep_showing(client: "Client") -> NoReturn:
     out, rates, before = console(), TransferRates(), ""
     with Live(console=out, auto_refresh=False) as live:
         while True:
-            rates.update(client.get("/transfers/progress"))
+            rates.update(client.transfer_progress())
             if out.is_terminal:
                 live.update(Text.from_ansi("\n".join(rates.screen(out.width, out.height))), refresh=True)
             elif (line := rates.summary()) != before:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -42,10 +43,8 @@ def transfers(
     json_output: Json = False,
 ) -> None:
     """Show transfers, newest first, or change the priority of some."""
-    from .client import Client
-
     wanted = [_priority(text) for text in prioritise or []]
-    with Client() as client:
+    with connect() as client:
         if wanted:
             _prioritise(client, wanted, json_output)
             return
@@ -53,11 +52,11 @@ def transfers(
             from .transfer_rates import keep_showing
 
             keep_showing(client)
-        document = client.get("/transfers", state=state, limit=limit)
+        found = client.transfers(state=state, limit=limit)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    rows = [_row(transfer) for transfer in document["transfers"]]
+    rows = [_row(transfer) for transfer in found]
     show(TRANSFERS, rows, f"No transfer is {state}." if state else "There are no transfers.")
 
 
@@ -87,8 +86,7 @@ def _priority(text: str) -> tuple[int, int]:
 
 
 def _prioritise(client: "Client", wanted: list[tuple[int, int]], json_output: bool) -> None:
-    body = {"priorities": [{"id": id_, "priority": priority} for id_, priority in wanted]}
-    document = client.send("POST", "/transfers/priorities", body)
+    document = client.prioritise_transfers(wanted)
     changed = set(document["changed"])
     if json_output:
         show_json(document)

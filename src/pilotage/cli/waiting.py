@@ -6,12 +6,13 @@ import typer
 
 from pilotage.model.records.states import LIVE_TASKS
 
+from .configuration import connect
 from .errors import CommandFailure
 from .output import Json, counts, echo, show_json
 from .subjects import task_numbers
 
 if TYPE_CHECKING:
-    from .client import Client
+    from pilotage.client import Client
 
 app = typer.Typer()
 
@@ -34,9 +35,8 @@ def wait(
     It ends with 4 after the timeout, and with 130 after Ctrl-C. Either way the tasks go on.
     """
     from . import following
-    from .client import Client
 
-    with Client() as client:
+    with connect() as client:
         views = following.follow(client, task_numbers(client, tasks), False, is_any=is_any, timeout=timeout)
     ended = [view for view in views if following.has_ended(view)]
     if json_output:
@@ -61,9 +61,8 @@ def watch(
     Ctrl-C ends the view; the tasks go on.
     """
     from . import following
-    from .client import Client
 
-    with Client() as client:
+    with connect() as client:
         numbers = task_numbers(client, tasks) if tasks else _under_way(client)
         views = following.follow(client, numbers, shown=not json_output)
     if json_output:
@@ -71,11 +70,7 @@ def watch(
 
 
 def _under_way(client: "Client") -> list[int]:
-    found = [
-        view["id"]
-        for state in LIVE_TASKS
-        for view in client.get("/tasks", state=state, limit=MOST_WATCHED)["tasks"]
-    ]
+    found = [view["id"] for state in LIVE_TASKS for view in client.tasks(state=state, limit=MOST_WATCHED)]
     if not found:
         raise CommandFailure("no task is under way; the last ones: pilotage status")
     return sorted(found)[-MOST_WATCHED:]

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .output import Column, Json, ago, counts, show, show_json
 
 app = typer.Typer()
@@ -23,14 +24,12 @@ def workflows(
     json_output: Json = False,
 ) -> None:
     """List workflows, newest first, with their tasks by state."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/workflows", limit=limit)
+    with connect() as client:
+        found = client.workflows(limit=limit)
     if json_output:
-        show_json(document)
+        show_json(found)
         return
-    show(WORKFLOWS, [_row(view) for view in document["workflows"]], "There are no workflows.")
+    show(WORKFLOWS, [_row(view) for view in found], "There are no workflows.")
 
 
 def _row(view: Any) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput
 from .output import Json, console, document_text, echo, plural, show_json
 
@@ -32,10 +33,8 @@ def world(
     """Save the world: everything that decisions read, as YAML."""
     import json
 
-    from .client import Client
-
-    with Client() as client, console(stderr=True).status("reading the world"):
-        document = client.get("/world")
+    with connect() as client, console(stderr=True).status("reading the world"):
+        document = client.world().to_dict()
     as_json = json_output or (output is not None and output.suffix == ".json")
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else document_text(document)
     if output is None:

@@ -81,6 +81,14 @@ class StillUnderWay(ClientError, TimeoutError):
     """The time was over before all tasks had ended. They go on."""
 
 
+class FetchFailed(ClientError):
+    """A file cannot be brought here, or not put where it belongs."""
+
+
+class WrongChecksum(FetchFailed):
+    """A file arrived complete, but is wrong. Its part is deleted."""
+
+
 class TaskFailed(ClientError):
     """A task ended without finishing."""
 

@@ -10,7 +10,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RequestSubject:
     """A task, job, pilot or transfer by its number, or a queue by its name."""
 
     kind: str
@@ -29,7 +29,7 @@ class Subject:
         """Return the values of the template."""
         return {self.kind: self.id}
 
-    def of_kinds(self, *kinds: str) -> "Subject":
+    def of_kinds(self, *kinds: str) -> "RequestSubject":
         """Return the same. Raises :class:`Refused` if it is of no such kind."""
         if self.kind not in kinds:
             raise Refused(f"{self} is no {' and no '.join(kinds)}")
@@ -41,20 +41,20 @@ def number_of(word: str) -> int | None:
     return int(word) if word.isascii() and word.isdigit() else None
 
 
-def parsed(word: "int | str | Subject") -> "Subject | str":
+def parsed(word: "int | str | RequestSubject") -> "RequestSubject | str":
     """Return what a word means, or the plain name of a task. Raises :class:`Refused` for what is neither."""
-    if isinstance(word, Subject):
+    if isinstance(word, RequestSubject):
         return word
     if isinstance(word, int):
-        return Subject("task", word)
+        return RequestSubject("task", word)
     kind, colon, rest = word.partition(":")
     kind = kind.lower() if colon else "task"
     plain = rest if colon and kind in _KINDS else word
     number = number_of(plain)
     if kind == "queue" and plain:
-        return Subject("queue", plain)
+        return RequestSubject("queue", plain)
     if number is not None:
-        return Subject(kind if kind in _KINDS else "task", number)
+        return RequestSubject(kind if kind in _KINDS else "task", number)
     if kind in _KINDS and kind != "task":
         raise Refused(f"{word!r} is no number of a {kind}; give for example {kind}:345")
     if not _NAME.fullmatch(plain):

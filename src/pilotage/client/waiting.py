@@ -31,7 +31,7 @@ class Pace:
     """Times between looks: short at first, longer as nothing happens, until a time-out in s."""
 
     timeout: float | None = None
-    _next: float = FIRST
+    _next: float = field(default_factory=lambda: FIRST)
     _begun: float = field(default_factory=time.monotonic)
 
     @property

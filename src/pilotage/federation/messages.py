@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
-from pilotage.model.values.types import FILE_NAME, OUTPUT_DATASET, PLAIN_NAME
+from pilotage.model.values.file_names import FILE_NAME, PLAIN_NAME
+from pilotage.model.values.types import OUTPUT_DATASET
 from pilotage.model.values.urls import hidden
 
 from .faults import Fault, Path

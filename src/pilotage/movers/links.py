@@ -7,8 +7,8 @@ goes there, through no link at all. So whoever changes the link, or a folder on 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pilotage.model.values.file_names import is_own
 from pilotage.model.values.paths import is_output
-from pilotage.model.values.types import is_own
 
 from .backend import Backend, LinkError, LinkingBackend, PathEntry, offers
 

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from pilotage.model.documents.serialization import from_document
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
+from pilotage.model.values.file_names import is_own
 from pilotage.model.values.paths import FILE_NAMES, OUTPUTS, is_file_name, is_part
 from pilotage.model.values.patterns import WILDCARDS, is_met
-from pilotage.model.values.types import is_own
 from pilotage.ports.moving import ScanLimits, ScannedFiles, StorageError, WrongPatternError, is_below
 
 from .backend import Backend, LinkingBackend, PathEntry, offers

@@ -2,41 +2,43 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pilotage.client.errors import NotFound, Refused
 from pilotage.client.records import Record
-from pilotage.client.subjects import Subject, parsed
+from pilotage.client.subjects import RequestSubject, parsed
 
-from .connection import AsyncConnection, Value, required
+from .connection import AsyncServerConnection, Value, required
 
 if TYPE_CHECKING:
     from .records import AsyncJob, AsyncTask
 
-About = "int | str | Subject | AsyncTask | AsyncJob"
+LONGEST_KEY = 200
+"""Most characters of an idempotency key."""
 
 
 class AsyncApi:
     """Sends requests through one connection."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncServerConnection) -> None:
         self._connection = connection
 
-    async def subject(self, about: "int | str | Subject | AsyncTask | AsyncJob") -> Subject:
+    async def subject(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> RequestSubject:
         """Return what something is: ``12``, ``"align"``, ``"job:345"``, ``"pilot:6"``, ``"queue:north"``.
 
         A name is that of the caller's newest such task. Raises :class:`NotFound` if there is none.
         """
-        word = about if isinstance(about, (int, str, Subject)) else about.subject
+        word = about if isinstance(about, (int, str, RequestSubject)) else about.subject
         found = parsed(word)
-        if isinstance(found, Subject):
+        if isinstance(found, RequestSubject):
             return found
         query: dict[str, Value | bool | None] = {"name": found, "mine": True, "limit": 1}
         tasks = required(await self._connection.send("GET", "/tasks", query=query), ["tasks"])["tasks"]
         if not tasks:
             raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
-        return Subject("task", int(tasks[0]["id"]))
+        return RequestSubject("task", int(tasks[0]["id"]))
 
-    async def _task(self, task: "int | str | Subject | AsyncTask") -> dict[str, int | str]:
+    async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
         """Return the values of a task's address. Raises :class:`Refused` for what is no task."""
         found = await self.subject(task)
         if found.kind != "task":
@@ -67,3 +69,15 @@ class AsyncApi:
         **query: Value | bool | None,
     ) -> Record:
         return Record(await self._get(template, values, **query))
+
+    async def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
+        """Return the answer to a submission, which under the same key is done once."""
+        if tasks > most:
+            raise Refused(f"{tasks} tasks are more than the {most} of one submission; split the file")
+        if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
+            raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
+        # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
+        answer = await self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
+        if "tasks" not in answer:
+            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
+        return Record(required(answer, ["refused"]))

@@ -6,16 +6,17 @@ from typing import Self
 from pilotage.settings import Settings
 
 from .administration import AsyncAdministration
-from .connection import AsyncConnection
-from .files import AsyncCatalogue
+from .connection import AsyncServerConnection
+from .fetching import AsyncFetching
 from .following import AsyncFollowing
 from .places import AsyncPlaces
+from .records import AsyncRequests
 from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
 
 class AsyncClient(
-    AsyncFollowing, AsyncWorkflowRequests, AsyncSteering, AsyncCatalogue, AsyncPlaces, AsyncAdministration
+    AsyncFollowing, AsyncWorkflowRequests, AsyncFetching, AsyncSteering, AsyncPlaces, AsyncAdministration
 ):
     """A client of one server.
 
@@ -36,9 +37,9 @@ class AsyncClient(
         """Open a client. Raises :class:`pilotage.settings.WrongSettings`."""
         given = {"url": url, "token": token, "home": home}
         known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
-        super().__init__(AsyncConnection(known))
+        super().__init__(AsyncServerConnection(known))
 
-    def _client(self) -> "AsyncClient":
+    def _client(self) -> AsyncRequests:
         return self
 
     def __repr__(self) -> str:

@@ -41,7 +41,7 @@ _UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
 """What the server says of an address that it does not have."""
 
 
-class AsyncConnection:
+class AsyncServerConnection:
     """The server of the settings, called with its token."""
 
     def __init__(self, settings: Settings) -> None:

@@ -27,7 +27,7 @@ MOST_NAMED = 200
 STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 
 
-class AsyncEvents(AsyncApi):
+class AsyncEventRequests(AsyncApi):
     """Events of tasks, jobs, transfers and pilots."""
 
     async def event_page(

@@ -12,7 +12,7 @@ CHUNK = 1 << 20
 """Bytes of a chunk of content."""
 
 
-class AsyncCatalogue(AsyncApi):
+class AsyncCatalogueRequests(AsyncApi):
     """Files and datasets."""
 
     async def files(

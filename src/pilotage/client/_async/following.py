@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pilotage.client.errors import ClientError, StillUnderWay, Unreachable
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, async_sleep
 from pilotage.model.records.states import ENDED
 
-from .events import MOST_NAMED, AsyncEvents
+from .events import MOST_NAMED, AsyncEventRequests
 from .records import AsyncJob, AsyncTask
 from .tasks import AsyncTaskRequests
 
 if TYPE_CHECKING:
-    Tasks = Iterable["int | str | Subject | AsyncTask"]
+    Tasks = Iterable["int | str | RequestSubject | AsyncTask"]
 
 PATIENCE = 600.0
 """Seconds for which a server that answered once may be away, for example during a restart."""
@@ -29,7 +29,7 @@ MOST_JOBS = 10_000
 """Most jobs of one answer."""
 
 
-class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
+class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
     """Waits, and follows tasks and jobs to their end."""
 
     async def follow(
@@ -37,8 +37,8 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
     ) -> AsyncIterator[AsyncTask]:
         """Yield each task as it is, then again after each change of its state or its jobs.
 
-        It ends when all have ended, with ``is_any`` the first. The server may be away for ten minutes after
-        its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
+        It ends when all have ended or are blocked, with ``is_any`` the first. The server may be away for ten
+        minutes after its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         async for task in self._followed(tasks, timeout, is_any, ("task", "job")):
             yield task
@@ -58,12 +58,13 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
                 task = await (self._patiently(left[number]) if known else self.task(left[number]))
                 before = known.get(number)
                 known[number] = task
-                if before is None or (before.state, before.counts) != (task.state, task.counts):
+                if before is None or _seen(before) != _seen(task):
                     yield task
                 if task.has_ended:
                     del left[number]
-                    if is_any or not left:
-                        return
+            stopped = [number for number, task in known.items() if task.has_ended or task.is_blocked]
+            if set(left) <= set(stopped) or (is_any and stopped):
+                return
             self._stop_late(pace, [known[number] for number in left])
 
     async def _changed(
@@ -78,8 +79,8 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
             changed, looked = set(tasks), 0.0
             try:
                 async for event in self._signals(None, kinds, named, pace.until):
-                    if event is not None:
-                        changed.add(event["task"])
+                    # A task may be blocked by another one, whose events do not come here.
+                    changed |= set(tasks) if event is None else {event["task"]}
                     is_due = time.monotonic() - looked >= LOOK_EVERY
                     if changed and (is_due or (event is not None and event["kind"] == "task")):
                         yield changed
@@ -98,7 +99,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
         Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         subjects = [await self.subject(task) for task in tasks]
-        known: dict[Subject, AsyncTask] = {}
+        known: dict[RequestSubject, AsyncTask] = {}
         async for task in self._followed(subjects, timeout, is_any, ("task",)):
             known[task.subject] = task
         return [known[subject] for subject in subjects]
@@ -110,7 +111,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
                 yield task
 
     async def ended_jobs(
-        self, task: "int | str | Subject | AsyncTask", *, timeout: float | None = None
+        self, task: "int | str | RequestSubject | AsyncTask", *, timeout: float | None = None
     ) -> AsyncIterator[AsyncJob]:
         """Yield each job of a task when it has ended, until the task has. Each comes once."""
         seen: set[int] = set()
@@ -135,7 +136,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
             for job in await self.jobs(task, state=state, sort="since", limit=most, parameters=True):
                 yield job
 
-    async def _all_jobs(self, task: Subject) -> AsyncIterator[AsyncJob]:
+    async def _all_jobs(self, task: RequestSubject) -> AsyncIterator[AsyncJob]:
         """Yield all jobs of a task by number."""
         after = 0
         while True:
@@ -152,7 +153,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise StillUnderWay(f"{named}{more} after {pace.timeout:g} s")
 
-    async def _patiently(self, subject: Subject) -> AsyncTask:
+    async def _patiently(self, subject: RequestSubject) -> AsyncTask:
         """Return a task, also from a server that is away for a while."""
         try:
             return await self.task(subject)
@@ -167,3 +168,8 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEvents):
             reraise=True,
         )
         return await again(self.task, subject)
+
+
+def _seen(task: AsyncTask) -> tuple[object, ...]:
+    """Return what counts as a change."""
+    return task.state, task.counts, task.is_blocked

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
 
@@ -27,9 +27,9 @@ class AsyncPlaces(AsyncApi):
         """Return every site with a queue, with its last advertisement."""
         return Table[Record].of(await self._get("/sites"), "sites", Record)
 
-    async def advertisement(self, site: str) -> str:
-        """Return the ClassAd of a site as it is matched now."""
-        return str((await self._record("/sites/{site}/ad", {"site": site}))["ad"])
+    async def advertisement(self, site: str) -> Record:
+        """Return the ClassAd of a site as it is matched now, as ``ad``."""
+        return await self._record("/sites/{site}/ad", {"site": site})
 
     async def advertise(self, site: str, advertisement: str) -> None:
         """Advertise a site, with its own token, for three periods."""
@@ -51,14 +51,13 @@ class AsyncPlaces(AsyncApi):
         answer = await self._get("/pilots", state=state, queue=queue, empty=empty, limit=limit)
         return Table[Record].of(answer, "pilots", Record)
 
-    async def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Table[Record]:
-        """Return waits of the newest pilots that called home, recorded after a time in s since 1970."""
-        answer = await self._get("/pilots/waits", after=after, limit=limit)
-        return Table[Record].of(answer, "waits", Record)
+    async def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Record:
+        """Return ``waits`` of the newest pilots that called home, recorded after a time in s since 1970."""
+        return await self._record("/pilots/waits", after=after, limit=limit)
 
-    async def pilot(self, pilot: int | str | Subject) -> Record:
+    async def pilot(self, pilot: int | str | RequestSubject) -> Record:
         """Return one pilot."""
-        found = Subject("pilot", pilot) if isinstance(pilot, int) else await self.subject(pilot)
+        found = RequestSubject("pilot", pilot) if isinstance(pilot, int) else await self.subject(pilot)
         return await self._record("/pilots/{pilot}", found.of_kinds("pilot").values)
 
     async def transfers(self, *, state: str | None = None, limit: int = 100) -> Table[Record]:

@@ -1,21 +1,75 @@
 """Tasks and jobs as snapshots, with the requests that concern each."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
+from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
 
-if TYPE_CHECKING:
-    from .client import AsyncClient
+
+class AsyncRequests(Protocol):
+    """The requests of a client that concern one task or job."""
+
+    async def task(self, task: RequestSubject) -> "AsyncTask":
+        """Return a task."""
+
+    async def job(self, job: RequestSubject) -> "AsyncJob":
+        """Return a job."""
+
+    async def wait(self, *tasks: Any, **options: Any) -> "list[AsyncTask]":
+        """Wait for tasks."""
+
+    def ended_jobs(self, *task: Any, **options: Any) -> "AsyncIterator[AsyncJob]":
+        """Yield jobs as they end."""
+
+    async def jobs(self, *task: Any, **options: Any) -> "Table[AsyncJob]":
+        """Return jobs."""
+
+    async def outputs(self, *task: Any, **options: Any) -> Table[Record]:
+        """Return outputs."""
+
+    async def fetch(self, *task: Any, **options: Any) -> Fetched:
+        """Download outputs."""
+
+    async def task_logs(self, *task: Any, **options: Any) -> Record:
+        """Return what jobs wrote."""
+
+    async def logs(self, *about: Any, **options: Any) -> Record:
+        """Return what an attempt wrote."""
+
+    async def failures(self, *task: Any, **options: Any) -> Record:
+        """Return failed jobs."""
+
+    async def explain(self, *about: Any, **options: Any) -> Record:
+        """Explain."""
+
+    async def retry(self, *about: Any, **options: Any) -> Record:
+        """Run jobs again."""
+
+    async def set(self, *about: Any, **options: Any) -> Record:
+        """Change jobs."""
+
+    async def hold(self, *task: Any, **options: Any) -> Record:
+        """Hold a task."""
+
+    async def release(self, *task: Any, **options: Any) -> Record:
+        """Release a task."""
+
+    async def finish(self, *task: Any, **options: Any) -> Record:
+        """End a task."""
+
+    async def cancel(self, *about: Any, **options: Any) -> Record:
+        """Cancel a task or a job."""
 
 
 class AsyncTask(Record):
     """A task as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "AsyncClient") -> None:
+    def __init__(self, document: Any, client: AsyncRequests) -> None:
         super().__init__(document)
         self._client = client
 
@@ -25,9 +79,9 @@ class AsyncTask(Record):
         return int(self["id"])
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> RequestSubject:
         """What it is to a request."""
-        return Subject("task", self.id)
+        return RequestSubject("task", self.id)
 
     @property
     def name(self) -> str:
@@ -53,6 +107,11 @@ class AsyncTask(Record):
     def has_ended(self) -> bool:
         """Whether it has finished, failed, or was cancelled."""
         return self.state in ENDED["task"]
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it only goes on if somebody acts, because a task before it failed."""
+        return bool(self.get("blocked"))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{many} {state}" for state, many in self.counts.items() if many)
@@ -87,6 +146,12 @@ class AsyncTask(Record):
     async def outputs(self) -> Table[Record]:
         """Return the files that its jobs made."""
         return await self._client.outputs(self)
+
+    async def fetch(self, to: str | Path = ".", **options: Any) -> Fetched:
+        """Download its outputs into a folder; options as of :meth:`AsyncClient.fetch`."""
+        fetched = await self._client.fetch(self, to, **options)
+        fetched.check()
+        return fetched
 
     async def logs(self, **options: Any) -> Record:
         """Return head and tail of what its jobs wrote; options as of :meth:`AsyncClient.task_logs`."""
@@ -132,7 +197,7 @@ class AsyncTask(Record):
 class AsyncJob(Record):
     """A job as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "AsyncClient") -> None:
+    def __init__(self, document: Any, client: AsyncRequests) -> None:
         super().__init__(document)
         self._client = client
 
@@ -142,9 +207,9 @@ class AsyncJob(Record):
         return int(self["id"])
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> RequestSubject:
         """What it is to a request."""
-        return Subject("job", self.id)
+        return RequestSubject("job", self.id)
 
     @property
     def state(self) -> str:

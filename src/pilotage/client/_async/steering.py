@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pilotage.client.records import Record
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
 
@@ -17,7 +17,7 @@ class AsyncSteering(AsyncApi):
 
     async def retry(
         self,
-        about: "int | str | Subject | AsyncTask | AsyncJob",
+        about: "int | str | RequestSubject | AsyncTask | AsyncJob",
         changes: Mapping[str, Any] | None = None,
         *,
         dry_run: bool = False,
@@ -33,7 +33,7 @@ class AsyncSteering(AsyncApi):
 
     async def set(
         self,
-        about: "int | str | Subject | AsyncTask | AsyncJob",
+        about: "int | str | RequestSubject | AsyncTask | AsyncJob",
         changes: Mapping[str, Any],
         *,
         dry_run: bool = False,
@@ -44,32 +44,32 @@ class AsyncSteering(AsyncApi):
         body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
         return await self._verb(about, "set", body, width)
 
-    async def hold(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def hold(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Start no more jobs of a task until it is released. Jobs that run go on."""
         return Record(await self._post("/tasks/{task}/hold", await self._task(task)))
 
-    async def release(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def release(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Let jobs of a held task start again."""
         return Record(await self._post("/tasks/{task}/release", await self._task(task)))
 
-    async def finish(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """End a task with what it has: a merge takes what is there, other jobs are closed."""
         return Record(await self._post("/tasks/{task}/finish", await self._task(task)))
 
-    async def cancel(self, about: "int | str | Subject | AsyncTask | AsyncJob") -> Record:
+    async def cancel(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
         return await self._verb(about, "cancel", None, 0)
 
-    async def publish(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
         return Record(await self._post("/tasks/{task}/publish", await self._task(task)))
 
-    async def renew(self, task: "int | str | Subject | AsyncTask", lease: float) -> Record:
+    async def renew(self, task: "int | str | RequestSubject | AsyncTask", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
         return Record(await self._post("/tasks/{task}/renew", await self._task(task), {"lease": lease}))
 
     async def _verb(
-        self, about: "int | str | Subject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
+        self, about: "int | str | RequestSubject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
     ) -> Record:
         found = (await self.subject(about)).of_kinds("task", "job")
         return Record(await self._post(f"{found.path}/{verb}", found.values, body, width=width or None))

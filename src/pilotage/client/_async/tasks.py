@@ -1,19 +1,14 @@
 """Requests about tasks and jobs: submit, look at, explain."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import Any
 
-from pilotage.client.errors import Refused, refusal
+from pilotage.client.errors import BadAnswer, Refused, refusal
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
-from .connection import required
-from .records import AsyncJob, AsyncTask
-
-if TYPE_CHECKING:
-    from .client import AsyncClient
+from .records import AsyncJob, AsyncRequests, AsyncTask
 
 MOST_TASKS = 1000
 """Most tasks of one submission."""
@@ -21,8 +16,8 @@ MOST_TASKS = 1000
 OUTPUTS_OF_PAGE = 10_000
 """Outputs of one request."""
 
-LONGEST_KEY = 200
-"""Most characters of an idempotency key."""
+MOST_PAGES = 1000
+"""Most requests for one list."""
 
 Document = Mapping[str, Any]
 """A task as in a task file."""
@@ -54,18 +49,10 @@ class AsyncTaskRequests(AsyncApi):
 
         With ``whole`` the server accepts all of them or none. A refused task is no error here.
         """
-        if len(tasks) > MOST_TASKS:
-            most = f"the {MOST_TASKS} of one submission"
-            raise Refused(f"{len(tasks)} tasks are more than {most}; split the file")
-        if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
-            raise Refused(f"a key is of at most {LONGEST_KEY} printable ASCII characters")
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
             body["lease"] = lease
-        answer = await self._connection.send("POST", "/tasks", body=body, also=(422,), key=key or uuid4().hex)
-        if "tasks" not in answer:
-            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
-        return Record(required(answer, ["refused"]))
+        return await self._submitted("/tasks", body, len(tasks), MOST_TASKS, key)
 
     async def plan(self, tasks: Sequence[Document], *, width: int = 0) -> Record:
         """Say whether tasks would run, where, and if not why. Nothing is submitted.
@@ -80,14 +67,14 @@ class AsyncTaskRequests(AsyncApi):
             raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
         return Record(answer)
 
-    async def task(self, task: int | str | Subject) -> AsyncTask:
+    async def task(self, task: int | str | RequestSubject) -> AsyncTask:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
         return self._made(await self._get("/tasks/{task}", await self._task(task)))
 
     def _made(self, document: Any) -> AsyncTask:
         return AsyncTask(document, self._client())
 
-    def _client(self) -> "AsyncClient":
+    def _client(self) -> AsyncRequests:
         raise NotImplementedError
 
     async def tasks(
@@ -122,14 +109,16 @@ class AsyncTaskRequests(AsyncApi):
         )
         return Table[AsyncTask].of(answer, "tasks", self._made)
 
-    async def job(self, job: int | str | Subject) -> AsyncJob:
+    async def job(self, job: int | str | RequestSubject) -> AsyncJob:
         """Return a job with its history."""
-        found = Subject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
+        found = (
+            RequestSubject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
+        )
         return AsyncJob(await self._get("/jobs/{job}", found.values), self._client())
 
     async def jobs(
         self,
-        task: "int | str | Subject | AsyncTask",
+        task: "int | str | RequestSubject | AsyncTask",
         *,
         state: str | None = None,
         failed: bool = False,
@@ -159,17 +148,17 @@ class AsyncTaskRequests(AsyncApi):
         )
         return Table[AsyncJob].of(answer, "jobs", lambda job: AsyncJob(job, self._client()))
 
-    async def why_waiting(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def why_waiting(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
         return await self._record("/tasks/{task}/wait", await self._task(task))
 
-    async def failures(self, task: "int | str | Subject | AsyncTask") -> Record:
+    async def failures(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return a task's failed jobs in ``groups`` by error and queue."""
         return await self._record("/tasks/{task}/failures", await self._task(task))
 
     async def outputs(
         self,
-        task: "int | str | Subject | AsyncTask",
+        task: "int | str | RequestSubject | AsyncTask",
         *,
         parameters: bool = False,
         after: str | None = None,
@@ -180,18 +169,20 @@ class AsyncTaskRequests(AsyncApi):
         With a ``limit``, return so many at most, ``after`` the ``file`` that was the last before.
         """
         number, files = await self._task(task), list[Record]()
-        while True:
+        # The server may be anybody's, whose pages may never end.
+        for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"after": after, "limit": limit or OUTPUTS_OF_PAGE}
             answer = await self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
             found = Table[Record].of(answer, "files", Record)
             files += found
             if limit or len(found) != OUTPUTS_OF_PAGE:
                 return Table({"files": [file.to_dict() for file in files]}, "files", files)
-            after = str(found[-1]["file"])
+            after = str(found[-1].get("file"))
+        raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 
     async def task_logs(
         self,
-        task: "int | str | Subject | AsyncTask",
+        task: "int | str | RequestSubject | AsyncTask",
         *,
         failed: bool = False,
         match: str | None = None,
@@ -213,14 +204,14 @@ class AsyncTaskRequests(AsyncApi):
             after=after,
         )
 
-    async def matches(self, task: "int | str | Subject | AsyncTask") -> Table[Record]:
+    async def matches(self, task: "int | str | RequestSubject | AsyncTask") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
         answer = await self._get("/tasks/{task}/sites", await self._task(task))
         return Table[Record].of(answer, "matches", Record)
 
     async def explain(
         self,
-        about: "int | str | Subject | AsyncTask | AsyncJob",
+        about: "int | str | RequestSubject | AsyncTask | AsyncJob",
         *,
         queue: str | None = None,
         limit: int | None = None,
@@ -241,7 +232,7 @@ class AsyncTaskRequests(AsyncApi):
 
     async def what_if(
         self,
-        about: "int | str | Subject | AsyncTask | AsyncJob",
+        about: "int | str | RequestSubject | AsyncTask | AsyncJob",
         *,
         task: Mapping[str, Any] | None = None,
         queues: Mapping[str, Any] | None = None,
@@ -254,7 +245,7 @@ class AsyncTaskRequests(AsyncApi):
 
     async def logs(
         self,
-        about: "int | str | Subject | AsyncJob",
+        about: "int | str | RequestSubject | AsyncJob",
         *,
         attempt: int | None = None,
         stdout_seen: int | None = None,

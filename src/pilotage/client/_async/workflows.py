@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
-from pilotage.client.errors import refusal
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
+
+MOST_STAGES = 200
+"""Most tasks of a workflow."""
 
 
 class AsyncWorkflowRequests(AsyncApi):
@@ -19,17 +20,13 @@ class AsyncWorkflowRequests(AsyncApi):
     ) -> Record:
         """Submit tasks as a workflow, all or none. Return its ``id`` and its ``tasks``.
 
-        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises :class:`Refused` with every
-        fault.
+        Names in ``after`` and ``inputs`` mean tasks of the workflow first. If one has a fault, the answer has
+        no tasks but ``refused`` ones, as that of :meth:`AsyncClient.submit_all`.
         """
         body: dict[str, Any] = {"name": name, "tasks": [dict(task) for task in tasks]}
         if lease:
             body["lease"] = lease
-        key = key or uuid4().hex
-        answer = await self._connection.send("POST", "/workflows", body=body, also=(422,), key=key)
-        if not answer.get("tasks"):
-            raise refusal(answer)
-        return Record(answer)
+        return await self._submitted("/workflows", body, len(tasks), MOST_STAGES, key)
 
     async def workflows(
         self, *, name: str = "", mine: bool = False, limit: int = 100, before: int | None = None
@@ -38,17 +35,17 @@ class AsyncWorkflowRequests(AsyncApi):
         answer = await self._get("/workflows", name=name or None, mine=mine, limit=limit, before=before)
         return Table[Record].of(answer, "workflows", Record)
 
-    async def workflow(self, workflow: int | Subject) -> Record:
+    async def workflow(self, workflow: int | RequestSubject) -> Record:
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
         return await self._record("/workflows/{workflow}", self._number(workflow))
 
-    async def explain_workflow(self, workflow: int | Subject, *, width: int = 0) -> Record:
+    async def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> Record:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
         return await self._record(
             "/workflows/{workflow}/explain", self._number(workflow), width=width or None
         )
 
-    def _number(self, workflow: int | Subject) -> dict[str, int | str]:
-        if isinstance(workflow, Subject):
+    def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
+        if isinstance(workflow, RequestSubject):
             return workflow.of_kinds("workflow").values
         return {"workflow": workflow}

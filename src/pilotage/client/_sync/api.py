@@ -3,41 +3,43 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pilotage.client.errors import NotFound, Refused
 from pilotage.client.records import Record
-from pilotage.client.subjects import Subject, parsed
+from pilotage.client.subjects import RequestSubject, parsed
 
-from .connection import Connection, Value, required
+from .connection import ServerConnection, Value, required
 
 if TYPE_CHECKING:
     from .records import Job, Task
 
-About = "int | str | Subject | Task | Job"
+LONGEST_KEY = 200
+"""Most characters of an idempotency key."""
 
 
 class Api:
     """Sends requests through one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
 
-    def subject(self, about: "int | str | Subject | Task | Job") -> Subject:
+    def subject(self, about: "int | str | RequestSubject | Task | Job") -> RequestSubject:
         """Return what something is: ``12``, ``"align"``, ``"job:345"``, ``"pilot:6"``, ``"queue:north"``.
 
         A name is that of the caller's newest such task. Raises :class:`NotFound` if there is none.
         """
-        word = about if isinstance(about, (int, str, Subject)) else about.subject
+        word = about if isinstance(about, (int, str, RequestSubject)) else about.subject
         found = parsed(word)
-        if isinstance(found, Subject):
+        if isinstance(found, RequestSubject):
             return found
         query: dict[str, Value | bool | None] = {"name": found, "mine": True, "limit": 1}
         tasks = required(self._connection.send("GET", "/tasks", query=query), ["tasks"])["tasks"]
         if not tasks:
             raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
-        return Subject("task", int(tasks[0]["id"]))
+        return RequestSubject("task", int(tasks[0]["id"]))
 
-    def _task(self, task: "int | str | Subject | Task") -> dict[str, int | str]:
+    def _task(self, task: "int | str | RequestSubject | Task") -> dict[str, int | str]:
         """Return the values of a task's address. Raises :class:`Refused` for what is no task."""
         found = self.subject(task)
         if found.kind != "task":
@@ -68,3 +70,15 @@ class Api:
         **query: Value | bool | None,
     ) -> Record:
         return Record(self._get(template, values, **query))
+
+    def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
+        """Return the answer to a submission, which under the same key is done once."""
+        if tasks > most:
+            raise Refused(f"{tasks} tasks are more than the {most} of one submission; split the file")
+        if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
+            raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
+        # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
+        answer = self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
+        if "tasks" not in answer:
+            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
+        return Record(required(answer, ["refused"]))

@@ -7,15 +7,16 @@ from typing import Self
 from pilotage.settings import Settings
 
 from .administration import Administration
-from .connection import Connection
-from .files import Catalogue
+from .connection import ServerConnection
+from .fetching import Fetching
 from .following import Following
 from .places import Places
+from .records import Requests
 from .steering import Steering
 from .workflows import WorkflowRequests
 
 
-class Client(Following, WorkflowRequests, Steering, Catalogue, Places, Administration):
+class Client(Following, WorkflowRequests, Fetching, Steering, Places, Administration):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
@@ -35,9 +36,9 @@ class Client(Following, WorkflowRequests, Steering, Catalogue, Places, Administr
         """Open a client. Raises :class:`pilotage.settings.WrongSettings`."""
         given = {"url": url, "token": token, "home": home}
         known = settings or Settings.read(**{name: text for name, text in given.items() if text is not None})
-        super().__init__(Connection(known))
+        super().__init__(ServerConnection(known))
 
-    def _client(self) -> "Client":
+    def _client(self) -> Requests:
         return self
 
     def __repr__(self) -> str:

@@ -42,7 +42,7 @@ _UNKNOWN_ROUTE = ("Not Found", "Method Not Allowed")
 """What the server says of an address that it does not have."""
 
 
-class Connection:
+class ServerConnection:
     """The server of the settings, called with its token."""
 
     def __init__(self, settings: Settings) -> None:

@@ -28,7 +28,7 @@ MOST_NAMED = 200
 STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 
 
-class Events(Api):
+class EventRequests(Api):
     """Events of tasks, jobs, transfers and pilots."""
 
     def event_page(

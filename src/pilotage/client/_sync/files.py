@@ -13,7 +13,7 @@ CHUNK = 1 << 20
 """Bytes of a chunk of content."""
 
 
-class Catalogue(Api):
+class CatalogueRequests(Api):
     """Files and datasets."""
 
     def files(

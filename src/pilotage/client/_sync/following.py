@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pilotage.client.errors import ClientError, StillUnderWay, Unreachable
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, sleep
 from pilotage.model.records.states import ENDED
 
-from .events import MOST_NAMED, Events
+from .events import MOST_NAMED, EventRequests
 from .records import Job, Task
 from .tasks import TaskRequests
 
 if TYPE_CHECKING:
-    Tasks = Iterable["int | str | Subject | Task"]
+    Tasks = Iterable["int | str | RequestSubject | Task"]
 
 PATIENCE = 600.0
 """Seconds for which a server that answered once may be away, for example during a restart."""
@@ -30,14 +30,14 @@ MOST_JOBS = 10_000
 """Most jobs of one answer."""
 
 
-class Following(TaskRequests, Events):
+class Following(TaskRequests, EventRequests):
     """Waits, and follows tasks and jobs to their end."""
 
     def follow(self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False) -> Iterator[Task]:
         """Yield each task as it is, then again after each change of its state or its jobs.
 
-        It ends when all have ended, with ``is_any`` the first. The server may be away for ten minutes after
-        its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
+        It ends when all have ended or are blocked, with ``is_any`` the first. The server may be away for ten
+        minutes after its first answer. Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         for task in self._followed(tasks, timeout, is_any, ("task", "job")):
             yield task
@@ -57,12 +57,13 @@ class Following(TaskRequests, Events):
                 task = self._patiently(left[number]) if known else self.task(left[number])
                 before = known.get(number)
                 known[number] = task
-                if before is None or (before.state, before.counts) != (task.state, task.counts):
+                if before is None or _seen(before) != _seen(task):
                     yield task
                 if task.has_ended:
                     del left[number]
-                    if is_any or not left:
-                        return
+            stopped = [number for number, task in known.items() if task.has_ended or task.is_blocked]
+            if set(left) <= set(stopped) or (is_any and stopped):
+                return
             self._stop_late(pace, [known[number] for number in left])
 
     def _changed(self, tasks: Collection[int], kinds: Sequence[str], pace: Pace) -> Iterator[set[int]]:
@@ -75,8 +76,8 @@ class Following(TaskRequests, Events):
             changed, looked = set(tasks), 0.0
             try:
                 for event in self._signals(None, kinds, named, pace.until):
-                    if event is not None:
-                        changed.add(event["task"])
+                    # A task may be blocked by another one, whose events do not come here.
+                    changed |= set(tasks) if event is None else {event["task"]}
                     is_due = time.monotonic() - looked >= LOOK_EVERY
                     if changed and (is_due or (event is not None and event["kind"] == "task")):
                         yield changed
@@ -93,7 +94,7 @@ class Following(TaskRequests, Events):
         Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         subjects = [self.subject(task) for task in tasks]
-        known: dict[Subject, Task] = {}
+        known: dict[RequestSubject, Task] = {}
         for task in self._followed(subjects, timeout, is_any, ("task",)):
             known[task.subject] = task
         return [known[subject] for subject in subjects]
@@ -105,7 +106,7 @@ class Following(TaskRequests, Events):
                 yield task
 
     def ended_jobs(
-        self, task: "int | str | Subject | Task", *, timeout: float | None = None
+        self, task: "int | str | RequestSubject | Task", *, timeout: float | None = None
     ) -> Iterator[Job]:
         """Yield each job of a task when it has ended, until the task has. Each comes once."""
         seen: set[int] = set()
@@ -130,7 +131,7 @@ class Following(TaskRequests, Events):
             for job in self.jobs(task, state=state, sort="since", limit=most, parameters=True):
                 yield job
 
-    def _all_jobs(self, task: Subject) -> Iterator[Job]:
+    def _all_jobs(self, task: RequestSubject) -> Iterator[Job]:
         """Yield all jobs of a task by number."""
         after = 0
         while True:
@@ -147,7 +148,7 @@ class Following(TaskRequests, Events):
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise StillUnderWay(f"{named}{more} after {pace.timeout:g} s")
 
-    def _patiently(self, subject: Subject) -> Task:
+    def _patiently(self, subject: RequestSubject) -> Task:
         """Return a task, also from a server that is away for a while."""
         try:
             return self.task(subject)
@@ -162,3 +163,8 @@ class Following(TaskRequests, Events):
             reraise=True,
         )
         return again(self.task, subject)
+
+
+def _seen(task: Task) -> tuple[object, ...]:
+    """Return what counts as a change."""
+    return task.state, task.counts, task.is_blocked

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import Api
 
@@ -28,9 +28,9 @@ class Places(Api):
         """Return every site with a queue, with its last advertisement."""
         return Table[Record].of(self._get("/sites"), "sites", Record)
 
-    def advertisement(self, site: str) -> str:
-        """Return the ClassAd of a site as it is matched now."""
-        return str((self._record("/sites/{site}/ad", {"site": site}))["ad"])
+    def advertisement(self, site: str) -> Record:
+        """Return the ClassAd of a site as it is matched now, as ``ad``."""
+        return self._record("/sites/{site}/ad", {"site": site})
 
     def advertise(self, site: str, advertisement: str) -> None:
         """Advertise a site, with its own token, for three periods."""
@@ -52,14 +52,13 @@ class Places(Api):
         answer = self._get("/pilots", state=state, queue=queue, empty=empty, limit=limit)
         return Table[Record].of(answer, "pilots", Record)
 
-    def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Table[Record]:
-        """Return waits of the newest pilots that called home, recorded after a time in s since 1970."""
-        answer = self._get("/pilots/waits", after=after, limit=limit)
-        return Table[Record].of(answer, "waits", Record)
+    def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Record:
+        """Return ``waits`` of the newest pilots that called home, recorded after a time in s since 1970."""
+        return self._record("/pilots/waits", after=after, limit=limit)
 
-    def pilot(self, pilot: int | str | Subject) -> Record:
+    def pilot(self, pilot: int | str | RequestSubject) -> Record:
         """Return one pilot."""
-        found = Subject("pilot", pilot) if isinstance(pilot, int) else self.subject(pilot)
+        found = RequestSubject("pilot", pilot) if isinstance(pilot, int) else self.subject(pilot)
         return self._record("/pilots/{pilot}", found.of_kinds("pilot").values)
 
     def transfers(self, *, state: str | None = None, limit: int = 100) -> Table[Record]:

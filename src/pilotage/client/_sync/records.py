@@ -2,21 +2,75 @@
 """Tasks and jobs as snapshots, with the requests that concern each."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
+from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
 
-if TYPE_CHECKING:
-    from .client import Client
+
+class Requests(Protocol):
+    """The requests of a client that concern one task or job."""
+
+    def task(self, task: RequestSubject) -> "Task":
+        """Return a task."""
+
+    def job(self, job: RequestSubject) -> "Job":
+        """Return a job."""
+
+    def wait(self, *tasks: Any, **options: Any) -> "list[Task]":
+        """Wait for tasks."""
+
+    def ended_jobs(self, *task: Any, **options: Any) -> "Iterator[Job]":
+        """Yield jobs as they end."""
+
+    def jobs(self, *task: Any, **options: Any) -> "Table[Job]":
+        """Return jobs."""
+
+    def outputs(self, *task: Any, **options: Any) -> Table[Record]:
+        """Return outputs."""
+
+    def fetch(self, *task: Any, **options: Any) -> Fetched:
+        """Download outputs."""
+
+    def task_logs(self, *task: Any, **options: Any) -> Record:
+        """Return what jobs wrote."""
+
+    def logs(self, *about: Any, **options: Any) -> Record:
+        """Return what an attempt wrote."""
+
+    def failures(self, *task: Any, **options: Any) -> Record:
+        """Return failed jobs."""
+
+    def explain(self, *about: Any, **options: Any) -> Record:
+        """Explain."""
+
+    def retry(self, *about: Any, **options: Any) -> Record:
+        """Run jobs again."""
+
+    def set(self, *about: Any, **options: Any) -> Record:
+        """Change jobs."""
+
+    def hold(self, *task: Any, **options: Any) -> Record:
+        """Hold a task."""
+
+    def release(self, *task: Any, **options: Any) -> Record:
+        """Release a task."""
+
+    def finish(self, *task: Any, **options: Any) -> Record:
+        """End a task."""
+
+    def cancel(self, *about: Any, **options: Any) -> Record:
+        """Cancel a task or a job."""
 
 
 class Task(Record):
     """A task as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "Client") -> None:
+    def __init__(self, document: Any, client: Requests) -> None:
         super().__init__(document)
         self._client = client
 
@@ -26,9 +80,9 @@ class Task(Record):
         return int(self["id"])
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> RequestSubject:
         """What it is to a request."""
-        return Subject("task", self.id)
+        return RequestSubject("task", self.id)
 
     @property
     def name(self) -> str:
@@ -54,6 +108,11 @@ class Task(Record):
     def has_ended(self) -> bool:
         """Whether it has finished, failed, or was cancelled."""
         return self.state in ENDED["task"]
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it only goes on if somebody acts, because a task before it failed."""
+        return bool(self.get("blocked"))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{many} {state}" for state, many in self.counts.items() if many)
@@ -88,6 +147,12 @@ class Task(Record):
     def outputs(self) -> Table[Record]:
         """Return the files that its jobs made."""
         return self._client.outputs(self)
+
+    def fetch(self, to: str | Path = ".", **options: Any) -> Fetched:
+        """Download its outputs into a folder; options as of :meth:`Client.fetch`."""
+        fetched = self._client.fetch(self, to, **options)
+        fetched.check()
+        return fetched
 
     def logs(self, **options: Any) -> Record:
         """Return head and tail of what its jobs wrote; options as of :meth:`Client.task_logs`."""
@@ -133,7 +198,7 @@ class Task(Record):
 class Job(Record):
     """A job as it was when it was read. ``refresh()`` reads it again."""
 
-    def __init__(self, document: Any, client: "Client") -> None:
+    def __init__(self, document: Any, client: Requests) -> None:
         super().__init__(document)
         self._client = client
 
@@ -143,9 +208,9 @@ class Job(Record):
         return int(self["id"])
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> RequestSubject:
         """What it is to a request."""
-        return Subject("job", self.id)
+        return RequestSubject("job", self.id)
 
     @property
     def state(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pilotage.client.records import Record
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import Api
 
@@ -18,7 +18,7 @@ class Steering(Api):
 
     def retry(
         self,
-        about: "int | str | Subject | Task | Job",
+        about: "int | str | RequestSubject | Task | Job",
         changes: Mapping[str, Any] | None = None,
         *,
         dry_run: bool = False,
@@ -34,7 +34,7 @@ class Steering(Api):
 
     def set(
         self,
-        about: "int | str | Subject | Task | Job",
+        about: "int | str | RequestSubject | Task | Job",
         changes: Mapping[str, Any],
         *,
         dry_run: bool = False,
@@ -45,30 +45,32 @@ class Steering(Api):
         body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
         return self._verb(about, "set", body, width)
 
-    def hold(self, task: "int | str | Subject | Task") -> Record:
+    def hold(self, task: "int | str | RequestSubject | Task") -> Record:
         """Start no more jobs of a task until it is released. Jobs that run go on."""
         return Record(self._post("/tasks/{task}/hold", self._task(task)))
 
-    def release(self, task: "int | str | Subject | Task") -> Record:
+    def release(self, task: "int | str | RequestSubject | Task") -> Record:
         """Let jobs of a held task start again."""
         return Record(self._post("/tasks/{task}/release", self._task(task)))
 
-    def finish(self, task: "int | str | Subject | Task") -> Record:
+    def finish(self, task: "int | str | RequestSubject | Task") -> Record:
         """End a task with what it has: a merge takes what is there, other jobs are closed."""
         return Record(self._post("/tasks/{task}/finish", self._task(task)))
 
-    def cancel(self, about: "int | str | Subject | Task | Job") -> Record:
+    def cancel(self, about: "int | str | RequestSubject | Task | Job") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
         return self._verb(about, "cancel", None, 0)
 
-    def publish(self, task: "int | str | Subject | Task") -> Record:
+    def publish(self, task: "int | str | RequestSubject | Task") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
         return Record(self._post("/tasks/{task}/publish", self._task(task)))
 
-    def renew(self, task: "int | str | Subject | Task", lease: float) -> Record:
+    def renew(self, task: "int | str | RequestSubject | Task", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
         return Record(self._post("/tasks/{task}/renew", self._task(task), {"lease": lease}))
 
-    def _verb(self, about: "int | str | Subject | Task | Job", verb: str, body: Any, width: int) -> Record:
+    def _verb(
+        self, about: "int | str | RequestSubject | Task | Job", verb: str, body: Any, width: int
+    ) -> Record:
         found = (self.subject(about)).of_kinds("task", "job")
         return Record(self._post(f"{found.path}/{verb}", found.values, body, width=width or None))

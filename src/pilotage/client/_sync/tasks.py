@@ -2,19 +2,14 @@
 """Requests about tasks and jobs: submit, look at, explain."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import Any
 
-from pilotage.client.errors import Refused, refusal
+from pilotage.client.errors import BadAnswer, Refused, refusal
 from pilotage.client.records import Record, Table
-from pilotage.client.subjects import Subject
+from pilotage.client.subjects import RequestSubject
 
 from .api import Api
-from .connection import required
-from .records import Job, Task
-
-if TYPE_CHECKING:
-    from .client import Client
+from .records import Job, Requests, Task
 
 MOST_TASKS = 1000
 """Most tasks of one submission."""
@@ -22,8 +17,8 @@ MOST_TASKS = 1000
 OUTPUTS_OF_PAGE = 10_000
 """Outputs of one request."""
 
-LONGEST_KEY = 200
-"""Most characters of an idempotency key."""
+MOST_PAGES = 1000
+"""Most requests for one list."""
 
 Document = Mapping[str, Any]
 """A task as in a task file."""
@@ -55,18 +50,10 @@ class TaskRequests(Api):
 
         With ``whole`` the server accepts all of them or none. A refused task is no error here.
         """
-        if len(tasks) > MOST_TASKS:
-            most = f"the {MOST_TASKS} of one submission"
-            raise Refused(f"{len(tasks)} tasks are more than {most}; split the file")
-        if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
-            raise Refused(f"a key is of at most {LONGEST_KEY} printable ASCII characters")
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
             body["lease"] = lease
-        answer = self._connection.send("POST", "/tasks", body=body, also=(422,), key=key or uuid4().hex)
-        if "tasks" not in answer:
-            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
-        return Record(required(answer, ["refused"]))
+        return self._submitted("/tasks", body, len(tasks), MOST_TASKS, key)
 
     def plan(self, tasks: Sequence[Document], *, width: int = 0) -> Record:
         """Say whether tasks would run, where, and if not why. Nothing is submitted.
@@ -81,14 +68,14 @@ class TaskRequests(Api):
             raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
         return Record(answer)
 
-    def task(self, task: int | str | Subject) -> Task:
+    def task(self, task: int | str | RequestSubject) -> Task:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
         return self._made(self._get("/tasks/{task}", self._task(task)))
 
     def _made(self, document: Any) -> Task:
         return Task(document, self._client())
 
-    def _client(self) -> "Client":
+    def _client(self) -> Requests:
         raise NotImplementedError
 
     def tasks(
@@ -123,14 +110,14 @@ class TaskRequests(Api):
         )
         return Table[Task].of(answer, "tasks", self._made)
 
-    def job(self, job: int | str | Subject) -> Job:
+    def job(self, job: int | str | RequestSubject) -> Job:
         """Return a job with its history."""
-        found = Subject("job", job) if isinstance(job, int) else (self.subject(job)).of_kinds("job")
+        found = RequestSubject("job", job) if isinstance(job, int) else (self.subject(job)).of_kinds("job")
         return Job(self._get("/jobs/{job}", found.values), self._client())
 
     def jobs(
         self,
-        task: "int | str | Subject | Task",
+        task: "int | str | RequestSubject | Task",
         *,
         state: str | None = None,
         failed: bool = False,
@@ -160,17 +147,17 @@ class TaskRequests(Api):
         )
         return Table[Job].of(answer, "jobs", lambda job: Job(job, self._client()))
 
-    def why_waiting(self, task: "int | str | Subject | Task") -> Record:
+    def why_waiting(self, task: "int | str | RequestSubject | Task") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
         return self._record("/tasks/{task}/wait", self._task(task))
 
-    def failures(self, task: "int | str | Subject | Task") -> Record:
+    def failures(self, task: "int | str | RequestSubject | Task") -> Record:
         """Return a task's failed jobs in ``groups`` by error and queue."""
         return self._record("/tasks/{task}/failures", self._task(task))
 
     def outputs(
         self,
-        task: "int | str | Subject | Task",
+        task: "int | str | RequestSubject | Task",
         *,
         parameters: bool = False,
         after: str | None = None,
@@ -181,18 +168,20 @@ class TaskRequests(Api):
         With a ``limit``, return so many at most, ``after`` the ``file`` that was the last before.
         """
         number, files = self._task(task), list[Record]()
-        while True:
+        # The server may be anybody's, whose pages may never end.
+        for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"after": after, "limit": limit or OUTPUTS_OF_PAGE}
             answer = self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
             found = Table[Record].of(answer, "files", Record)
             files += found
             if limit or len(found) != OUTPUTS_OF_PAGE:
                 return Table({"files": [file.to_dict() for file in files]}, "files", files)
-            after = str(found[-1]["file"])
+            after = str(found[-1].get("file"))
+        raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 
     def task_logs(
         self,
-        task: "int | str | Subject | Task",
+        task: "int | str | RequestSubject | Task",
         *,
         failed: bool = False,
         match: str | None = None,
@@ -214,14 +203,14 @@ class TaskRequests(Api):
             after=after,
         )
 
-    def matches(self, task: "int | str | Subject | Task") -> Table[Record]:
+    def matches(self, task: "int | str | RequestSubject | Task") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
         answer = self._get("/tasks/{task}/sites", self._task(task))
         return Table[Record].of(answer, "matches", Record)
 
     def explain(
         self,
-        about: "int | str | Subject | Task | Job",
+        about: "int | str | RequestSubject | Task | Job",
         *,
         queue: str | None = None,
         limit: int | None = None,
@@ -242,7 +231,7 @@ class TaskRequests(Api):
 
     def what_if(
         self,
-        about: "int | str | Subject | Task | Job",
+        about: "int | str | RequestSubject | Task | Job",
         *,
         task: Mapping[str, Any] | None = None,
         queues: Mapping[str, Any] | None = None,
@@ -255,7 +244,7 @@ class TaskRequests(Api):
 
     def logs(
         self,
-        about: "int | str | Subject | Job",
+        about: "int | str | RequestSubject | Job",
         *,
         attempt: int | None = None,
         stdout_seen: int | None = None,

@@ -5,8 +5,8 @@ Several Pilotages may share a storage, so every name contains the instance's nam
 
 import re
 
+from .file_names import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, OWN_FOLDERS, is_own
 from .patterns import literal_beginning
-from .types import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, OWN_FOLDERS, is_own
 
 SCRATCH, COPIES = OWN_FOLDERS
 """The folder of attempts' outputs, and that of copies that Pilotage makes. No logical name lies in them, and

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AllowInfNan, BeforeValidator, ConfigDict, F
 from pydantic_core import PydanticCustomError
 
 from .docstrings import describe_fields
+from .file_names import FILE_NAME, LONGEST_FILE_NAME, MOST_BYTES_OF_NAME, PLAIN_NAME, is_own
 
 CLOSED = ConfigDict(extra="forbid", json_schema_extra=describe_fields)
 """For records that people and programs send: unknown fields are refused."""
@@ -23,22 +24,6 @@ LabelName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z
 LabelText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Word = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Any text of one line."""
-
-LONGEST_FILE_NAME, MOST_BYTES_OF_NAME = 500, 1000
-"""Most characters of a file's name, and bytes in UTF-8: an index of PostgreSQL takes no more."""
-
-_FIRST, _OTHER = r"[^./\x00-\x1f\x7f-\x9f]", r"[^/\x00-\x1f\x7f-\x9f]"
-PLAIN_NAME = rf"(\.{{0,2}}{_FIRST}{_OTHER}*|\.{{3}}{_OTHER}*)"
-"""Any name of a file or folder but ``.`` and ``..``, without control characters."""
-
-FILE_NAME = f"{PLAIN_NAME}(/{PLAIN_NAME})*"
-OWN_FOLDERS = (".scratch", ".copies")
-"""Folders at the root of every storage that Pilotage keeps for itself."""
-
-
-def is_own(path: str) -> bool:
-    """Return whether a path below a storage's URL lies in a folder that Pilotage keeps for itself."""
-    return path.partition("/")[0] in OWN_FOLDERS
 
 
 def _of_people(name: str) -> str:

@@ -6,14 +6,11 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .errors import BadInput, CommandFailure
-from .output import echo
-
-if TYPE_CHECKING:
-    from .client import Client
-    from .download import WantedFile
+from .destination import Destination
+from .errors import BadAnswer, FetchFailed
+from .wanted import WantedFile
 
 NAME = "manifest.csv"
 FIRST = ("job", "index")
@@ -22,20 +19,16 @@ PAGE = 1000
 """Jobs of one request."""
 
 
-def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile, Any]]") -> str:
-    """Write the manifest of outputs. Return its path; empty if it cannot be written, which is said.
+def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
+    """Write the manifest of outputs. Return its path, or why none is written.
 
     A file of this name that is no manifest stays as it is, as does an output of this name.
     """
-    from .destination import Destination
-
     place = Destination(to, NAME)
-    if not fetched:
-        return ""
-    if any(one.place.name == NAME for one, _ in fetched):
-        echo(f"no manifest is written: {place.path} is an output of the task", err=True)
-        return ""
-    rows = list(_rows(client, task, fetched))
+    if not rows:
+        return "", ""
+    if any(row["path"] == NAME for row in rows):
+        return "", f"{place.path} is an output of the task"
     try:
         with place.folder() as folder:
             known = folder.open(NAME, os.O_RDONLY)
@@ -43,7 +36,7 @@ def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile
                 with known:
                     earlier = known.read().decode("utf-8", "replace")
                 if not earlier.startswith(",".join(FIRST)):
-                    raise CommandFailure(f"{place.path} is a file of another kind; it stays as it is")
+                    raise FetchFailed(f"{place.path} is a file of another kind; it stays as it is")
                 rows = [*_earlier(earlier, rows, to), *rows]
             part = folder.open(f".{NAME}.part", os.O_RDWR | os.O_CREAT)
             assert part is not None  # made where it was missing
@@ -51,13 +44,11 @@ def write(client: "Client", task: int, to: Path, fetched: "list[tuple[WantedFile
                 part.truncate(0)
                 part.write(_text(rows).encode(errors="backslashreplace"))
             folder.rename(f".{NAME}.part", NAME)
-    except CommandFailure as failure:
-        echo(f"no manifest is written: {failure}", err=True)
-        return ""
+    except FetchFailed as failure:
+        return "", str(failure)
     except OSError as error:
-        echo(f"no manifest is written: {error.filename or place.path}: {error.strerror}", err=True)
-        return ""
-    return str(place.path)
+        return "", f"{error.filename or place.path}: {error.strerror}"
+    return str(place.path), ""
 
 
 def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dict[str, object]]:
@@ -70,16 +61,15 @@ def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dic
             if path and path not in paths and None not in row and (to / path).is_file():
                 yield dict(row)
     except csv.Error as error:
-        raise CommandFailure(f"{to / NAME} is no CSV ({error}); it stays as it is") from error
+        raise FetchFailed(f"{to / NAME} is no CSV ({error}); it stays as it is") from error
 
 
-def _rows(
-    client: "Client", task: int, fetched: "Iterable[tuple[WantedFile, Any]]"
-) -> Iterator[dict[str, object]]:
-    jobs = {job["id"]: job for job in _jobs(client, task)}
+def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[WantedFile, Any]]) -> Iterator[dict[str, object]]:
+    """Yield the lines of files, with what is known of their jobs."""
+    known = {job["id"]: job for job in jobs}
     numbered = [(_job_number(output), one) for one, output in fetched]
     for number, one in sorted(numbered, key=lambda row: (row[0], row[1].place.name)):
-        job = jobs.get(number, {})
+        job = known.get(number, {})
         parameters = job.get("parameters") or {}
         yield {
             "job": number or None,
@@ -103,22 +93,11 @@ def _column(parameter: str) -> str:
     return f"parameter_{parameter}" if parameter in (*FIRST, *LAST) else parameter
 
 
-def _jobs(client: "Client", task: int) -> Iterator[Any]:
-    after = 0
-    while True:
-        answer = client.get(f"/tasks/{task}/jobs", inputs="true", parameters="true", limit=PAGE, after=after)
-        page = _listed(answer, after)
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1]["id"]
-
-
-def _listed(answer: Any, after: int) -> list[dict[str, Any]]:
-    """Return a page of jobs. Raises BadInput: the server may be anybody's, and its pages may never end."""
+def page_of(answer: Any, after: int) -> list[dict[str, Any]]:
+    """Return a page of jobs. Raises :class:`BadAnswer`: pages of a stranger may never end."""
     page = answer.get("jobs") if isinstance(answer, dict) else None
     if not isinstance(page, list) or not all(map(_is_job, page)) or any(job["id"] <= after for job in page):
-        raise BadInput("the server's answer is no list of jobs; no manifest is written")
+        raise BadAnswer("the server's answer is no list of jobs; no manifest is written")
     return page
 
 

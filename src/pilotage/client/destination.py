@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import CommandFailure
+from .errors import FetchFailed
 
 REMEDY = "remove it, or name another folder with --to"
 
@@ -32,7 +32,7 @@ class Destination:
     def folder(self) -> Iterator["OpenFolder"]:
         """Make and open the folder of the place, part by part.
 
-        Raises OSError, and CommandFailure at a link.
+        Raises OSError, and FetchFailed at a link.
         """
         *parts, _ = self.name.split("/")
         self.root.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ class Destination:
 
 def _entered(above: int, part: str, path: Path) -> int:
     if part in ("", ".", ".."):
-        raise CommandFailure(f"{path}: leads out of its folder")
+        raise FetchFailed(f"{path}: leads out of its folder")
     with suppress(FileExistsError):
         os.mkdir(part, dir_fd=above)
     try:
@@ -64,7 +64,7 @@ def _entered(above: int, part: str, path: Path) -> int:
 def _refuse_link(folder: int, name: str, path: Path) -> None:
     with suppress(FileNotFoundError):
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise CommandFailure(f"{path} is a link, which is not followed; {REMEDY}")
+            raise FetchFailed(f"{path} is a link, which is not followed; {REMEDY}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class OpenFolder:
     def open(self, name: str, flags: int) -> BinaryIO | None:
         """Open a regular file. Return None if it does not exist and ``flags`` do not create it.
 
-        Raises OSError, and CommandFailure if the name belongs to something else.
+        Raises OSError, and FetchFailed if the name belongs to something else.
         """
         path = self.path / name
         # Without O_NONBLOCK, opening a pipe in place of a file would block.
@@ -93,7 +93,7 @@ class OpenFolder:
         if stat.S_ISREG((told := os.fstat(found)).st_mode) and told.st_nlink == 1:
             return os.fdopen(found, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
         os.close(found)
-        raise CommandFailure(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
+        raise FetchFailed(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
 
     def has(self, name: str) -> bool:
         """Return whether the name exists."""

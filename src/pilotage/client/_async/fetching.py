@@ -1,0 +1,165 @@
+"""Bring the outputs of tasks home: checked, resumed, and named only when they are complete."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pilotage.client import manifest
+from pilotage.client.destination import OpenFolder
+from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
+from pilotage.client.subjects import RequestSubject
+from pilotage.client.wanted import Digest, Fetched, WantedFile, arrived, is_right, placed
+
+from .files import AsyncCatalogueRequests
+from .tasks import AsyncTaskRequests
+
+if TYPE_CHECKING:
+    from .records import AsyncTask
+
+TRIES = 5
+"""How often a file is requested if the answer breaks off. Each try continues the last."""
+
+PAGE = 1000
+"""Jobs of one request."""
+
+Progress = Callable[[str, int, int], object]
+"""Called with a file's name, its bytes that have come since the last call, and the bytes of all files."""
+
+
+def _unseen(name: str, more: int, total: int) -> None:
+    """Show no progress."""
+
+
+def _advanced(progress: Progress, name: str, total: int, more: int) -> None:
+    progress(name, more, total)
+
+
+class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
+    """Brings outputs here."""
+
+    async def fetch(
+        self,
+        task: "int | str | RequestSubject | AsyncTask",
+        to: str | Path = ".",
+        *,
+        merged: bool = False,
+        match: str = "*",
+        progress: Progress = _unseen,
+    ) -> Fetched:
+        """Download a task's outputs into a folder: each job's to JOB/NAME, its merge job's to NAME.
+
+        Only what its merge jobs made, with ``merged``; only names that ``match``. Size and checksum are
+        checked. Existing files are not read again, and partial files continue. ``manifest.csv`` beside them
+        lists each output with its job. Files that failed are no error here: ``check()`` of the answer
+        raises one.
+        """
+        values, folder = await self._task(task), Path(to)
+        number = int(values["task"])
+        outputs = await self.outputs(number)
+        found, lost = arrived(number, outputs, merged, match)
+        wanted = placed(found, folder)
+        failed = await self._download_all([one for one, _ in wanted], progress)
+        fetched = [(one, output) for one, output in wanted if one.file not in failed]
+        jobs = [job async for job in self._described_jobs(values)] if fetched else []
+        written, why = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
+        return Fetched([one for one, _ in wanted], failed, lost, written, why)
+
+    async def _described_jobs(self, values: dict[str, int | str]) -> AsyncIterator[dict[str, Any]]:
+        """Yield all jobs of a task, with inputs and parameters."""
+        after = 0
+        while True:
+            answer = await self._get(
+                "/tasks/{task}/jobs", values, inputs=True, parameters=True, limit=PAGE, after=after
+            )
+            page = manifest.page_of(answer, after)
+            for job in page:
+                yield job
+            if len(page) < PAGE:
+                return
+            after = page[-1]["id"]
+
+    async def _download_all(self, wanted: list[WantedFile], progress: Progress) -> dict[str, str]:
+        """Download files in turn. Return the failures by file."""
+        failed, total = {}, sum(one.size for one in wanted)
+        for one in wanted:
+            try:
+                await self.download(one, partial(_advanced, progress, one.name, total))
+            except ClientError as failure:
+                failed[one.file] = f"{one.file}: {failure}"
+            except OSError as error:
+                failed[one.file] = f"{one.file}: {error.filename or one.place.path}: {error.strerror}"
+        return failed
+
+    async def download(self, wanted: WantedFile, advanced: Callable[[int], object]) -> None:
+        """Download one file. ``advanced`` is called with the number of bytes that are here.
+
+        An existing correct file stays. A partial file is continued. If the result is wrong, read it once
+        more from the start, because the part may belong to another file. Raises :class:`FetchFailed`.
+        """
+        with wanted.place.folder() as folder:
+            if is_right(wanted, folder):
+                advanced(wanted.size)
+                return
+            began = folder.has(wanted.part)
+            try:
+                await self._complete(wanted, folder, advanced)
+            except WrongChecksum:
+                # Without an older part, a second try would give the same: the file itself is wrong.
+                if not began:
+                    raise
+                await self._complete(wanted, folder, lambda _: None)
+            folder.rename(wanted.part, wanted.name)
+
+    async def _complete(
+        self, wanted: WantedFile, folder: OpenFolder, advanced: Callable[[int], object]
+    ) -> None:
+        digest = Digest(wanted.checksum)
+        opened = folder.open(wanted.part, os.O_RDWR | os.O_CREAT)
+        assert opened is not None  # made where it was missing
+        with opened as part:
+            size = digest.add_all(part)
+            if size > wanted.size:
+                part.seek(0)
+                part.truncate(0)
+                size, digest = 0, Digest(wanted.checksum)
+            advanced(size)
+            for left in reversed(range(TRIES)):
+                try:
+                    size += await self._read(wanted, size, part, digest, advanced)
+                    break
+                except Unreachable:
+                    if not left:
+                        raise
+                    # The bytes before the break are written and counted, and the next try continues there.
+                    size = part.tell()
+            part.flush()
+            # The next run trusts a file under its own name, even after a power cut.
+            os.fsync(part.fileno())
+        if size != wanted.size or wanted.checksum not in ("", str(digest)):
+            folder.remove(wanted.part)
+            wrong = f"{size} bytes, {digest}"
+            raise WrongChecksum(f"came with {wrong}, should have {wanted.size} bytes, {wanted.checksum}")
+
+    async def _read(
+        self,
+        wanted: WantedFile,
+        offset: int,
+        part: BinaryIO,
+        digest: Digest,
+        advanced: Callable[[int], object],
+    ) -> int:
+        """Read the missing bytes. Return their number. Bytes before a broken answer stay in the part."""
+        if offset == wanted.size:
+            return 0
+        came = 0
+        async with self.content(wanted.file, offset=offset) as chunks:
+            async for chunk in chunks:
+                came += len(chunk)
+                if offset + came > wanted.size:
+                    raise FetchFailed(f"more than its {wanted.size} bytes came")
+                part.write(chunk)
+                digest.add(chunk)
+                advanced(len(chunk))
+        return came
