@@ -106,6 +106,19 @@ def test_a_value_that_is_no_text_is_escaped_in_the_manifest(
     assert "\\ud800" in (tmp_path / "manifest.csv").read_text()
 
 
+def test_no_cell_of_the_manifest_is_a_formula(pilotage: Pilotage, served: FakeServer, tmp_path: Path) -> None:
+    merged = output(3, "merge", name="tasks/f/12/3/=1+1")
+    served.answers["GET /tasks/12/outputs"] = {"files": [merged]}
+    served.answers["GET /tasks/12/jobs"] = {"jobs": [made(3, inputs=["=A1", "+b", "c"])]}
+    for _ in range(2):
+        assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+        with (tmp_path / "manifest.csv").open(newline="") as file:
+            (row,) = csv.DictReader(file)
+        assert not any(value.startswith(("=", "+", "-", "@")) for value in row.values())
+        assert shlex.split(row["inputs"]) == ["=A1", "+b", "c"]
+        assert (tmp_path / row["path"]).read_bytes() == CONTENT
+
+
 def test_the_manifest_goes_by_the_number_of_jobs(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

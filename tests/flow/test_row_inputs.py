@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.model.records.work import InputFile, InputPattern
+from pilotage.model.records.work import InputDataset, InputFile, InputPattern
 
 from .house import House
 from .test_parameters import GRID, matched, refusals
@@ -119,3 +119,20 @@ def test_nobody_reads_the_folders_of_others_by_a_value(house: House) -> None:
     rows = ({"where": "mine"}, {"where": "theirs"})
     ((field, told),) = refusals(house, inputs=(glob("{where}/a.fq"),), parameters=rows)
     assert (field, "no folder of yours" in told) == ("inputs[0].glob", True)
+
+
+def test_the_catalogue_finds_files_behind_links_where_they_lie(house: House) -> None:
+    put(house, "real/a.fq")
+    (house.place / "north/link").symlink_to("real")
+    house.task(command=("true",), inputs=(glob("link/*"),))
+    house.runtime.catalogues.own.edit(
+        "ligo:linked", house.store.catalogue.files(["ligo:link/a.fq"]), "set", "user:alice"
+    )
+    by_name, by_dataset = InputPattern(glob="link/*"), InputDataset(dataset="linked", scope="ligo")
+    for number, item in enumerate((by_name, by_dataset)):
+        found = house.submit({"command": ("true",), "inputs": (item,), "name": f"n{number}"})
+        assert found.tasks, found.refused
+        house.take("split")
+    house.take("broker")
+    works = house.match(house.pilot()).works
+    assert [[file.path for file in one.inputs] for work in works for one in work.jobs] == [["real/a.fq"]] * 3

@@ -263,7 +263,8 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     if is_output(body.match):
         raise HTTPException(422, f"{body.match!r} stands for outputs of tasks, which are known already")
     try:
-        scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
+        with runtime.look_ups.place(place.name, caller.identity, SCAN_TIME):
+            scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
         paths = getattr(scanned, "paths", {})
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
         refuse_others(files, place, person, paths)

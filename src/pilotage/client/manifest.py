@@ -15,6 +15,9 @@ from .wanted import WantedFile
 NAME = "manifest.csv"
 FIRST = ("job", "index")
 LAST = ("inputs", "output", "path", "bytes", "checksum")
+FORMULA = ("=", "+", "-", "@")
+"""With these a cell begins that spreadsheets calculate. Values of parameters stay as the task gave them."""
+
 PAGE = 1000
 """Jobs of one request."""
 
@@ -76,12 +79,22 @@ def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[WantedFile, Any]]) -> I
             "index": job.get("index"),
             **{_column(name): value for name, value in parameters.items()},
             # Names may hold blanks: shlex.split takes them apart again.
-            "inputs": shlex.join(job.get("inputs", ())),
+            "inputs": " ".join(map(_quoted, job.get("inputs", ()))),
             "output": one.file,
-            "path": one.place.name,
+            "path": _plain(one.place.name),
             "bytes": one.size,
             "checksum": one.checksum,
         }
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a shell takes it, in quotes also where a spreadsheet would calculate with it."""
+    return f"'{name}'" if name.startswith(FORMULA) and shlex.quote(name) == name else shlex.quote(name)
+
+
+def _plain(path: str) -> str:
+    """Return a path that no spreadsheet takes for a formula."""
+    return f"./{path}" if path.startswith(FORMULA) else path
 
 
 def _job_number(output: Any) -> int:

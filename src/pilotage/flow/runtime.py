@@ -32,6 +32,7 @@ from .outside.deliveries import Deliveries
 from .outside.elements import Elements, Load
 from .outside.file_readers import MOST_OF_PILOTS, FileReaders
 from .outside.log_readers import LogReaders
+from .outside.look_ups import LookUps
 from .outside.own_catalogue import OwnCatalogue
 from .outside.publishing import Publishing
 from .outside.secret_keys import SecretKeys
@@ -98,7 +99,7 @@ class Runtime:
         on_this_machine = movers(tell("deliveries"))
         self.deliveries = Deliveries(on_this_machine, self.workers, tell("deliveries"))
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))
-        self.file_readers = FileReaders(self.deliveries.open)
+        self.file_readers, self.look_ups = FileReaders(self.deliveries.open), LookUps()
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)

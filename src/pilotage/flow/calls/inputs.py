@@ -97,10 +97,11 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
     end = monotonic() + SCAN_TIME
 
     def scan(storage: Storage, glob: str) -> list[InputFile]:
-        left = end - monotonic()
-        if left <= 0:
-            raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
-        return runtime.deliveries.scan(storage, glob, left)
+        with runtime.look_ups.place(storage.name, owner, max(0.0, end - monotonic())):
+            left = end - monotonic()
+            if left <= 0:
+                raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
+            return runtime.deliveries.scan(storage, glob, left)
 
     return Lookup(scan, runtime.catalogues.read_by(owner), owner, partial(is_task_of, runtime.store, owner))
 

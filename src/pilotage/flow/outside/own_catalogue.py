@@ -1,12 +1,12 @@
 """The catalogue that Pilotage itself keeps in its store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pilotage.model.documents.decision import Committed, Create, Decision, Forget
 from pilotage.model.records.publications import author_of
-from pilotage.model.records.work import File, InputFile, NewDatasetVersion
-from pilotage.model.values.paths import is_output
+from pilotage.model.records.work import File, InputFile, NewDatasetVersion, Replica
+from pilotage.model.values.paths import is_copy, is_output
 from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import identifier, name_of, version_of
 from pilotage.ports import Clock, Seeds
@@ -44,10 +44,7 @@ class OwnCatalogue:
         found = self._store.catalogue.matching(prefix, is_wanted, "", MOST_FOUND + 1)
         if len(found) > MOST_FOUND:
             raise LookupError(f"more than {MOST_FOUND} files match {glob!r}; narrow the pattern")
-        return [
-            _found(scope, one.file, [replica.storage for replica in one.replicas if not replica.path])
-            for one in found
-        ]
+        return [_found(scope, one.file, _places(one.replicas)) for one in found]
 
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
@@ -56,7 +53,10 @@ class OwnCatalogue:
         members = self._store.datasets.members(dataset, found.version)
         if lost := [member for member in members if not _is_there(member)]:
             raise LookupError(_not_whole(found, lost))
-        files = [_found(scope, member.file, member.storages) for member in members]
+        files = [
+            _found(scope, one.file, {storage: one.paths.get(storage, "") for storage in one.storages})
+            for one in members
+        ]
         return FoundDataset(version=found.version, files=files)
 
     def knows(self, dataset: str) -> bool:
@@ -130,15 +130,21 @@ class OwnCatalogue:
         return self._store.commit(decision, author)
 
 
-def _found(scope: str, file: File, storages: Sequence[str]) -> FoundFile:
+def _places(replicas: Sequence[Replica]) -> Mapping[str, str]:
+    """Return the paths of a file's originals by storage; empty where one lies under its name."""
+    return {one.storage: one.path for one in replicas if not is_copy(one.path)}
+
+
+def _found(scope: str, file: File, places: Mapping[str, str]) -> FoundFile:
     return FoundFile(
         file=InputFile(
             name=name_of(file.name),
             scope=scope,
             size=file.size,
             checksum=file.checksum,
-            replicas=tuple(storages),
-        )
+            replicas=tuple(places),
+        ),
+        paths={storage: path for storage, path in places.items() if path},
     )
 
 

@@ -1,7 +1,7 @@
 """Datasets: named sets of files. Every version stays known."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import begins, by_character, has_state, metadata, text_column
 from pilotage.store.database.engine import Database
 
-from .files import files, replicas
+from .files import IS_COPY, files, replicas
 from .tasks import tasks
 
 dataset_versions = Table(
@@ -95,11 +95,15 @@ class DatasetVersion:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in a version of a dataset, the catalogue's current record of it, and its original's storage."""
+    """A file in a version of a dataset, the catalogue's current record of it, and its originals' storages.
+
+    ``paths`` are those of originals that do not lie under the file's name, by storage.
+    """
 
     file: File
     known: File | None
     storages: tuple[str, ...]
+    paths: Mapping[str, str]
 
 
 class Datasets:
@@ -162,15 +166,15 @@ class Datasets:
         known = select(_m.file, _m.size, _m.checksum, _f.name, _f.size, _f.checksum).outerjoin(
             files, _f.name == _m.file
         )
-        lying = select(_r.file, _r.storage).join(dataset_files, _m.file == _r.file).where(_r.path == "")
+        lying = select(_r.file, _r.storage, _r.path).join(dataset_files, _m.file == _r.file).where(~IS_COPY)
         chosen = _in(dataset, version)
 
         def read(connection: Connection) -> list[Member]:
-            storages: dict[str, list[str]] = defaultdict(list)
-            for file, storage in connection.execute(lying.where(*chosen).order_by(_r.storage)):
-                storages[file].append(storage)
+            places: dict[str, dict[str, str]] = defaultdict(dict)
+            for file, storage, path in connection.execute(lying.where(*chosen).order_by(_r.storage)):
+                places[file][storage] = path
             rows = connection.execute(known.where(*chosen).order_by(_m.file))
-            return [_member(tuple(row), tuple(storages.get(row[0], ()))) for row in rows]
+            return [_member(tuple(row), places.get(row[0], {})) for row in rows]
 
         return self._database.read(read)
 
@@ -219,10 +223,11 @@ def _in(dataset: str, version: int) -> tuple[ColumnElement[bool], ...]:
     return _m.dataset == dataset, _m.first <= version, or_(_m.last.is_(None), _m.last >= version)
 
 
-def _member(row: tuple[Any, ...], storages: tuple[str, ...]) -> Member:
+def _member(row: tuple[Any, ...], places: Mapping[str, str]) -> Member:
     name, size, checksum, known, known_size, known_checksum = row
     return Member(
         file=File(name=name, size=size, checksum=checksum),
         known=File(name=name, size=known_size, checksum=known_checksum) if known else None,
-        storages=storages,
+        storages=tuple(places),
+        paths={storage: path for storage, path in places.items() if path},
     )
