@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.client import Client, TaskFailed
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -82,3 +83,24 @@ def test_a_chain_goes_on_after_its_middle_was_repaired(place: Path) -> None:
     assert [line.split("\t") for line in report.read_text().splitlines()[1:]] == [
         [f"sample-{number}", f"{number}.0"] for number in range(1, 7)
     ]
+    _waiting_ends_where_a_failure_holds_the_rest()
+
+
+def _waiting_ends_where_a_failure_holds_the_rest() -> None:
+    """On the same server, because starting another one takes longer."""
+    usual = {"command": ["false"], "scouts": 0, "max_attempts": 1}
+    tasks = [
+        {"name": "one", **usual},
+        {"name": "two", "after": ["one"], **usual},
+        {"name": "three", "after": ["two"], **usual},
+    ]
+    with Client() as client:
+        made = client.submit_workflow("held", tasks)
+        one, two, three = client.wait([task["id"] for task in made["tasks"]], timeout=120)
+        assert (one.state, two.is_blocked, three.is_blocked) == ("failed", True, True)
+        with pytest.raises(TaskFailed, match=f"is held: before it, task {one.id} \\(one\\) failed"):
+            three.check()
+        assert [row["name"] for row in client.workflows(name="held")] == ["held"]
+        assert "is held" in client.explain(f"workflow:{made['id']}")["lines"][-1]
+        assert client.workflow(made["id"])["why"].keys() == {f"{two.id}", f"{three.id}"}
+        assert client.explain_workflow(made["id"], width=80)["lines"]

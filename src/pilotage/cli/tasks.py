@@ -133,7 +133,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
     submitted = f"submitted {ago(view['created'])} ago"
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
-    if view["error"]:
+    if view["error"] and not view.get("after"):
         echo(f"error: {view['error']}", colour="red")
     for line in _lines(view, wait):
         echo(line)

@@ -96,6 +96,8 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
     ) -> list[AsyncTask]:
         """Wait until all tasks have ended, with ``is_any`` the first. Return them in the given order.
 
+        It ends as well when all others wait for a task before them that failed (``is_blocked``).
+
         Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         subjects = [await self.subject(task) for task in tasks]
@@ -105,7 +107,10 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
         return [known[subject] for subject in subjects]
 
     async def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> AsyncIterator[AsyncTask]:
-        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task."""
+        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task.
+
+        A task that one before it holds does not end: its ``is_blocked`` says so.
+        """
         async for task in self._followed(tasks, timeout, False, ("task",)):
             if task.has_ended:
                 yield task

@@ -129,7 +129,9 @@ class AsyncTask(Record):
         return self
 
     def check(self) -> Self:
-        """Return it. Raises :class:`TaskFailed` if it ended without finishing."""
+        """Return it. Raises :class:`TaskFailed` if it ended without finishing, or is blocked."""
+        if self.is_blocked:
+            raise TaskFailed(f"task {self.id} {self['after']}")
         if self.has_ended and self.state != "finished":
             raise TaskFailed(f"task {self.id} {self.state}{f': {self.error}' if self.error else ''}")
         return self

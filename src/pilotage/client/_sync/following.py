@@ -91,6 +91,8 @@ class Following(TaskRequests, EventRequests):
     def wait(self, tasks: "Tasks", *, timeout: float | None = None, is_any: bool = False) -> list[Task]:
         """Wait until all tasks have ended, with ``is_any`` the first. Return them in the given order.
 
+        It ends as well when all others wait for a task before them that failed (``is_blocked``).
+
         Raises :class:`StillUnderWay` after ``timeout`` s.
         """
         subjects = [self.subject(task) for task in tasks]
@@ -100,7 +102,10 @@ class Following(TaskRequests, EventRequests):
         return [known[subject] for subject in subjects]
 
     def as_completed(self, tasks: "Tasks", *, timeout: float | None = None) -> Iterator[Task]:
-        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task."""
+        """Yield each task when it has ended. :meth:`ended_jobs` does the same with the jobs of one task.
+
+        A task that one before it holds does not end: its ``is_blocked`` says so.
+        """
         for task in self._followed(tasks, timeout, False, ("task",)):
             if task.has_ended:
                 yield task
