@@ -42,6 +42,7 @@ def test_a_command_becomes_a_task_and_its_output_that_of_the_command(
 ) -> None:
     ends(server, "finished", job(5))
     words = ["--cores", 2, "--memory", 500, "--walltime", 60, "--input", "disk:raw/*.fa", "--output", "a.txt"]
+    words += ["--secret", "TOKEN", "--secret", "prod.key:KEY"]
     result = pilotage("run", *words, "--", "/usr/bin/my tool", "--json", "x")
     assert result.exit_code == 0, result.output
     assert result.stdout == "out 5\n"
@@ -52,6 +53,7 @@ def test_a_command_becomes_a_task_and_its_output_that_of_the_command(
     assert (task["name"], task["cores"], task["ram"], task["ram_unit"]) == ("my-tool", 2, 500, "MB")
     assert (task["walltime"], task["outputs"]) == (60, ["a.txt"])
     assert task["inputs"] == [{"storages": ["disk"], "glob": "raw/*.fa"}]
+    assert task["secrets"] == ["TOKEN", {"name": "prod.key", "as": "KEY"}]
     assert task["files_per_job"] == 2**31 - 1, "one job reads all"
 
 

@@ -24,7 +24,13 @@ MOST_LOGS = 20
 ALL_FILES = 2**31 - 1
 """As many input files for one job as there are."""
 
-OPTIONS = {"ram": "--memory", "jobs": "--array", "inputs": "--input", "outputs": "--output"}
+OPTIONS = {
+    "secrets": "--secret",
+    "ram": "--memory",
+    "jobs": "--array",
+    "inputs": "--input",
+    "outputs": "--output",
+}
 """Options that are called otherwise than their fields of a task."""
 
 Inputs = Annotated[
@@ -36,6 +42,10 @@ Inputs = Annotated[
 Outputs = Annotated[
     list[str] | None,
     typer.Option("--output", help="A file, pattern or folder/ that it leaves.", metavar="NAME"),
+]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option("--secret", help="A secret of yours that it gets as a variable.", metavar="NAME[:VARIABLE]"),
 ]
 Array = Annotated[int | None, typer.Option(min=1, max=100_000, help="Run it as so many jobs.", metavar="N")]
 
@@ -52,6 +62,7 @@ def run(
     memory: Annotated[float | None, typer.Option(min=0, help="MB of a job.")] = None,
     walltime: Annotated[float | None, typer.Option(min=0, help="Seconds that a job may take.")] = None,
     array: Array = None,
+    secrets: Secrets = None,
     name: Annotated[str, typer.Option(help="The task's name; else that of the program.")] = "",
     json_output: Json = False,
 ) -> None:
@@ -62,7 +73,8 @@ def run(
     """
     from . import following
 
-    asked = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array}
+    given = [_secret(one) for one in secrets or []]
+    asked = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array, "secrets": given or None}
     document = _document(command, name, asked, inputs or [], outputs or [])
     with connect() as client:
         answer = client.submit_all([document])
@@ -110,6 +122,11 @@ def _name(program: str) -> str:
 def _input(given: str) -> dict[str, Any]:
     storage, colon, pattern = given.partition(":")
     return {"storages": [storage], "glob": pattern} if colon else {"glob": given}
+
+
+def _secret(given: str) -> str | dict[str, str]:
+    name, colon, variable = given.partition(":")
+    return {"name": name, "as": variable} if colon else name
 
 
 def _faults(answer: Any) -> str:

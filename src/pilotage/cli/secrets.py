@@ -9,7 +9,7 @@ import typer
 
 from .configuration import connect, has_store, settings, using_store
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, ago, echo, show, show_json
+from .output import Column, Json, ago, echo, plural, show, show_json
 from .questions import is_interactive
 
 app = typer.Typer(help="Keep secrets that your payloads get.", no_args_is_help=True)
@@ -86,7 +86,7 @@ def rotate(json_output: Json = False) -> None:
     if json_output:
         show_json({"secrets": count, "file": str(known.home / FILE)})
         return
-    echo(f"{count} secrets have a new key: {known.home / FILE}")
+    echo(f"{plural(count, 'secret')} encrypted with a new key: {known.home / FILE}")
 
 
 def _checked(name: str) -> None:

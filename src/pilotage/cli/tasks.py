@@ -157,7 +157,9 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
     if view.get("labels"):
         yield f"labels: {_labels(view)}"
     if view.get("held"):
-        yield f"held by {view['held']}: nothing of it starts; to let it go on: pilotage release {view['id']}"
+        # What lacks a secret would be held again at once.
+        way = "" if view["held"].startswith("its ") else f"; to let it go on: pilotage release {view['id']}"
+        yield f"held by {view['held']}: nothing of it starts{way}"
     yield from map(_change, view.get("changes", ()))
     if view.get("datasets"):
         yield f"reads {', '.join(view['datasets'])}"
