@@ -37,12 +37,13 @@ class _Commands(LazyGroup):
             if len(bad.faults) > MOST_FAULTS:
                 typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
             raise typer.Exit(2) from None
-        except CommandFailure as failure:
+        except (CommandFailure, ClientError) as failure:
             echo(str(failure), err=True)
-            raise typer.Exit(failure.code) from None
-        except ClientError as error:
-            echo(str(error), err=True)
-            raise typer.Exit(exit_code(error)) from None
+            code = failure.code if isinstance(failure, CommandFailure) else exit_code(failure)
+            raise typer.Exit(code) from None
+        except ModuleNotFoundError as error:
+            _needs_server(error)
+            raise typer.Exit(CommandFailure.code) from None
         except BrokenPipeError:
             # The reader closed the pipe: end without a message.
             raise
@@ -51,6 +52,13 @@ class _Commands(LazyGroup):
                 raise
             echo(_reason(error), err=True)
             raise typer.Exit(CommandFailure.code) from None
+
+
+def _needs_server(error: ModuleNotFoundError) -> None:
+    """Say what installs a package that the base installation lacks. Raise what is no such package."""
+    if os.environ.get("PILOTAGE_DEBUG") or (error.name or "pilotage").partition(".")[0] == "pilotage":
+        raise error
+    echo(f"this needs {error.name}, which is not here: pip install 'pilotage[server]'", err=True)
 
 
 def _open_what_is_closed() -> None:

@@ -89,6 +89,10 @@ class WrongChecksum(FetchFailed):
     """A file arrived complete, but is wrong. Its part is deleted."""
 
 
+class CallFailed(ClientError):
+    """The job of a function ended without a result."""
+
+
 class TaskFailed(ClientError):
     """A task ended without finishing."""
 

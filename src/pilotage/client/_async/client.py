@@ -1,23 +1,23 @@
 """The client: all requests together."""
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pilotage.settings import Settings
 
 from .administration import AsyncAdministration
 from .connection import AsyncServerConnection
-from .fetching import AsyncFetching
-from .following import AsyncFollowing
+from .functions import AsyncFunctions
 from .places import AsyncPlaces
 from .records import AsyncRequests
 from .steering import AsyncSteering
 from .workflows import AsyncWorkflowRequests
 
+if TYPE_CHECKING:
+    from pilotage.client.executor import TaskExecutor
 
-class AsyncClient(
-    AsyncFollowing, AsyncWorkflowRequests, AsyncFetching, AsyncSteering, AsyncPlaces, AsyncAdministration
-):
+
+class AsyncClient(AsyncFunctions, AsyncWorkflowRequests, AsyncSteering, AsyncPlaces, AsyncAdministration):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
@@ -41,6 +41,16 @@ class AsyncClient(
 
     def _client(self) -> AsyncRequests:
         return self
+
+    def executor(self, **fields: Any) -> "TaskExecutor":
+        """Return a ``concurrent.futures.Executor`` that runs Python functions as jobs.
+
+        ``fields`` are those of its tasks, such as ``ram=2000``. It needs the extra ``functions`` here, and
+        the same minor version of Python on the nodes.
+        """
+        from pilotage.client.executor import TaskExecutor
+
+        return TaskExecutor(self._connection.settings, fields)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._connection.settings.url}>"

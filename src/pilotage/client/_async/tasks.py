@@ -171,7 +171,7 @@ class AsyncTaskRequests(AsyncApi):
         number, files = await self._task(task), list[Record]()
         # The server may be anybody's, whose pages may never end.
         for _ in range(MOST_PAGES):
-            page: dict[str, Any] = {"after": after, "limit": limit or OUTPUTS_OF_PAGE}
+            page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
             answer = await self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
             found = Table[Record].of(answer, "files", Record)
             files += found

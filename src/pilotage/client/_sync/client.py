@@ -2,21 +2,23 @@
 """The client: all requests together."""
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pilotage.settings import Settings
 
 from .administration import Administration
 from .connection import ServerConnection
-from .fetching import Fetching
-from .following import Following
+from .functions import Functions
 from .places import Places
 from .records import Requests
 from .steering import Steering
 from .workflows import WorkflowRequests
 
+if TYPE_CHECKING:
+    from pilotage.client.executor import TaskExecutor
 
-class Client(Following, WorkflowRequests, Fetching, Steering, Places, Administration):
+
+class Client(Functions, WorkflowRequests, Steering, Places, Administration):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or
@@ -40,6 +42,16 @@ class Client(Following, WorkflowRequests, Fetching, Steering, Places, Administra
 
     def _client(self) -> Requests:
         return self
+
+    def executor(self, **fields: Any) -> "TaskExecutor":
+        """Return a ``concurrent.futures.Executor`` that runs Python functions as jobs.
+
+        ``fields`` are those of its tasks, such as ``ram=2000``. It needs the extra ``functions`` here, and
+        the same minor version of Python on the nodes.
+        """
+        from pilotage.client.executor import TaskExecutor
+
+        return TaskExecutor(self._connection.settings, fields)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._connection.settings.url}>"

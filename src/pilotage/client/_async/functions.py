@@ -1,0 +1,109 @@
+"""Run a command or a Python function over many parameters, and read what functions returned."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, overload
+
+from pilotage.client.errors import Refused
+from pilotage.client.functions import (
+    RESULT,
+    Calls,
+    arguments_of,
+    failure_of,
+    rows_of,
+    value_of,
+)
+
+from .fetching import AsyncFetching
+from .following import AsyncFollowing
+from .records import AsyncJob, AsyncTask
+
+Parameters = Mapping[str, Iterable[Any]] | Iterable[Any]
+"""A grid by name, rows by name, or single values."""
+
+
+class AsyncMapped:
+    """A function that runs over many arguments: one job of ``task`` a call."""
+
+    def __init__(self, task: AsyncTask, client: "AsyncFunctions") -> None:
+        self.task = task
+        self._client = client
+        self._files: dict[int, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<results of {self.task!r}>"
+
+    async def results(self, timeout: float | None = None) -> list[Any]:
+        """Wait for all calls, and return what they returned, in the order of their arguments.
+
+        Raises what the first of them raised, :class:`CallFailed` for a job that left no result, and
+        :class:`StillUnderWay` after ``timeout`` s.
+        """
+        jobs = [job async for job in self.task.as_completed(timeout)]
+        ordered = sorted((job for job in jobs if job.index is not None), key=lambda job: job.index or 0)
+        return [await self.result(job) for job in ordered]
+
+    async def as_completed(self, timeout: float | None = None) -> AsyncIterator[AsyncJob]:
+        """Yield each job when it has ended; :meth:`result` reads what its call returned."""
+        async for job in self.task.as_completed(timeout):
+            yield job
+
+    async def result(self, job: AsyncJob) -> Any:
+        """Return what the call of an ended job returned, or raise what it raised."""
+        if job.state != "finished":
+            raise failure_of(job)
+        if job.id not in self._files:
+            found = await self._client.outputs(self.task)
+            self._files = {one["job"]: one["file"] for one in found if one["name"].endswith(f"/{RESULT}")}
+        if job.id not in self._files:
+            raise failure_of(job)
+        content = b""
+        async with self._client.content(self._files[job.id]) as chunks:
+            async for chunk in chunks:
+                content += chunk
+        return value_of(content)
+
+
+class AsyncFunctions(AsyncFollowing, AsyncFetching):
+    """Runs commands and functions over parameters."""
+
+    @overload
+    async def map(
+        self, work: Callable[..., Any], parameters: Parameters, *, key: str = "", **fields: Any
+    ) -> AsyncMapped: ...
+    @overload
+    async def map(
+        self, work: str | Sequence[str], parameters: Parameters, *, key: str = "", **fields: Any
+    ) -> AsyncTask: ...
+    async def map(
+        self,
+        work: Callable[..., Any] | str | Sequence[str],
+        parameters: Parameters,
+        *,
+        key: str = "",
+        **fields: Any,
+    ) -> AsyncMapped | AsyncTask:
+        """Run a command or a Python function once for each row of parameters, as the jobs of one task.
+
+        ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which a
+        command has as ``{value}``. A text is run by ``sh -c``. ``fields`` are further fields of the task. A
+        function needs the extra ``functions`` here, and the same minor version of Python on the nodes.
+        """
+        if callable(work):
+            mapped = await self._submitted_calls(work, parameters, key, fields)
+            return AsyncMapped(mapped, self)
+        command = ["sh", "-c", work] if isinstance(work, str) else list(work)
+        name = {"name": "map"} if "name" not in fields else {}
+        document = {**name, "scouts": 0, **fields, "command": command, "parameters": rows_of(parameters)}
+        return await self.submit(document, key=key)
+
+    async def _submitted_calls(
+        self, work: Callable[..., Any], parameters: Parameters, key: str, fields: Mapping[str, Any]
+    ) -> AsyncTask:
+        calls = Calls()
+        for args, keywords in arguments_of(parameters):
+            if not calls.add(work, args, keywords):
+                fit = f"only {len(calls.calls)} of these arguments fit into one task"
+                raise Refused(f"{fit}: give fewer, or use client.executor(), which makes several tasks")
+        if not calls.calls:
+            raise Refused("there are no parameters to run it on")
+        return await self.submit(calls.document(getattr(work, "__name__", "function"), fields), key=key)

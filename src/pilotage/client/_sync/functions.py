@@ -1,0 +1,110 @@
+# Written by `make docs` from ../_async; do not edit.
+"""Run a command or a Python function over many parameters, and read what functions returned."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from pilotage.client.errors import Refused
+from pilotage.client.functions import (
+    RESULT,
+    Calls,
+    arguments_of,
+    failure_of,
+    rows_of,
+    value_of,
+)
+
+from .fetching import Fetching
+from .following import Following
+from .records import Job, Task
+
+Parameters = Mapping[str, Iterable[Any]] | Iterable[Any]
+"""A grid by name, rows by name, or single values."""
+
+
+class Mapped:
+    """A function that runs over many arguments: one job of ``task`` a call."""
+
+    def __init__(self, task: Task, client: "Functions") -> None:
+        self.task = task
+        self._client = client
+        self._files: dict[int, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<results of {self.task!r}>"
+
+    def results(self, timeout: float | None = None) -> list[Any]:
+        """Wait for all calls, and return what they returned, in the order of their arguments.
+
+        Raises what the first of them raised, :class:`CallFailed` for a job that left no result, and
+        :class:`StillUnderWay` after ``timeout`` s.
+        """
+        jobs = [job for job in self.task.as_completed(timeout)]
+        ordered = sorted((job for job in jobs if job.index is not None), key=lambda job: job.index or 0)
+        return [self.result(job) for job in ordered]
+
+    def as_completed(self, timeout: float | None = None) -> Iterator[Job]:
+        """Yield each job when it has ended; :meth:`result` reads what its call returned."""
+        for job in self.task.as_completed(timeout):
+            yield job
+
+    def result(self, job: Job) -> Any:
+        """Return what the call of an ended job returned, or raise what it raised."""
+        if job.state != "finished":
+            raise failure_of(job)
+        if job.id not in self._files:
+            found = self._client.outputs(self.task)
+            self._files = {one["job"]: one["file"] for one in found if one["name"].endswith(f"/{RESULT}")}
+        if job.id not in self._files:
+            raise failure_of(job)
+        content = b""
+        with self._client.content(self._files[job.id]) as chunks:
+            for chunk in chunks:
+                content += chunk
+        return value_of(content)
+
+
+class Functions(Following, Fetching):
+    """Runs commands and functions over parameters."""
+
+    @overload
+    def map(
+        self, work: Callable[..., Any], parameters: Parameters, *, key: str = "", **fields: Any
+    ) -> Mapped: ...
+    @overload
+    def map(
+        self, work: str | Sequence[str], parameters: Parameters, *, key: str = "", **fields: Any
+    ) -> Task: ...
+    def map(
+        self,
+        work: Callable[..., Any] | str | Sequence[str],
+        parameters: Parameters,
+        *,
+        key: str = "",
+        **fields: Any,
+    ) -> Mapped | Task:
+        """Run a command or a Python function once for each row of parameters, as the jobs of one task.
+
+        ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which a
+        command has as ``{value}``. A text is run by ``sh -c``. ``fields`` are further fields of the task. A
+        function needs the extra ``functions`` here, and the same minor version of Python on the nodes.
+        """
+        if callable(work):
+            mapped = self._submitted_calls(work, parameters, key, fields)
+            return Mapped(mapped, self)
+        command = ["sh", "-c", work] if isinstance(work, str) else list(work)
+        name = {"name": "map"} if "name" not in fields else {}
+        document = {**name, "scouts": 0, **fields, "command": command, "parameters": rows_of(parameters)}
+        return self.submit(document, key=key)
+
+    def _submitted_calls(
+        self, work: Callable[..., Any], parameters: Parameters, key: str, fields: Mapping[str, Any]
+    ) -> Task:
+        calls = Calls()
+        for args, keywords in arguments_of(parameters):
+            if not calls.add(work, args, keywords):
+                fit = f"only {len(calls.calls)} of these arguments fit into one task"
+                raise Refused(f"{fit}: give fewer, or use client.executor(), which makes several tasks")
+        if not calls.calls:
+            raise Refused("there are no parameters to run it on")
+        return self.submit(calls.document(getattr(work, "__name__", "function"), fields), key=key)
