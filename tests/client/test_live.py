@@ -97,7 +97,9 @@ def test_the_notebook_runs(site: Settings, monkeypatch: pytest.MonkeyPatch, tmp_
 
     monkeypatch.setenv("PILOTAGE_HOME", str(site.home))
     monkeypatch.setenv("PILOTAGE_URL", site.url)
-    notebook = nbformat.read(EXAMPLES / "first-steps.ipynb", as_version=4)
+    notebook = nbformat.read(  # type: ignore[no-untyped-call]
+        EXAMPLES / "first-steps.ipynb", as_version=4
+    )
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert any("<table>" in one.get("data", {}).get("text/html", "") for one in shown)
