@@ -143,7 +143,16 @@ def test_what_ended_long_ago_is_written_and_deleted_and_nothing_else(aged: Store
     assert (by_kind["transfer"]["id"], by_kind["pilot"]["id"]) == (gone, dead)
     assert (by_kind["publication"]["id"], by_kind["publication"]["state"]) == (lost, "failed")
 
-    left = {"task": 2, "job": 2, "transfer": 1, "pilot": 1, "publication": 1, "choice": 0, "input": 0}
+    left = {
+        "task": 2,
+        "job": 2,
+        "transfer": 1,
+        "pilot": 1,
+        "publication": 1,
+        "notification": 0,
+        "choice": 0,
+        "input": 0,
+    }
     assert records(aged) == left
     assert aged.queries.job(live[1]) is not None
     assert aged.queries.job(ids[0]) is None

@@ -35,6 +35,8 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.records.federation import Federation
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
+from pilotage.notifiers.sender import Sender
+from pilotage.ports.notifying import NotificationSender
 from pilotage.settings import Settings
 from pilotage.store import Store
 from pilotage.web import OneTimeCode, make_pages
@@ -70,10 +72,12 @@ def runtime_of(
     url: str = "",
     home: Path | None = None,
     more_urls: Sequence[str] = (),
+    sender: NotificationSender | None = None,
 ) -> Runtime:
     """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``.
 
-    ``more_urls`` are those of other servers, which pilots go on to where this one does not answer.
+    ``more_urls`` are those of other servers, which pilots go on to where this one does not answer. ``sender``
+    sends notifications.
     """
     priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
@@ -88,6 +92,7 @@ def runtime_of(
         load_catalogue=load_catalogue,
         presence=HostProcesses(),
         secret_keys=SecretKeys(home / SECRET_KEYS if home else None),
+        sender=sender,
     )
 
 
@@ -158,7 +163,9 @@ def _run(
     code: OneTimeCode | None = None,
 ) -> None:
     steps = [step for step in STEPS if step.name in names]
-    runtime = runtime_of(store, steps, settings.url, settings.home, settings.more_urls)
+    runtime = runtime_of(
+        store, steps, settings.url, settings.home, settings.more_urls, _sender(settings, store)
+    )
     loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     after = settings.archive_after * 86400
     archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
@@ -190,6 +197,17 @@ def _run(
         for service in reversed(services):
             service.stop()
         runtime.close()
+
+
+def _sender(settings: Settings, store: Store) -> Sender:
+    return Sender(
+        clock=store.clock,
+        allowed_networks=settings.notify_networks,
+        http=settings.notify_http,
+        commands=settings.notify_commands,
+        smtp=settings.smtp,
+        mail_from=settings.mail_from,
+    )
 
 
 def _server(runtime: Runtime, pages: Pages, signalled: Callable[[], None]) -> "_Server":

@@ -5,8 +5,10 @@ Each command reads them, so they use the standard library alone.
 
 import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
@@ -44,7 +46,9 @@ class Settings:
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
     ago; without it the server keeps all. ``events_kept`` is the number of days for which the server keeps
     events. ``token_file`` is the file that the token came from. ``more_urls`` are further servers of the same
-    store: pilots go on to the next where one does not answer.
+    store: pilots go on to the next where one does not answer. Notifications go to ``https`` URLs in public
+    networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
+    ``notify_commands``, paths by name; and by the SMTP server at the URL ``smtp``, from ``mail_from``.
     """
 
     home: Path
@@ -59,6 +63,11 @@ class Settings:
     archive_after: float = 90.0
     events_kept: float = 7.0
     more_urls: tuple[str, ...] = ()
+    notify_networks: tuple[str, ...] = ()
+    notify_http: bool = False
+    notify_commands: Mapping[str, str] = field(default_factory=dict)
+    smtp: str = field(default="", repr=False)
+    mail_from: str = ""
 
     @classmethod
     def read(cls, **given: str) -> Self:
@@ -84,6 +93,11 @@ class Settings:
             archive_after=reading.read("archive_after", _archive_days, "90"),
             events_kept=reading.read("events_kept", _event_days, "7"),
             more_urls=reading.read("more_urls", _urls, ""),
+            notify_networks=reading.read("notify_networks", _networks, ""),
+            notify_http=reading.read("notify_http", _yes_or_no, "no"),
+            notify_commands=reading.read("notify_commands", _commands, ""),
+            smtp=reading.read("smtp", _smtp, ""),
+            mail_from=reading.read("mail_from", _mail_address, ""),
         )
         if reading.faults:
             raise WrongSettings(reading.faults)
@@ -155,6 +169,45 @@ def _urls(text: str) -> tuple[str, ...]:
     if len(urls) > MOST_URLS:
         raise ValueError(f"names more than {MOST_URLS} servers")
     return urls
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    found = tuple(one.strip() for one in text.split(",") if one.strip())
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError as error:
+            raise ValueError(f"{error}; give networks like 10.0.0.0/8, separated by commas") from error
+    return found
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no", ""):
+        raise ValueError(f"{text[:80]!r} is neither yes nor no")
+    return text == "yes"
+
+
+def _commands(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        name, _, path = one.partition("=")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]*", name) or not path.startswith("/"):
+            raise ValueError(f"{one[:80]!r} is not NAME=/PATH; give page=/usr/local/bin/page")
+        found[name] = path
+    return found
+
+
+def _smtp(text: str) -> str:
+    if text and (urlsplit(text).scheme not in ("smtp", "smtps") or not urlsplit(text).hostname):
+        # Never show the URL itself, which may hold a password.
+        raise ValueError("is no URL like smtp://mail.example.org:587 or smtps://USER:PASSWORD@HOST")
+    return text
+
+
+def _mail_address(text: str) -> str:
+    if text and not re.fullmatch(r"[^\s@<>,;:]+@[A-Za-z0-9.-]+", text):
+        raise ValueError(f"{text[:80]!r} is no e-mail address")
+    return text
 
 
 def _port(text: str) -> int:

@@ -27,6 +27,7 @@ from . import (
     files,
     health,
     jobs,
+    notifications,
     pilot_agent,
     pilot_files,
     pilots,
@@ -52,7 +53,7 @@ from .pages import Pages
 
 ROUTERS = (
     *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
-    *(files, datasets, federation, tokens, secrets, pilot_agent, pilot_files),
+    *(files, datasets, federation, tokens, secrets, notifications, pilot_agent, pilot_files),
 )
 
 

@@ -10,6 +10,7 @@ from pilotage.explain import (
     failures,
     history,
     job_files,
+    notifications,
     pilots,
     publications,
     queues,
@@ -139,6 +140,12 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
     return f"{plural(many, 'job')} throttled: {throttled.of_quotas(full)}"
 
 
+def notified(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Return what people were told of a task; nothing if nobody was."""
+    found = runtime.store.notification_queries.of_task(task.id)
+    return list(notifications.of_task(task.id, found, runtime.clock()))
+
+
 def published(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Return how far a task's outputs are registered; nothing if it wants no registration."""
     dataset = task.spec.output_dataset
@@ -241,7 +248,7 @@ def explained_task(
     told += [f"{held}: {trouble}" for trouble in known]
     told += [f"warning: {text}" for text in sure_waits.of_task(runtime, task, known)]
     told += [line] if (line := throttled_by(runtime, task)) else []
-    told += published(runtime, task)
+    told += published(runtime, task) + notified(runtime, task)
     told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
     if not choices:
         told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")

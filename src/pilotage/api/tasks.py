@@ -31,6 +31,7 @@ from .explanations import (
     QueueExplanation,
     TaskExplanation,
     explained_task,
+    notified,
     published,
     throttled_by,
     troubles,
@@ -198,6 +199,7 @@ def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
         throttled=throttled_by(runtime, task),
         set_aside=tuple(set_aside_lines.of_task(runtime, task)),
         published=tuple(published(runtime, task)),
+        notified=tuple(notified(runtime, task)),
     )
 
 

@@ -169,6 +169,7 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
     yield from following.waiting(view, is_explained=bool(wait.get("why")))
     yield from (f"warning: {text}" for text in view.get("warnings", ()))
     yield from view.get("published", ())
+    yield from view.get("notified", ())
 
 
 def _wait(client: "Client", task: int) -> Any:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
+from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import MOST_JOBS, InputFile, TaskSpec
 from pilotage.model.values.paths import INPUTS, RESERVED
 from pilotage.model.values.software import ArchitectureError, parse_architecture
+from pilotage.model.values.urls import url_fault
 
 from . import classads
 from .faults import MOST_FAULTS, Fault, Path, repeated
@@ -35,7 +37,9 @@ _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Return the faults that a task has in any federation."""
     parts = (_payload, _words, _environments, secret_faults, placeholder_faults, stdin_faults, _files)
-    found = chain.from_iterable(part(spec) for part in (*parts, _resources, _products, classads.task_faults))
+    found = chain.from_iterable(
+        part(spec) for part in (*parts, _resources, _products, _notify, classads.task_faults)
+    )
     return list(islice(found, MOST_FAULTS))
 
 
@@ -122,6 +126,21 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
                 message = f"{file.name!r} is inputs[{first[file.name]}] already"
                 yield Fault(("inputs", at, "name"), message, "keep one, with all its replicas")
             first.setdefault(file.name, at)
+
+
+def _notify(spec: TaskSpec) -> Iterator[Fault]:
+    yield from receiver_faults(spec.notify, ("notify",))
+
+
+def receiver_faults(notify: Sequence[Notify], path: Path) -> Iterator[Fault]:
+    """Yield the faults that receivers of notifications have on any server."""
+    for at, one in enumerate(notify):
+        if len(one.kinds) != 1:
+            named = " and ".join(one.kinds) or "nobody"
+            yield Fault((*path, at), f"names {named}", "give either url, command or email")
+        elif one.url and (fault := url_fault(one.url, ("https", "http"))):
+            yield Fault((*path, at, "url"), fault, "give a URL like https://hooks.example.org/me")
+    yield from repeated(path, [one.receiver for one in notify])
 
 
 def _products(spec: TaskSpec) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import PublicationState, TransferState
+from pilotage.model.records.states import NotificationState, PublicationState, TransferState
 from pilotage.store import Pass
 from pilotage.store.worlds.fields import FIELDS
 from pilotage.store.worlds.parts import ALWAYS, WorldPart
@@ -48,10 +48,11 @@ Reads = Sequence[str | WorldPart | News | ProcessFields]
 
 
 def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
-    """Return which process takes this pass, and which delivering or publishing servers are gone."""
+    """Return which process takes this pass, and which of the servers at work are gone."""
     presence = runtime.presence
     named = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
     named |= {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
+    named |= {one.server for one in world.notifications if one.state is NotificationState.SENDING}
     gone = presence.gone(named - {"", presence.name})
     return {"server": presence.name, "servers_gone": tuple(sorted(gone))}
 
@@ -76,6 +77,7 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
     News("submissions", lambda runtime: runtime.elements.submissions()),
     News("sightings", lambda runtime: runtime.elements.sightings()),
     News("published", lambda runtime: runtime.publishing.news()),
+    News("notified", lambda runtime: runtime.notifying.news()),
     News("space_sightings", lambda runtime: runtime.spaces.news()),
     ProcessFields(("server", "servers_gone"), _gone),
     ProcessFields(

@@ -14,6 +14,7 @@ from pilotage.model.records.federation import Federation
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.moving import Movers
+from pilotage.ports.notifying import NoSender, NotificationSender
 from pilotage.ports.operator_file import Inbox
 from pilotage.ports.presence import Presence, Unnamed
 from pilotage.store import Pass, Store
@@ -33,6 +34,7 @@ from .outside.elements import Elements, Load
 from .outside.file_readers import MOST_OF_PILOTS, FileReaders
 from .outside.log_readers import LogReaders
 from .outside.look_ups import LookUps
+from .outside.notifying import Notifying
 from .outside.own_catalogue import OwnCatalogue
 from .outside.publishing import Publishing
 from .outside.secret_keys import SecretKeys
@@ -66,6 +68,7 @@ class Runtime:
     an external catalogue. ``movers`` makes the movers, given a callback for news. ``priorities`` is where
     operators leave priorities of transfers (D9). ``presence`` knows which servers are gone. ``time_limit``
     limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
+    ``sender`` sends notifications.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Runtime:
         presence: Presence | None = None,
         time_limit: TimeLimit | None = None,
         secret_keys: SecretKeys | None = None,
+        sender: NotificationSender | None = None,
     ) -> None:
         self.store, self.seeds, self.clock = store, seeds, clock or store.clock
         self.server_url, self.priorities = server_url, priorities
@@ -104,6 +108,10 @@ class Runtime:
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
         self.publishing = Publishing(self.catalogues, tell("published"))
+        told = tell("notified")
+        self.notifying = Notifying(
+            store, sender or NoSender(), self.workers, told, server_url.partition(",")[0]
+        )
         store.listeners.append(self.wakeups.committed)
         self.news: list[Callable[[], None]] = []
         """Called after each commit, of this process or of one that tells. They must return at once."""

@@ -12,7 +12,7 @@ from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import Federation
-from pilotage.model.values.step_names import LIFT, REBIND, SURVEY
+from pilotage.model.values.step_names import LIFT, NOTIFY, REBIND, SURVEY
 from pilotage.model.values.types import CLOSED
 
 LEAVABLE = frozenset({REBIND, LIFT})
@@ -161,9 +161,9 @@ def _in_policy(path: Path) -> Path:
 def steps_of(policy: Policy) -> tuple[Step, ...]:
     """Return the steps that a policy takes, in order.
 
-    No step asks for free space, because virtual storages do not report any.
+    No step asks for free space, because virtual storages do not report any, or tells people about tasks.
     """
-    without = {SURVEY, *policy.without}
+    without = {SURVEY, NOTIFY, *policy.without}
     return tuple(step for step in STEPS if step.has_loop and step.name not in without)
 
 

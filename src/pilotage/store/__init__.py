@@ -24,11 +24,13 @@ from .tables.files import OutputView, ReplicaView
 from .tables.history import EventView
 from .tables.jobs import JobDetails, JobView
 from .tables.logs import StoredLog
+from .tables.notification_settings import PersonNotify
 from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
+from .views.notifications import NotificationView
 from .views.outputs import OutputPage
 from .views.queues import QueueView, ShareView
 from .views.task_filters import TaskFilter
@@ -59,9 +61,11 @@ __all__ = [
     "NewerStore",
     "NoFederation",
     "NoticesLost",
+    "NotificationView",
     "OutputPage",
     "OutputView",
     "Pass",
+    "PersonNotify",
     "PersonToken",
     "QueueView",
     "ReplicaView",

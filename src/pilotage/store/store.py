@@ -26,6 +26,7 @@ from .tables.events import NewEvents
 from .tables.federations import FederationFile, Federations
 from .tables.history import Entries, TransitionKinds
 from .tables.logs import Logs
+from .tables.notification_settings import NotificationSettings
 from .tables.secrets import Secrets
 from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
@@ -33,6 +34,7 @@ from .tables.tokens import Tokens
 from .views.catalogue import Catalogue
 from .views.event_log import EventLog
 from .views.job_lists import JobLists
+from .views.notifications import NotificationQueries
 from .views.publications import PublicationQueries
 from .views.queries import Queries
 from .views.task_lists import TaskLists
@@ -97,10 +99,12 @@ class Store:
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
+        self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)
         self.tokens = Tokens(database, clock, new_token)
         self.secrets = Secrets(database, clock)
+        self.notification_settings = NotificationSettings(database, clock, new_token)
 
     @classmethod
     def open(

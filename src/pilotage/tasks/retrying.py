@@ -7,6 +7,7 @@ from typing import Any
 from pilotage.model.documents.decision import Decision, Move, Touch, Value
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
+from pilotage.model.records.notifications import armed
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Job, Task
 from pilotage.model.rules.changed_jobs import changed_columns, in_words
@@ -116,7 +117,13 @@ def _continued(task: Task, world: World, jobs: list[Job], told: Mapping[str, Val
         source=task.state,
         target=_target(task, world, jobs),
         cause=CAUSE,
-        changes={"error": "", "attempts_before": _last(task, jobs), "finishing": False, **told},
+        changes={
+            "error": "",
+            "attempts_before": _last(task, jobs),
+            "finishing": False,
+            "notices": armed(task.spec.notify),
+            **told,
+        },
     )
 
 

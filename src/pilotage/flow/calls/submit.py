@@ -22,7 +22,7 @@ from pilotage.model.values.paths import is_output, maker
 from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
-from . import chains, corrections, inputs, secrets
+from . import chains, corrections, inputs, notifications, secrets
 from .inputs import Fault, Resolved
 from .output_datasets import OutputDatasets
 
@@ -108,9 +108,13 @@ def examined(
     federation = runtime.store.federation()
     quota = quota_of(runtime.store, federation, owner)
     datasets = OutputDatasets(runtime)
+    own = cache(lambda: runtime.store.notification_settings.of(owner).notify)
     ads = cache(lambda: runtime.world("advertisements").advertisements)
     return examined_offline(
-        ((index, inputs.scoped(spec, owner)) for index, spec in specs),
+        (
+            (index, inputs.scoped(notifications.with_own(runtime, spec, own()), owner))
+            for index, spec in specs
+        ),
         federation,
         inputs.lookup_for(runtime, owner),
         lambda spec, federation: [
@@ -119,6 +123,7 @@ def examined(
             *_foreign(runtime.store, spec, federation, owner),
             *datasets.faults(spec, federation),
             *secrets.faults(runtime.store, spec, owner),
+            *notifications.refused(runtime, spec.notify),
         ],
         # What is refused anyway takes no part of a quota.
         quota.take,

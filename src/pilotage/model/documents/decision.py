@@ -19,6 +19,7 @@ from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest
+from pilotage.model.records.notifications import NewNotification
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.spec import Binding, LiveWork
 from pilotage.model.records.states import Kind, State
@@ -39,7 +40,7 @@ Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 _Data = File | CorrectedFile | Replica | NewDatasetVersion
 _Told = Failure | FailedDelivery | NewAdvertisement | Borrowing | StorageSpace
-_Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication
+_Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication | NewNotification
 Creation = _Stateful | _Data | _Told
 
 KINDS: Mapping[type, Kind] = {
@@ -48,6 +49,7 @@ KINDS: Mapping[type, Kind] = {
     NewTransfer: "transfer",
     NewPilot: "pilot",
     NewPublication: "publication",
+    NewNotification: "notification",
 }
 """The kind of new records. Others, such as files and their replicas, have no states."""
 
@@ -126,7 +128,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Columns set on live records without a transition: heartbeats, references, priorities.
+    """Columns set on records without a transition: heartbeats, references, priorities.
 
     It adds no event.
     """
@@ -139,6 +141,8 @@ class Touch:
     """Records."""
     changes: Mapping[str, Value]
     """Columns set to the same value on every record."""
+    ended: bool = False
+    """Whether records that have ended are set too; otherwise they are handed back."""
     attempts: tuple[int, ...] | None = None
     """As long as ``ids``. A record with another attempt is handed back."""
     changes_read: str | None = None

@@ -19,7 +19,8 @@ RECORDS_OF: Mapping[str, Mapping[str, str]] = {
     "task": {
         "tasks": "id",
         "lapsed": "",
-        **dict.fromkeys(("jobs", "ahead", "task_counts", "failures", "publications", "stages"), "task"),
+        **dict.fromkeys(("jobs", "ahead", "task_counts", "failures"), "task"),
+        **dict.fromkeys(("publications", "notifications", "stages"), "task"),
     },
     "job": dict.fromkeys(("usages", "borrowings"), "job"),
     "transfer": {"transfers": "id", "unawaited": "", "deliveries": "transfer"},
@@ -64,6 +65,7 @@ def _task_keys(world: World) -> list[Key]:
         *owners,
         *(job.task for job in world.jobs),
         *(one.task for one in world.publications),
+        *(one.task for one in world.notifications),
         *world.lapsed,
     }
     return sorted(found, key=lambda id_: (astuple(owners.get(id_, nobody)), id_))

@@ -15,6 +15,7 @@ from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.matching import MatchRequest, PriorityLevel
+from pilotage.model.records.notifications import Notification, NotificationCount, NotificationSighting
 from pilotage.model.records.observations import (
     DeliverySighting,
     ListMatch,
@@ -341,6 +342,12 @@ class World:
     """Outputs to register in external catalogues, and those of the same tasks that failed."""
     published: tuple[PublicationSighting, ...] = ()
     """Results of catalogues' calls."""
+    notifications: tuple[Notification, ...] = ()
+    """Notifications to send now, and those on their way."""
+    notification_counts: tuple[NotificationCount, ...] = ()
+    """Unsent notifications of the tasks' owners."""
+    notified: tuple[NotificationSighting, ...] = ()
+    """Results of sending notifications."""
     unable: tuple[UnableWay, ...] = ()
     """Kinds of storages between which this process cannot move files, so that it leaves them to others."""
     unable_queues: Mapping[str, str] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from pilotage.model.values.types import (
 )
 
 from .inputs import Input, TaskOutputs, TaskReference
+from .notifications import MOST_RECEIVERS, Notify
 from .retries import AS_USUAL, Attempts, GivenRetries
 from .secrets import MOST_OF_TASK, GivenSecret
 
@@ -163,6 +164,10 @@ class TaskSpec:
     scouts: Annotated[Whole, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. There are none either without a
     command, or if the task has at most twice as many jobs."""
+
+    notify: Annotated[tuple[Notify, ...], Field(max_length=MOST_RECEIVERS)] = ()
+    """Who is told when it ends, when its first job fails for good, and when it is held; none: those whom the
+    owner's own settings name."""
 
     cores: Cores = 1
     """Cores of a job; 0: those of the queue."""

@@ -1,4 +1,4 @@
-"""The states of tasks, jobs, transfers, pilots and publications, and the one table of their transitions.
+"""The states of every kind of records, and the one table of their transitions.
 
 The commit refuses transitions outside :data:`TRANSITIONS`, and the documentation's diagrams are drawn from
 it.
@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Literal, NamedTuple
 
-Kind = Literal["task", "job", "transfer", "pilot", "publication"]
+Kind = Literal["task", "job", "transfer", "pilot", "publication", "notification"]
 
 
 class TaskState(StrEnum):
@@ -86,7 +86,17 @@ class PublicationState(StrEnum):
     FAILED = "failed"
 
 
-State = TaskState | JobState | TransferState | PilotState | PublicationState
+class NotificationState(StrEnum):
+    """A notification waits for its turn, with others for the same receiver. They are sent together, tried
+    again later, or given up."""
+
+    WAITING = "waiting"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+State = TaskState | JobState | TransferState | PilotState | PublicationState | NotificationState
 
 
 class Transition(NamedTuple):
@@ -99,7 +109,7 @@ class Transition(NamedTuple):
 
 
 T, J, X, P = TaskState, JobState, TransferState, PilotState
-U = PublicationState
+U, N = PublicationState, NotificationState
 
 _LIVE_TASKS = (T.WAITING, T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
@@ -208,11 +218,23 @@ _TABLE: list[Transition] = [
     *_rows("publication", [U.PUBLISHING], [U.WAITING], "tried again"),
     *_rows("publication", [U.WAITING, U.PUBLISHING], [U.FAILED], "refused, or given up"),
     *_rows("publication", [U.FAILED], [U.WAITING], "a person asked for it again"),
+    *_rows("notification", [None], [N.WAITING], "a person wants to be told"),
+    *_rows("notification", [N.WAITING], [N.SENDING], "its receiver is called"),
+    *_rows("notification", [N.SENDING], [N.SENT], "its receiver took it"),
+    *_rows("notification", [N.SENDING], [N.WAITING], "tried again"),
+    *_rows("notification", [N.WAITING, N.SENDING], [N.FAILED], "refused, or given up"),
 ]
 
 TRANSITIONS: dict[tuple[Kind, State | None, State], str] = {row[:3]: row.meaning for row in _TABLE}
 
-STATES: dict[Kind, type[State]] = {"task": T, "job": J, "transfer": X, "pilot": P, "publication": U}
+STATES: dict[Kind, type[State]] = {
+    "task": T,
+    "job": J,
+    "transfer": X,
+    "pilot": P,
+    "publication": U,
+    "notification": N,
+}
 
 QUEUED_JOBS = (J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING)
 """The states that count as waiting at a queue (B32, B36)."""
@@ -263,6 +285,7 @@ PILOTS_AT_A_SITE = (P.SUBMITTED, P.RUNNING)
 
 LIVE_PILOTS = (*WAITING_PILOTS, P.RUNNING)
 LIVE_PUBLICATIONS = (U.WAITING, U.PUBLISHING)
+LIVE_NOTIFICATIONS = (N.WAITING, N.SENDING)
 
 LIVE: dict[Kind, tuple[State, ...]] = {
     "task": LIVE_TASKS,
@@ -270,6 +293,7 @@ LIVE: dict[Kind, tuple[State, ...]] = {
     "transfer": LIVE_TRANSFERS,
     "pilot": LIVE_PILOTS,
     "publication": LIVE_PUBLICATIONS,
+    "notification": LIVE_NOTIFICATIONS,
 }
 """States of records that have not ended."""
 

@@ -134,6 +134,8 @@ class Task:
     """Who changed what of it, and when: the last :class:`ChangeNote` as JSON; empty: nobody."""
     on_end: bool = False
     """Whether it starts however the tasks before it ended: as it says itself, or released by a person."""
+    notices: str = ""
+    """Topics of which somebody is still to be told (see ``notifications``); empty: none."""
 
     @property
     def most_attempts(self) -> int:

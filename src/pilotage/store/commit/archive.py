@@ -1,8 +1,9 @@
 """The archive: write ended records slice by slice as lines of a file, then delete them.
 
 A task goes if it ended before a given time and has no live jobs. Its jobs go first, then the reasons of its
-decisions, then the task. Transfers, pilots and publications go by their own end. Counters follow the
-deletions, and numbers are never reused. Outputs and their replicas stay, because others may read them.
+decisions, then the task. Transfers, pilots, publications and notifications go by their own end.
+Counters follow the deletions, and numbers are never reused. Outputs and their replicas stay, because others
+may read them.
 """
 
 import json
@@ -23,6 +24,7 @@ from pilotage.store.database.errors import ArchivedElsewhere
 from pilotage.store.database.sets import among
 from pilotage.store.tables import iterations
 from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables import notifications as notification_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import publications as publication_rows
 from pilotage.store.tables import tasks as task_rows
@@ -51,7 +53,7 @@ STEP = "archive"
 GIVEN_UP = 600.0
 """Seconds without a slice after which an archiving process counts as dead."""
 
-What = Literal["job", "choice", "task", "transfer", "pilot", "publication"]
+What = Literal["job", "choice", "task", "transfer", "pilot", "publication", "notification"]
 
 _t, _j, _c, _d, _x, _p = tasks.c, jobs.c, counts.c, decisions.c, transfers.c, pilots.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -115,6 +117,12 @@ _PUBLICATIONS = (
     select(*PUBLICATION_COLUMNS, publication_rows.publications.c.history)
     .where(_ended("publication"))
     .order_by(publication_rows.publications.c.id)
+    .limit(_LIMIT)
+)
+_NOTIFICATIONS = (
+    select(*notification_rows.NOTIFICATION_COLUMNS, notification_rows.notifications.c.history)
+    .where(_ended("notification"))
+    .order_by(notification_rows.notifications.c.id)
     .limit(_LIMIT)
 )
 
@@ -203,6 +211,7 @@ _OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
     ("transfer", _TRANSFERS, transfer_rows.transfer),
     ("pilot", _PILOTS, pilot_rows.pilot),
     ("publication", _PUBLICATIONS, publication_rows.publication),
+    ("notification", _NOTIFICATIONS, notification_rows.notification),
 )
 
 

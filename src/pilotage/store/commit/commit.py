@@ -59,7 +59,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset(
         {
             *("error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes"),
-            *("spec", "planned_jobs", "input_files", "on_end", *_CHANGED),
+            *("spec", "planned_jobs", "input_files", "on_end", "notices", *_CHANGED),
         }
     ),
     "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
@@ -68,6 +68,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
         {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),
+    "notification": frozenset({"wake_at", "error", "server"}),
 }
 """The columns that a decision may set."""
 
@@ -329,7 +330,8 @@ class Commit:
                 self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
-        rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)
+        states = (*LIVE[touch.kind], *ENDED[touch.kind]) if touch.ended else LIVE[touch.kind]
+        rows = self._records.standing(touch.kind, states, touch.ids, touch.attempts)
         rows = _unchanged(touch, rows)
         self._handed_back += len(set(touch.ids)) - len(rows)
         if rows and touch.changes:

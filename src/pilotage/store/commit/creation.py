@@ -13,6 +13,7 @@ from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
+from pilotage.model.records.notifications import NewNotification
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import FIRST, JobState, Kind, State, TaskState
 from pilotage.model.records.storage_spaces import StorageSpace
@@ -64,7 +65,7 @@ _WRITE: dict[type, Any] = {
 _TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
     *(NewTask, CorrectedFile, File, Replica, NewDatasetVersion),
-    *(NewJob, NewTransfer, NewPilot, NewPublication, Failure, *_WRITE, NewAdvertisement),
+    *(NewJob, NewTransfer, NewPilot, NewPublication, NewNotification, Failure, *_WRITE, NewAdvertisement),
 )
 """Records that others refer to come first."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pilotage.model.documents.serialization import to_json
+from pilotage.model.records.notifications import NewNotification, armed
 from pilotage.model.records.publications import NewPublication, split_dataset
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer
 from pilotage.model.values.identity import Identity
@@ -42,6 +43,7 @@ def task_row(task: NewTask) -> dict[str, Any]:
         "input_files": len(spec.inputs),
         "output_dataset": spec.output_dataset or None,
         "labels": labels_text(spec.labels),
+        "notices": armed(spec.notify),
         "on_end": spec.on == "end",
         **owner_row(task.owner),
     }
@@ -123,9 +125,15 @@ def _publication_row(publication: NewPublication) -> dict[str, Any]:
     }
 
 
+def _notification_row(one: NewNotification) -> dict[str, Any]:
+    names = ("task", "topic", "receiver", "owner", "vo", "facts", "wake_at")
+    return {name: getattr(one, name) for name in names}
+
+
 _ROWS: dict[type, Any] = {
     NewTask: task_row,
     NewJob: job_row,
     NewPilot: _pilot_row,
     NewPublication: _publication_row,
+    NewNotification: _notification_row,
 }

@@ -19,7 +19,7 @@ ID, STATE, ATTEMPT, TASK, CHANGES, KEYS = range(6)
 
 Record = list[Any]
 
-_LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job", "publication")
+_LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job", "publication", "notification")
 """Every commit locks in this order, and by number, so no two wait for each other."""
 
 

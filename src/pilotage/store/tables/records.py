@@ -16,12 +16,14 @@ from . import (
     history,
     last_seen,
     logs,
+    notification_settings,
     numbers,
     secrets,
     set_aside,
     tokens,
 )
 from .jobs import jobs
+from .notifications import notifications
 from .pilots import pilots
 from .publications import publications
 from .tasks import tasks
@@ -37,6 +39,7 @@ __all__ = [
     "history",
     "last_seen",
     "logs",
+    "notification_settings",
     "numbers",
     "secrets",
     "set_aside",
@@ -50,6 +53,7 @@ RECORDS: dict[Kind, Table] = {
     "transfer": transfers,
     "pilot": pilots,
     "publication": publications,
+    "notification": notifications,
 }
 
 

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachetools import LRUCache
-from sqlalchemy import Boolean, Column, Connection, Double, Index, Integer, String, Table, Text, false, select
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    false,
+    literal_column,
+    select,
+)
 
 from pilotage.model.documents.serialization import from_json, from_stored
 from pilotage.model.records.job_changes import ChangeNote, notes
@@ -54,6 +67,7 @@ tasks = Table(
     text_column("labels"),
     Column("workflow", Id),
     Column("on_end", Boolean, server_default=false(), nullable=False),
+    text_column("notices"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -79,10 +93,14 @@ holds_dataset = is_live | (is_state(tasks, TaskState.FINISHED) & _t.output_datas
 """Whether a task holds the name of its dataset. One of an external catalogue is closed when the task has
 finished, so nothing more can enter it."""
 
+is_to_notify = _t.notices != literal_column("''")
+
+partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)
+
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
     *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
-    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end),
+    *(_t.attempts_before, _t.held, _t.finishing, _t.changes, _t.change_notes, _t.on_end, _t.notices),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -115,9 +133,9 @@ class TaskDetails(TaskView):
     ``set_aside`` lists the steps that fail on it, ``throttled`` the quotas that throttle its jobs.
     ``changes`` tell who changed what of its jobs.
     ``troubles`` says why nothing starts where its jobs wait for a pilot. ``datasets`` are the versions of its
-    inputs, ``published`` the progress of its outputs' registration. ``warnings`` say what will keep its jobs
-    waiting until somebody acts. ``after`` says for which tasks it waits, and
-    ``blocked`` whether one of these did not finish, so that nothing goes on by itself.
+    inputs, ``published`` the progress of its outputs' registration, ``notified`` what people were told.
+    ``warnings`` say what will keep its jobs waiting until somebody acts. ``after`` says for which tasks it
+    waits, and ``blocked`` whether one of these did not finish, so that nothing goes on by itself.
     """
 
     spec: TaskSpec
@@ -128,6 +146,7 @@ class TaskDetails(TaskView):
     throttled: str = ""
     set_aside: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
+    notified: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     after: str = ""
     blocked: bool = False
@@ -203,6 +222,7 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         changes=rest[3],
         change_notes=rest[4],
         on_end=bool(rest[5]),
+        notices=rest[6],
     )
 
 

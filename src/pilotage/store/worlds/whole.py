@@ -15,7 +15,7 @@ from pilotage.store.tables import borrowing_queues, failures
 from pilotage.store.tables.jobs import is_live
 from pilotage.store.tables.tasks import tasks
 
-from . import borrowings, broker_facts, copies, publications, stages, staging
+from . import borrowings, broker_facts, copies, notifications, publications, stages, staging
 from .fields import Reads
 from .parts import Reading, part
 
@@ -126,6 +126,7 @@ WHOLE: Reads = (
     *("borrowable_lines", _candidacies, _borrowings, copies.copies(MOST_COPIES)),
     *("pilots", "task_queues", _requests, "iterated", "job_counts", "link_counts"),
     *("queue_reports", broker_facts.queue_reports, _failures, _levels),
+    *(notifications.to_send, notifications.unsent),
     *("failed_deliveries", "lifted_breakers", "storage_spaces", "advertisements"),
 )
 """Everything that the store knows of a world."""

@@ -1,0 +1,25 @@
+"""What people were told of a task, and what they could not be told."""
+
+from collections.abc import Iterator, Mapping
+
+from pilotage.model.records.states import NotificationState
+
+from .words import ago
+
+Found = Mapping[NotificationState, tuple[int, str, float]]
+"""By state: how many notifications, an error of one of them, and when the next is sent, in s since 1970."""
+
+
+def of_task(task: int, found: Found, time: float) -> Iterator[str]:
+    """Yield a line for the notifications of a task, if there are any. ``time`` is in s since 1970."""
+    if not found:
+        return
+    counted = ", ".join(f"{found[state][0]} {state}" for state in NotificationState if state in found)
+    line = f"notifications: {counted}"
+    many, error, wake_at = found.get(NotificationState.WAITING, (0, "", 0.0))
+    if many and error:
+        line = f"{line}; tried again in {ago(max(0.0, wake_at - time))}: {error}"
+    _, error, _ = found.get(NotificationState.FAILED, (0, "", 0.0))
+    if error:
+        line = f"{line}; failed: {error}"
+    yield f"{line} (pilotage notify list --task {task})"

@@ -1,0 +1,41 @@
+"""Calls of a person about notifications: receivers that this server refuses, their own ones, and a test."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pilotage.federation.faults import field_name
+from pilotage.federation.task_checks import receiver_faults
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.notifications import Notify
+from pilotage.model.records.work import TaskSpec
+from pilotage.model.values.identity import Identity
+from pilotage.tasks import notifying
+
+from .inputs import Fault
+
+
+def faults(runtime: Runtime, notify: Sequence[Notify]) -> list[Fault]:
+    """Return the faults of receivers that people send by themselves, without a task."""
+    found = [(field_name(fault.path), fault.text) for fault in receiver_faults(notify, ("notify",))]
+    return found or list(refused(runtime, notify))
+
+
+def refused(runtime: Runtime, notify: Sequence[Notify]) -> Iterator[Fault]:
+    """Yield the receivers that this server never sends to."""
+    for at, one in enumerate(notify):
+        if fault := runtime.notifying.sender.fault(one.receiver):
+            yield f"notify[{at}].{one.kinds[0]}", fault
+
+
+def with_own(runtime: Runtime, spec: TaskSpec, own: Sequence[Notify]) -> TaskSpec:
+    """Return a task that names no receivers with its owner's own ones, as far as this server takes them."""
+    if spec.notify or not own:
+        return spec
+    return replace(spec, notify=tuple(one for one in own if not runtime.notifying.sender.fault(one.receiver)))
+
+
+def send_test(runtime: Runtime, notify: Sequence[Notify], person: Identity) -> list[int]:
+    """Send a test to receivers at once. Return the numbers of its notifications."""
+    decision = notifying.for_test(runtime.world(), tuple(notify), person)
+    created = runtime.store.commit(decision, f"user:{person.name}").created
+    return [id_ for ids in created for id_ in ids if id_]

@@ -1,0 +1,117 @@
+"""Messages that this process sends to receivers of notifications; the next pass reads their results."""
+
+import json
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+
+from pilotage.model.records.notifications import Notification, NotificationSighting
+from pilotage.ports.notifying import LONGEST, NotificationMessage, NotificationRefused, NotificationSender
+from pilotage.store import Store
+
+from .workers import WorkersPort
+
+MOST_LINES = 20
+"""Most news that a message's text for people names one by one."""
+
+
+class Notifying:
+    """Starts messages, and keeps their results until a pass has committed them. Nothing here blocks.
+
+    Each person's messages have their own workers, so a receiver that hangs delays nobody else's. ``on_news``
+    is called when there is something to read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sender: NotificationSender,
+        workers: WorkersPort,
+        on_news: Callable[[], None],
+        server_url: str,
+    ) -> None:
+        self.sender = sender
+        self._store = store
+        self._workers = workers
+        self._on_news = on_news
+        self._server_url = server_url
+        self._lock = threading.Lock()
+        self._news: dict[tuple[int, int], NotificationSighting] = {}
+
+    def start(self, news: Sequence[Notification]) -> None:
+        """Start sending one receiver's news."""
+        first = news[0]
+
+        def done(future: "Future[None]") -> None:
+            error = future.exception()
+            text = "" if error is None else str(error) or repr(error)
+            refused = isinstance(error, NotificationRefused)
+            with self._lock:
+                for one in news:
+                    self._news[one.id, one.attempt] = NotificationSighting(
+                        notification=one.id, attempt=one.attempt, error=text[:500], refused=refused
+                    )
+            self._on_news()
+
+        place = f"notifications of {first.owner} in {first.vo}"
+        self._workers.call(place, lambda: self._send(news), LONGEST).add_done_callback(done)
+
+    def news(self) -> tuple[NotificationSighting, ...]:
+        """Return the results that are not forgotten yet."""
+        with self._lock:
+            return tuple(self._news[key] for key in sorted(self._news))
+
+    def forget(self, news: Collection[NotificationSighting]) -> None:
+        """Drop results that a commit has processed."""
+        with self._lock:
+            for one in news:
+                self._news.pop((one.notification, one.attempt), None)
+
+    def _send(self, news: Sequence[Notification]) -> None:
+        first = news[0]
+        is_signed = first.receiver.startswith("url:")
+        secret = self._store.notification_settings.secret(first.vo, first.owner) if is_signed else ""
+        self.sender.send(message_of(news, self._server_url, secret))
+
+
+def message_of(news: Sequence[Notification], server_url: str, secret: str = "") -> NotificationMessage:
+    """Return the message with a receiver's news."""
+    first = news[0]
+    facts = [json.loads(one.facts) for one in news]
+    lines = [_line(one, told) for one, told in zip(news, facts, strict=True)]
+    shown = lines[:MOST_LINES]
+    if len(lines) > len(shown):
+        shown.append(f"and {len(lines) - len(shown)} more")
+    number = f"{first.id}-{news[-1].id}-{len(news)}"
+    body = {
+        "message": number,
+        "server": server_url,
+        "owner": first.owner,
+        "vo": first.vo,
+        "news": [
+            {"id": one.id, "topic": one.topic, "time": one.created, "task": one.task, **told}
+            for one, told in zip(news, facts, strict=True)
+        ],
+    }
+    return NotificationMessage(
+        number=number,
+        receiver=first.receiver,
+        subject=f"Pilotage: {lines[0] if len(lines) == 1 else f'{len(lines)} news of your tasks'}"[:200],
+        text="\n".join([*shown, "", f"Sent for {first.owner} by {server_url}."]),
+        body=json.dumps(body).encode(),
+        secret=secret,
+    )
+
+
+def _line(one: Notification, facts: dict[str, object]) -> str:
+    """Return one piece of news as a line for people."""
+    if one.topic == "test":
+        return str(facts["text"])
+    name = f"task {one.task} ({facts['name']})"
+    error = f": {str(facts['error']).splitlines()[0]}" if facts["error"] else ""
+    match one.topic:
+        case "end":
+            return f"{name} is {facts['state']}{error}"
+        case "failure":
+            return f"{name}: a first job failed for good{error}"
+    return f"{name} is held by {facts['held']}"

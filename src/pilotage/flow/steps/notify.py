@@ -1,0 +1,65 @@
+"""Tell people that their tasks ended, had a first failure, or are held."""
+
+from collections.abc import Iterator
+
+from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Phase, Step, always
+from pilotage.model.documents.decision import Committed, Decision, Move
+from pilotage.model.documents.subjects import TASK
+from pilotage.model.documents.world import World
+from pilotage.model.records.notifications import Notification
+from pilotage.model.records.states import JobState, NotificationState, TaskState
+from pilotage.model.values.step_names import NOTIFY
+from pilotage.store.worlds.notifications import to_note, to_send
+from pilotage.tasks import notifying
+
+
+def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+    runtime.notifying.forget(world.notified)
+
+
+def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Send the messages that began, one to each receiver."""
+    known = {one.id: one for one in world.notifications}
+    messages: dict[tuple[str, str, str], list[Notification]] = {}
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.target is NotificationState.SENDING:
+            for one in map(known.__getitem__, ids):
+                messages.setdefault((one.vo, one.owner, one.receiver), []).append(one)
+    for message in messages.values():
+        runtime.notifying.start(message)
+
+
+def _idle(world: World) -> Iterator[str]:
+    under_way = [one for one in world.notifications if one.state is NotificationState.SENDING]
+    later = [one.wake_at for one in world.notifications if one.wake_at > world.time]
+    if under_way:
+        yield f"{counted(len(under_way), 'notification')} on the way"
+    if later:
+        yield f"{counted(len(later), 'notification')} not sent before {moment(min(later))}"
+    if not world.notifications:
+        yield "nobody is to be told anything now"
+
+
+STEP = Step(
+    name=NOTIFY,
+    place=15,
+    summary="Tell people that their tasks ended, had a first failure, or are held.",
+    reads=("notified", to_note, to_send, "server", "servers_gone"),
+    phases=always(
+        Phase(actor=NOTIFY, decide=notifying.noted),
+        Phase(actor=NOTIFY, decide=notifying.observed, act=_observed),
+        Phase(actor=NOTIFY, decide=notifying.begin, act=_start),
+    ),
+    subjects=(TASK,),
+    idle=_idle,
+    wakes_on=frozenset(
+        {
+            *(("task", state) for state in (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)),
+            ("job", JobState.FAILED),
+            ("job", JobState.HELD),
+            ("notification", NotificationState.WAITING),
+        }
+    ),
+)

@@ -1,0 +1,155 @@
+"""Notifications: what people want to be told about their tasks, and messages on their way to a receiver."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pilotage.model.values.types import CLOSED, DESCRIBED, Name
+
+from .states import NotificationState
+
+NoticeTopic = Literal["end", "failure", "held"]
+"""What a person may be told of a task: that it ended, that a first job failed for good, that it is held."""
+
+NotificationTopic = NoticeTopic | Literal["test"]
+
+TOPICS: tuple[NoticeTopic, ...] = ("end", "failure", "held")
+
+HELD_TOLD = "held-told"
+"""Stands for ``held`` in a task's ``notices`` from the news of a hold until its release."""
+
+MOST_RECEIVERS = 5
+"""Most receivers of one task, or of a person's settings."""
+
+ReceiverKind = Literal["url", "command", "email"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """One receiver of notifications: a URL, a command on the server, or an e-mail address."""
+
+    __pydantic_config__ = CLOSED
+
+    url: Annotated[str, Field(max_length=1000)] = ""
+    """A webhook, ``https://...``: it gets a signed POST request with JSON."""
+    command: Name | Literal[""] = ""
+    """A command that the server's operator allows by this name. It reads JSON from standard input."""
+    email: Annotated[str, Field(max_length=254, pattern=r"^$|^[^\s@<>,;:\x00-\x1f\x7f]+@[A-Za-z0-9.-]+$")] = (
+        ""
+    )
+    """An e-mail address."""
+    on: Annotated[tuple[NoticeTopic, ...], Field(min_length=1, max_length=3)] = TOPICS
+    """``end``: the task ended. ``failure``: its first job failed for good. ``held``: somebody holds it."""
+
+    @property
+    def kinds(self) -> tuple[ReceiverKind, ...]:
+        """Return the kinds of receivers that it names: there should be one."""
+        named: dict[ReceiverKind, str] = {"url": self.url, "command": self.command, "email": self.email}
+        return tuple(kind for kind, value in named.items() if value)
+
+    @property
+    def receiver(self) -> str:
+        """Return the receiver as one text, ``url:https://...``."""
+        return next((f"{kind}:{getattr(self, kind)}" for kind in self.kinds), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNotification:
+    """A notification to create."""
+
+    __pydantic_config__ = DESCRIBED
+
+    task: int
+    """The task that it is about; 0: none, for a test."""
+    topic: NotificationTopic
+    """What happened."""
+    receiver: str
+    """Who gets it, ``KIND:ADDRESS``."""
+    owner: str
+    """The person who wants it."""
+    vo: str
+    """Their VO."""
+    facts: str
+    """What is told, as JSON."""
+    wake_at: float
+    """When it may be sent, in s since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """A notification in its current state."""
+
+    __pydantic_config__ = DESCRIBED
+
+    id: int
+    """Its number."""
+    task: int
+    """The task that it is about; 0: none, for a test."""
+    topic: NotificationTopic
+    """What happened."""
+    receiver: str
+    """Who gets it, ``KIND:ADDRESS``."""
+    owner: str
+    """The person who wants it."""
+    vo: str
+    """Their VO."""
+    facts: str
+    """What is told, as JSON."""
+    state: NotificationState
+    """Its state."""
+    attempt: int
+    """The current attempt, from 1."""
+    created: float
+    """When it was created, in s since 1970."""
+    since: float
+    """When it entered its state, in s since 1970."""
+    wake_at: float
+    """When it may be sent, in s since 1970."""
+    error: str = ""
+    """Why its last attempt failed."""
+    server: str = ""
+    """The process that sends it, or the last that did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationCount:
+    """Notifications of a person that are not sent yet."""
+
+    __pydantic_config__ = DESCRIBED
+
+    owner: str
+    """The person."""
+    vo: str
+    """Their VO."""
+    waiting: int
+    """Their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationSighting:
+    """Result of one attempt to send a notification."""
+
+    __pydantic_config__ = DESCRIBED
+
+    notification: int
+    """The notification."""
+    attempt: int
+    """The attempt that it is about."""
+    error: str = ""
+    """Why it was not sent; empty: it was."""
+    refused: bool = False
+    """Whether it would be refused again, so that it is not retried."""
+
+
+def armed(notify: Iterable[Notify]) -> str:
+    """Return a task's first ``notices``: the topics that somebody wants to hear of."""
+    wanted = {topic for one in notify for topic in one.on}
+    return " ".join(topic for topic in TOPICS if topic in wanted)
+
+
+def split_receiver(receiver: str) -> tuple[str, str]:
+    """Split ``KIND:ADDRESS`` into its two parts."""
+    kind, _, address = receiver.partition(":")
+    return kind, address

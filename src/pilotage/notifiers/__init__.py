@@ -1,0 +1,1 @@
+"""Senders of notifications: webhooks, commands on the server, and e-mail."""

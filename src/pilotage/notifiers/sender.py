@@ -1,0 +1,48 @@
+"""The server's sender of notifications: one way for each kind of receiver."""
+
+from collections.abc import Callable, Mapping, Sequence
+from socket import gethostname
+
+from pilotage.ports.notifying import NotificationMessage, NotificationRefused
+
+from .addresses import networks
+from .command import Command
+from .mail import Mail
+from .webhook import Webhook
+
+
+class Sender:
+    """Sends messages as the operator's settings allow.
+
+    ``allowed_networks`` are networks that are not public and may be called all the same. ``commands`` are
+    paths by name. ``smtp`` is the URL of the SMTP server, and ``mail_from`` the address of its mail, by
+    default one of this host. ``clock`` returns the time in s since 1970 UTC.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        allowed_networks: Sequence[str] = (),
+        http: bool = False,
+        commands: Mapping[str, str] | None = None,
+        smtp: str = "",
+        mail_from: str = "",
+    ) -> None:
+        self._ways: Mapping[str, Webhook | Command | Mail] = {
+            "url": Webhook(networks(allowed_networks), http, clock),
+            "command": Command(commands or {}),
+            "email": Mail(smtp, mail_from or f"pilotage@{gethostname()}"),
+        }
+
+    def fault(self, receiver: str) -> str:
+        """Return why this server never sends to a receiver; empty if it does."""
+        kind, _, address = receiver.partition(":")
+        return self._ways[kind].fault(address) if kind in self._ways else f"{kind!r} is no kind of receiver"
+
+    def send(self, message: NotificationMessage) -> None:
+        """Send a message. Raises NotificationError."""
+        kind, _, address = message.receiver.partition(":")
+        if kind not in self._ways:
+            raise NotificationRefused(f"{kind!r} is no kind of receiver")
+        self._ways[kind].send(address, message)

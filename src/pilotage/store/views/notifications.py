@@ -1,0 +1,66 @@
+"""Notifications for people: the newest of a person or of all, and those of a task."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, func, select
+
+from pilotage.model.records.notifications import Notification, NotificationTopic
+from pilotage.model.records.states import NotificationState
+from pilotage.model.values.identity import Identity
+from pilotage.store.database.engine import Database
+from pilotage.store.tables.notifications import NOTIFICATION_COLUMNS, notification, notifications
+
+_n = notifications.c
+_NEWEST = select(*NOTIFICATION_COLUMNS).order_by(_n.id.desc()).limit(bindparam("most"))
+_OF_TASK = (
+    select(_n.state, func.count(), func.max(_n.error), func.min(_n.wake_at))
+    .where(_n.task == bindparam("task"))
+    .group_by(_n.state)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationView:
+    """A notification as people see it. Times in s since 1970 UTC. ``task`` is 0 for a test."""
+
+    id: int
+    task: int
+    topic: NotificationTopic
+    receiver: str
+    owner: str
+    vo: str
+    state: NotificationState
+    attempt: int
+    created: float
+    since: float
+    wake_at: float
+    error: str
+
+
+class NotificationQueries:
+    """Reads notifications, each answer at one moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def newest(self, person: Identity | None, task: int, most: int) -> list[NotificationView]:
+        """Return the newest notifications of a person (None: of all), of one task unless it is 0."""
+        query = _NEWEST
+        if person is not None:
+            query = query.where(_n.owner == person.name, _n.vo == person.vo)
+        if task:
+            query = query.where(_n.task == task)
+        return self._database.read(
+            lambda connection: [_view(notification(row)) for row in connection.execute(query, {"most": most})]
+        )
+
+    def of_task(self, task: int) -> Mapping[NotificationState, tuple[int, str, float]]:
+        """Return a task's notifications by state: how many, an error, and when the next is sent."""
+        rows = self._database.read(lambda connection: connection.execute(_OF_TASK, {"task": task}).all())
+        return {NotificationState(state): (int(many), error, wake_at) for state, many, error, wake_at in rows}
+
+
+def _view(one: Notification) -> NotificationView:
+    names = NotificationView.__dataclass_fields__
+    return NotificationView(**{name: getattr(one, name) for name in names})
