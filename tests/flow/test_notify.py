@@ -121,7 +121,7 @@ def test_each_hold_is_told_once(house: House, receiver: Receiver) -> None:
         steering.release(house.runtime, task, "operator:ops")
         later(house)
     assert receiver.news() == [(task, "held"), (task, "held")]
-    assert receiver.messages[0].subject == f"Pilotage: task {task} (t) is held by operator:ops"
+    assert receiver.messages[0].subject == f"Pilotage: task {task} (t) is held: operator:ops"
     cancel(house.runtime, task, "asked", "user:alice")
     later(house)
     assert len(receiver.news()) == 2

@@ -60,6 +60,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "logs",
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
         ),
+        "notify": Entry("notifications", "Show what people are told of their tasks, and whom it is sent to."),
         "wait": Entry(
             "waiting", "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled."
         ),

@@ -172,12 +172,19 @@ def _news(task: Task, counts: Mapping[JobState, int]) -> tuple[list[NoticeTopic]
     if has_failed:
         news.append("failure")
         wanted.remove("failure")
-    if "held" in wanted and task.held:
+    if "held" in wanted and _hold(task):
         news.append("held")
         wanted[wanted.index("held")] = HELD_TOLD
-    elif HELD_TOLD in wanted and not task.held:
+    elif HELD_TOLD in wanted and not _hold(task):
         wanted[wanted.index(HELD_TOLD)] = "held"
     return news, " ".join(wanted)
+
+
+def _hold(task: Task) -> str:
+    """Return who holds a task, or why it does not follow the tasks before it; empty if it is not held."""
+    if task.held or task.state in ENDED["task"]:
+        return task.held
+    return task.error if task.state is TaskState.WAITING else ""
 
 
 def _notifications(
@@ -211,7 +218,7 @@ def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
             "name": task.spec.name,
             "state": str(task.state),
             "since": task.since,
-            "held": task.held,
+            "held": _hold(task)[:LONGEST_ERROR],
             "error": task.error[:LONGEST_ERROR],
             "jobs": {str(state): many for state, many in sorted(counts.items()) if many},
         }

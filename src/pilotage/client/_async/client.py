@@ -8,6 +8,7 @@ from pilotage.settings import Settings
 from .administration import AsyncAdministration
 from .connection import AsyncServerConnection
 from .functions import AsyncFunctions
+from .notifications import AsyncNotifications
 from .places import AsyncPlaces
 from .records import AsyncRequests
 from .steering import AsyncSteering
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     from pilotage.client.executor import TaskExecutor
 
 
-class AsyncClient(AsyncFunctions, AsyncWorkflowRequests, AsyncSteering, AsyncPlaces, AsyncAdministration):
+class AsyncClient(
+    AsyncFunctions,
+    AsyncWorkflowRequests,
+    AsyncSteering,
+    AsyncNotifications,
+    AsyncPlaces,
+    AsyncAdministration,
+):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or

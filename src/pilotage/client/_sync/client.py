@@ -9,6 +9,7 @@ from pilotage.settings import Settings
 from .administration import Administration
 from .connection import ServerConnection
 from .functions import Functions
+from .notifications import Notifications
 from .places import Places
 from .records import Requests
 from .steering import Steering
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
     from pilotage.client.executor import TaskExecutor
 
 
-class Client(Functions, WorkflowRequests, Steering, Places, Administration):
+class Client(
+    Functions,
+    WorkflowRequests,
+    Steering,
+    Notifications,
+    Places,
+    Administration,
+):
     """A client of one server.
 
     Without arguments it uses the settings of the command line: ``PILOTAGE_URL``, and ``PILOTAGE_TOKEN`` or

@@ -114,4 +114,4 @@ def _line(one: Notification, facts: dict[str, object]) -> str:
             return f"{name} is {facts['state']}{error}"
         case "failure":
             return f"{name}: a first job failed for good{error}"
-    return f"{name} is held by {facts['held']}"
+    return f"{name} is held: {facts['held']}"

@@ -7,7 +7,7 @@ from sqlalchemy import String, bindparam, case, cast, func, select
 
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.notifications import HELD_TOLD, NotificationCount
-from pilotage.model.records.states import LIVE_TASKS, JobState
+from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.database.columns import has_state
 from pilotage.store.tables.counters import counts
@@ -36,10 +36,11 @@ _HAS_FAILED = (
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
 )
+_IS_HELD = (_t.held != "") | (has_state(tasks, TaskState.WAITING) & (_t.error != ""))
 _HAS_NEWS = (
     ~has_state(tasks, *LIVE_TASKS)
-    | (_t.notices.contains(HELD_TOLD) & (_t.held == ""))
-    | (_t.notices.contains("held") & ~_t.notices.contains(HELD_TOLD) & (_t.held != ""))
+    | (_t.notices.contains(HELD_TOLD) & ~_IS_HELD)
+    | (_t.notices.contains("held") & ~_t.notices.contains(HELD_TOLD) & _IS_HELD)
     | (_t.notices.contains("failure") & _HAS_FAILED.exists())
 )
 _RANKED_TASKS = (

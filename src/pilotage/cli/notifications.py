@@ -1,0 +1,168 @@
+"""Notifications: what was sent, a person's own receivers, the secret of their webhooks, and a test."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput, CommandFailure
+from .output import Column, Json, ago, echo, show, show_json
+
+app = typer.Typer(
+    help="Show what people are told of their tasks, and whom it is sent to.", no_args_is_help=True
+)
+
+NOTIFICATIONS = (
+    Column("id", number=True),
+    Column("task", number=True),
+    Column("topic"),
+    Column("receiver"),
+    Column("state"),
+    Column("since", number=True),
+    Column("error", essential=False),
+)
+
+TEST_TIMEOUT = 60.0
+"""Seconds for which the test waits for its notifications."""
+
+Url = Annotated[list[str], typer.Option("--url", metavar="URL", help="A webhook; may be repeated.")]
+Command = Annotated[
+    list[str], typer.Option("--command", metavar="NAME", help="A command that the server's operator allows.")
+]
+Email = Annotated[list[str], typer.Option("--email", metavar="ADDRESS", help="An e-mail address.")]
+
+
+@app.command("list", epilog="Example: pilotage notify list --task 12")
+def list_(
+    task: Annotated[int, typer.Option(min=0, help="Only those of this task; 0 for all.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    json_output: Json = False,
+) -> None:
+    """List notifications, newest first: what was sent to whom, what waits, and what failed."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/notifications", task=task, limit=limit)
+    if json_output:
+        show_json(document)
+    else:
+        _show(document["notifications"])
+
+
+@app.command("set", epilog="Example: pilotage notify set --email ada@example.org --on end --on failure")
+def set_(
+    url: Url = [],  # noqa: B006
+    command: Command = [],  # noqa: B006
+    email: Email = [],  # noqa: B006
+    on: Annotated[
+        list[str], typer.Option("--on", metavar="TOPIC", help="end, failure or held; all by default.")
+    ] = [],  # noqa: B006
+    json_output: Json = False,
+) -> None:
+    """Say whom to tell of your tasks that name nobody themselves. Without options: nobody."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.send(
+            "PUT", "/notifications/settings", {"notify": _receivers(url, command, email, on)}
+        )
+    _settings(document, json_output)
+
+
+@app.command("show", epilog="Example: pilotage notify show")
+def show_settings(json_output: Json = False) -> None:
+    """Show whom to tell of your tasks that name nobody themselves."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/notifications/settings")
+    _settings(document, json_output)
+
+
+@app.command(epilog="Example: pilotage notify secret")
+def secret(json_output: Json = False) -> None:
+    """Make the secret that signs your webhooks, and print it. It is not shown again; an old one ends."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.send("POST", "/notifications/secret")
+    if json_output:
+        show_json(document)
+    else:
+        typer.echo(document["secret"])
+
+
+@app.command("test", epilog="Example: pilotage notify test --url https://hooks.example.org/me")
+def send_test(
+    url: Url = [],  # noqa: B006
+    command: Command = [],  # noqa: B006
+    email: Email = [],  # noqa: B006
+    json_output: Json = False,
+) -> None:
+    """Send a test to these receivers, or to your own ones, and say what came of it. 1 unless all took it."""
+    from .client import Client
+
+    with Client() as client:
+        ids = client.send("POST", "/notifications/test", {"notify": _receivers(url, command, email)})["ids"]
+        until = time.monotonic() + TEST_TIMEOUT
+        while True:
+            recent = client.get("/notifications", limit=1000)["notifications"]
+            found = [one for one in recent if one["id"] in ids]
+            if not any(_is_open(one) for one in found) or time.monotonic() > until:
+                break
+            time.sleep(0.3)
+    if json_output:
+        show_json({"notifications": found})
+    else:
+        _show(found)
+    if any(one["state"] != "sent" for one in found):
+        raise CommandFailure("not every receiver took the test")
+
+
+def _is_open(one: Any) -> bool:
+    """Return whether a first attempt has not ended."""
+    return one["attempt"] == 1 and one["state"] in ("waiting", "sending")
+
+
+def _receivers(
+    url: Sequence[str], command: Sequence[str], email: Sequence[str], on: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    if unknown := sorted({*on} - {"end", "failure", "held"}):
+        raise BadInput(f"--on {unknown[0]}: give end, failure or held")
+    topics = {"on": list(on)} if on else {}
+    named = (("url", url), ("command", command), ("email", email))
+    return [{kind: value, **topics} for kind, values in named for value in values]
+
+
+def _settings(document: Any, json_output: bool) -> None:
+    if json_output:
+        show_json(document)
+        return
+    for one in document["notify"]:
+        receiver = one["url"] or one["email"] or f"command {one['command']}"
+        echo(f"{receiver}: {', '.join(one['on'])}")
+    if not document["notify"]:
+        echo("Nobody is told of tasks that name nobody: pilotage notify set")
+    made = document["secret_made"]
+    echo(
+        f"Webhooks are signed with the secret made {ago(made)} ago."
+        if made
+        else "Webhooks are not signed: pilotage notify secret"
+    )
+
+
+def _show(notifications: Sequence[Any]) -> None:
+    rows = [
+        (
+            one["id"],
+            one["task"] or "-",
+            one["topic"],
+            one["receiver"].partition(":")[2],
+            one["state"],
+            f"{ago(one['since'])} ago",
+            one["error"],
+        )
+        for one in notifications
+    ]
+    show(NOTIFICATIONS, rows, "There are no notifications.")

@@ -1,0 +1,35 @@
+"""Requests about notifications: what was sent, a person's own receivers, and the secret of webhooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pilotage.client.records import Record, Table
+
+from .api import AsyncApi
+
+
+class AsyncNotifications(AsyncApi):
+    """Notifications of the caller's tasks."""
+
+    async def notifications(self, *, task: int = 0, limit: int = 100) -> Table[Record]:
+        """Return the newest notifications with their state, of one task or of all (0)."""
+        found = await self._get("/notifications", task=task, limit=limit)
+        return Table[Record].of(found, "notifications", Record)
+
+    async def notification_settings(self) -> Record:
+        """Return the caller's own receivers, and when the secret of their webhooks was made."""
+        return await self._record("/notifications/settings")
+
+    async def set_notifications(self, notify: Sequence[Mapping[str, Any]]) -> Record:
+        """Replace the caller's own receivers, as a task's ``notify`` has them."""
+        body = {"notify": [dict(one) for one in notify]}
+        return Record(await self._connection.send("PUT", "/notifications/settings", body=body))
+
+    async def make_webhook_secret(self) -> str:
+        """Make and return a new secret, which signs the caller's webhooks. It is not shown again."""
+        return str(Record(await self._post("/notifications/secret"))["secret"])
+
+    async def test_notifications(self, notify: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        """Send a test to receivers, or to the caller's own ones. Return the numbers of its notifications."""
+        body = {"notify": [dict(one) for one in notify]}
+        return list(Record(await self._post("/notifications/test", None, body))["ids"])

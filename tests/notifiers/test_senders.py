@@ -1,0 +1,221 @@
+"""Senders of notifications on real servers of this machine: what they send, and what they refuse."""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.notifiers import addresses, webhook
+from pilotage.notifiers.sender import Sender
+from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
+
+NOW = 1_800_000_000.0
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "notifications.md"
+
+
+def message(receiver: str, secret: str = "") -> NotificationMessage:
+    return NotificationMessage(
+        number="7-7-1", receiver=receiver, subject="news", text="text", body=b'{"a": 1}', secret=secret
+    )
+
+
+class Hook:
+    """A web server that keeps requests, and answers with a status."""
+
+    def __init__(self) -> None:
+        hook, self.status = self, 204
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.requests.append((dict(self.headers), body))
+                self.send_response(hook.status)
+                self.send_header("Location", "http://127.0.0.1:1/")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Stay silent."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    there = Hook()
+    yield there
+    there.server.shutdown()
+    there.server.server_close()
+
+
+def sender(**settings: Any) -> Sender:
+    return Sender(**{"clock": lambda: NOW, "allowed_networks": ["127.0.0.0/8"], "http": True, **settings})
+
+
+def test_the_code_of_the_guide_verifies_a_signed_webhook(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    sender().send(message(f"url:{hook.url}", "topsecret"))
+    ((headers, body),) = hook.requests
+    assert body == b'{"a": 1}'
+    names: dict[str, Any] = {}
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    exec(code, names)
+    monkeypatch.setattr("time.time", lambda: NOW + 60)
+    secret = webhook.secret_text("topsecret")
+    assert names["is_genuine"](secret, headers, body)
+    assert not names["is_genuine"](secret, headers, body + b" ")
+    assert not names["is_genuine"](webhook.secret_text("other"), headers, body)
+    monkeypatch.setattr("time.time", lambda: NOW + 600)
+    assert not names["is_genuine"](secret, headers, body)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(410, NotificationRefused), (302, NotificationRefused)])
+def test_a_refusal_or_redirect_is_final(hook: Hook, status: int, kind: type[Exception]) -> None:
+    hook.status = status
+    with pytest.raises(kind):
+        sender().send(message(f"url:{hook.url}"))
+    assert len(hook.requests) == 1
+    assert "Webhook-Signature" not in hook.requests[0][0]
+
+
+def test_a_failure_of_the_server_is_tried_again(hook: Hook) -> None:
+    hook.status = 503
+    with pytest.raises(NotificationError, match="status 503") as told:
+        sender().send(message(f"url:{hook.url}"))
+    assert not isinstance(told.value, NotificationRefused)
+
+
+def test_own_networks_are_refused_also_by_name_and_plain_http_is(hook: Hook) -> None:
+    for url in (hook.url, hook.url.replace("127.0.0.1", "localhost")):
+        with pytest.raises(NotificationRefused, match="no public network"):
+            sender(allowed_networks=()).send(message(f"url:{url}"))
+    with pytest.raises(NotificationRefused, match="http://"):
+        sender(http=False).send(message(f"url:{hook.url}"))
+    assert hook.requests == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.0.0.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "192.168.1.1"),
+        *(
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "ff02::1",
+        ),
+    ],
+)
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert "no public network" in addresses.refusal(address, ())
+
+
+def test_public_and_allowed_addresses() -> None:
+    assert addresses.refusal("93.184.216.34", ()) == addresses.refusal("2606:2800:220:1::1", ()) == ""
+    allowed = addresses.networks(["10.1.0.0/16"])
+    assert addresses.refusal("10.1.2.3", allowed) == addresses.refusal("::ffff:10.1.2.3", allowed) == ""
+    assert addresses.refusal("10.2.0.1", allowed)
+
+
+def test_the_checked_address_is_the_one_that_is_called(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def once(host: str, *words: Any, **named: Any) -> Any:
+        asked.append(host)
+        return real("127.0.0.1" if host == "rebound.test" else host, *words, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", once)
+    sender().send(message(f"url:{hook.url.replace('127.0.0.1', 'rebound.test')}"))
+    assert asked.count("rebound.test") == 1
+    assert hook.requests[0][0]["Host"].startswith("rebound.test")
+
+
+def test_a_receiver_that_sends_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "TIME_LIMIT", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not ended.wait(0.05):
+                    try:
+                        connection.sendall(b"x")
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        with pytest.raises(NotificationError, match="cannot be reached"):
+            sender().send(message(f"url:http://127.0.0.1:{server.getsockname()[1]}/"))
+        ended.set()
+        thread.join()
+
+
+def test_commands_that_the_operator_allows_read_the_message(tmp_path: Path) -> None:
+    program = tmp_path / "page"
+    program.write_text(
+        f'#!/bin/sh\ncat > "{tmp_path}/got"\necho "$PILOTAGE_SUBJECT" > "{tmp_path}/subject"\n'
+    )
+    program.chmod(0o755)
+    there = sender(commands={"page": str(program)})
+    there.send(message("command:page"))
+    assert json.loads((tmp_path / "got").read_text()) == {"a": 1}
+    assert (tmp_path / "subject").read_text() == "news\n"
+    with pytest.raises(NotificationRefused, match="these are: page"):
+        there.send(message("command:other"))
+    program.write_text("#!/bin/sh\necho no line >&2\nexit 3\n")
+    with pytest.raises(NotificationError, match="ended with 3: no line"):
+        there.send(message("command:page"))
+
+
+def test_mail_goes_to_the_operators_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        lines: list[str] = []
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rwb") as stream:
+
+                def say(text: str) -> None:
+                    stream.write(text.encode() + b"\r\n")
+                    stream.flush()
+
+                say("220 ready")
+                is_data = False
+                for line in stream:
+                    text = line.decode().rstrip("\r\n")
+                    lines.append(text)
+                    if is_data:
+                        if text == ".":
+                            is_data = False
+                            say("250 taken")
+                    elif text.upper() == "DATA":
+                        is_data = True
+                        say("354 go on")
+                    elif text.upper() == "QUIT":
+                        say("221 bye")
+                        return
+                    else:
+                        say("250 ok")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        there = sender(smtp=f"smtp://127.0.0.1:{server.getsockname()[1]}", mail_from="p@example.org")
+        there.send(message("email:ada@example.org"))
+        thread.join()
+    assert {"From: p@example.org", "To: ada@example.org", "Subject: news", "text"} <= set(lines)
+    assert "PILOTAGE_SMTP" in sender().fault("email:ada@example.org")
