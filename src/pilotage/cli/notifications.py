@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 
@@ -40,14 +41,12 @@ def list_(
     json_output: Json = False,
 ) -> None:
     """List notifications, newest first: what was sent to whom, what waits, and what failed."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/notifications", task=task, limit=limit)
+    with connect() as client:
+        found = client.notifications(task=task, limit=limit)
     if json_output:
-        show_json(document)
+        show_json(found)
     else:
-        _show(document["notifications"])
+        _show(found)
 
 
 @app.command("set", epilog="Example: pilotage notify set --email ada@example.org --on end --on failure")
@@ -61,36 +60,28 @@ def set_(
     json_output: Json = False,
 ) -> None:
     """Say whom to tell of your tasks that name nobody themselves. Without options: nobody."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.send(
-            "PUT", "/notifications/settings", {"notify": _receivers(url, command, email, on)}
-        )
+    with connect() as client:
+        document = client.set_notifications(_receivers(url, command, email, on))
     _settings(document, json_output)
 
 
 @app.command("show", epilog="Example: pilotage notify show")
 def show_settings(json_output: Json = False) -> None:
     """Show whom to tell of your tasks that name nobody themselves."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.get("/notifications/settings")
+    with connect() as client:
+        document = client.notification_settings()
     _settings(document, json_output)
 
 
 @app.command(epilog="Example: pilotage notify secret")
 def secret(json_output: Json = False) -> None:
     """Make the secret that signs your webhooks, and print it. It is not shown again; an old one ends."""
-    from .client import Client
-
-    with Client() as client:
-        document = client.send("POST", "/notifications/secret")
+    with connect() as client:
+        made = client.make_webhook_secret()
     if json_output:
-        show_json(document)
+        show_json({"secret": made})
     else:
-        typer.echo(document["secret"])
+        typer.echo(made)
 
 
 @app.command("test", epilog="Example: pilotage notify test --url https://hooks.example.org/me")
@@ -101,13 +92,11 @@ def send_test(
     json_output: Json = False,
 ) -> None:
     """Send a test to these receivers, or to your own ones, and say what came of it. 1 unless all took it."""
-    from .client import Client
-
-    with Client() as client:
-        ids = client.send("POST", "/notifications/test", {"notify": _receivers(url, command, email)})["ids"]
+    with connect() as client:
+        ids = client.test_notifications(_receivers(url, command, email))
         until = time.monotonic() + TEST_TIMEOUT
         while True:
-            recent = client.get("/notifications", limit=1000)["notifications"]
+            recent = client.notifications(limit=1000)
             found = [one for one in recent if one["id"] in ids]
             if not any(_is_open(one) for one in found) or time.monotonic() > until:
                 break
