@@ -240,3 +240,57 @@ def test_a_saved_world_gives_the_same_decision(house: Publisher) -> None:
     decided = plan("chain", world)
     assert to_json(decided) == to_json(plan("chain", world))
     assert {stage.task for stage in world.stages} == {3}
+
+
+def test_a_retry_names_who_has_read_and_changes_nothing_that_was_read(house: Publisher) -> None:
+    accepted = workflow(
+        house,
+        {"name": "align", "jobs": 3, "max_attempts": 1, "output_dataset": "results"},
+        {"name": "call", "inputs": (TaskOutputs(task="align"),), "on": "end"},
+    )
+    (align, call) = (task for _, task in accepted.tasks)
+    run(house, bad=1)
+    run(house)
+    before = seen(house, call).spec.inputs
+    (reader,) = house.store.workflow_queries.readers(align, 10)
+    assert (reader.id, reader.name, reader.files) == (call, "call", 2)
+    retry(house.runtime, align, "user:alice")
+    run(house)
+    house.take("publish")
+    assert states(house, align, call) == [T.FINISHED, T.FINISHED]
+    assert seen(house, call).spec.inputs == before
+    version = house.store.datasets.version("user.alice~ligo:results")
+    assert version is not None
+    assert version.files == 3
+
+
+def test_the_archive_keeps_what_a_waiting_task_comes_after(house: Publisher) -> None:
+    align, call, report = chain(house)
+    steering.hold(house.runtime, call, "user:alice")
+    run(house)
+    assert states(house, align, call, report) == [T.FINISHED, T.WAITING, T.WAITING]
+    house.now += 1000
+
+    def archived() -> set[int]:
+        found: set[int] = set()
+        while (part := house.store.archive.next(house.now - 1, 100)) is not None:
+            found |= set(part.ids) if part.what == "task" else set()
+            house.store.archive.delete(part)
+        return found
+
+    assert archived() == set()
+    cancel(house.runtime, report, "cancelled by a person", "user:alice")
+    cancel(house.runtime, call, "cancelled by a person", "user:alice")
+    house.now += 1000
+    assert archived() == {align, call, report}
+    assert not house.store.workflow_queries.workflows(None, 10)
+
+
+def test_a_held_task_does_not_start_before_its_release(house: Publisher) -> None:
+    align, call, _ = chain(house)
+    steering.hold(house.runtime, call, "user:alice")
+    run(house)
+    assert states(house, align, call) == [T.FINISHED, T.WAITING]
+    steering.release(house.runtime, call, "user:alice")
+    house.take("chain")
+    assert states(house, call) == [T.REGISTERED]

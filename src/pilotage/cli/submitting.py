@@ -46,9 +46,8 @@ def submit(
     """Submit tasks and print their ids.
 
     With ``workflow: NAME`` beside ``tasks:`` they are a workflow, and may come after each other. A file with
-    faults is refused as a whole: no task of it is submitted. Every fault has its line, including faults that
-    the server finds. A file holds at most 1000 tasks. On a terminal, the same file a second time is submitted
-    only after a question.
+    faults is refused as a whole, and every fault has its line, also what the server finds. A file holds at
+    most 1000 tasks. On a terminal, the same file a second time is submitted only after a question.
     """
     from pilotage.federation import documents
     from pilotage.model.documents.serialization import to_document
@@ -56,8 +55,8 @@ def submit(
     from . import following
 
     source = _source(file)
-    specs, workflow = documents.read_tasks(source, references), documents.read_workflow_name(source)
-    tasks = [to_document(spec) for spec in specs]
+    tasks = [to_document(spec) for spec in documents.read_tasks(source, references)]
+    workflow = documents.read_workflow_name(source)
     with connect() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
