@@ -25,7 +25,7 @@ router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 @router.get("/{job}", responses=documented(JobDetails, 404))
 def get_job(job: Id, caller: Person, store: TheStore) -> Response:
     """A job with its history."""
-    return answer(_seen(store, caller, job))
+    return answer(seen(store, caller, job))
 
 
 @router.get("/{job}/explain", responses=documented(JobExplanation, 404))
@@ -34,10 +34,15 @@ def get_explanation(
 ) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
     store = runtime.store
-    found = _seen(store, caller, job)
-    last = max(store.logs.attempts("job", job), default=0)
-    used = last, store.logs.points(LogKey(kind="job", record=job, attempt=last)) if last else ()
-    return answer(explained_job(runtime, found, store.queries.job_choices(job, limit), width, used))
+    return answer(explained(runtime, seen(store, caller, job), limit, width))
+
+
+def explained(runtime: Runtime, job: JobDetails, limit: int, width: int = 0) -> JobExplanation:
+    """Explain a job by its last decisions, and what its last attempt used."""
+    store = runtime.store
+    last = max(store.logs.attempts("job", job.id), default=0)
+    used = last, store.logs.points(LogKey(kind="job", record=job.id, attempt=last)) if last else ()
+    return explained_job(runtime, job, store.queries.job_choices(job.id, limit), width, used)
 
 
 @router.get("/{job}/logs", responses=documented(KeptLogs, 404))
@@ -54,15 +59,22 @@ def get_logs(
     Beginning and end of a stream are kept. The answer leaves out bytes already seen, counted from a stream's
     beginning. For a running attempt, the server asks its pilot for more.
     """
-    found = _seen(runtime.store, caller, job)
-    known = runtime.store.logs.attempts("job", job)
-    at_pilot = found.state in AT_A_PILOT
-    number = attempt or (found.attempt if at_pilot or not known else known[-1])
-    runs = at_pilot and number == found.attempt
+    found = seen(runtime.store, caller, job)
+    return answer(read_logs(runtime, found, attempt, {"stdout": stdout_seen, "stderr": stderr_seen}))
+
+
+def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict[str, int]) -> KeptLogs:
+    """Return the output of an attempt (0: the latest with output) after the bytes that the reader knows.
+
+    For a running attempt, ask its pilot for more.
+    """
+    known = runtime.store.logs.attempts("job", job.id)
+    at_pilot = job.state in AT_A_PILOT
+    number = attempt or (job.attempt if at_pilot or not known else known[-1])
+    runs = at_pilot and number == job.attempt
     if runs:
-        runtime.log_readers.ask("job", job, runtime.clock())
-    seen = {"stdout": stdout_seen, "stderr": stderr_seen}
-    return answer(shown(runtime.store, LogKey(kind="job", record=job, attempt=number), seen, runs))
+        runtime.log_readers.ask("job", job.id, runtime.clock())
+    return shown(runtime.store, LogKey(kind="job", record=job.id, attempt=number), known_bytes, runs)
 
 
 @router.post("/{job}/retry", responses=documented(JobDetails | Told, 404, 409))
@@ -80,20 +92,29 @@ def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Wid
 
 
 def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, width: int) -> Response:
-    told = body.done(runtime, _seen(runtime.store, caller, job).task, actor(caller), width, job)
+    told = body.done(runtime, seen(runtime.store, caller, job).task, actor(caller), width, job)
     if isinstance(told, Response):
         return told
-    return answer(told if body.dry_run else _seen(runtime.store, caller, job))
+    return answer(told if body.dry_run else seen(runtime.store, caller, job))
 
 
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))
 def post_cancel(job: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel one job of a task; the others go on. Outputs that are stored stay."""
-    found = _seen(runtime.store, caller, job)
-    if found.state in ENDED["job"] or found.state is JobState.MERGING:
-        raise NotNow(f"job {job} is {found.state}: nothing of it is left to cancel")
-    task_cancellation.cancel(runtime, found.task, "cancelled by a person", actor(caller), job)
-    return answer(_seen(runtime.store, caller, job))
+    cancel(runtime, seen(runtime.store, caller, job), actor(caller))
+    return answer(seen(runtime.store, caller, job))
+
+
+def refuse_to_cancel(job: JobDetails) -> None:
+    """Raise NotNow if nothing of a job is left to cancel."""
+    if job.state in ENDED["job"] or job.state is JobState.MERGING:
+        raise NotNow(f"job {job.id} is {job.state}: nothing of it is left to cancel")
+
+
+def cancel(runtime: Runtime, job: JobDetails, who: str) -> None:
+    """Cancel one job. Raises NotNow if nothing of it is left to cancel."""
+    refuse_to_cancel(job)
+    task_cancellation.cancel(runtime, job.task, "cancelled by a person", who, job.id)
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
@@ -101,11 +122,11 @@ def post_what_if(
     job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
     """Broker a job again, without and with changes. Nothing is modified."""
-    task = _seen(runtime.store, caller, job).task
+    task = seen(runtime.store, caller, job).task
     return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
 
 
-def _seen(store: Store, caller: Credential, job: int) -> JobDetails:
+def seen(store: Store, caller: Credential, job: int) -> JobDetails:
     """Return a job that the caller may see; 404 if there is none, or if it belongs to somebody else."""
     found = store.queries.job(job)
     task = store.queries.task(found.task) if found else None

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from pilotage.flow.calls import task_wait
+from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 
@@ -88,6 +89,11 @@ def get_logs(
     """
     seen(runtime.store, caller, task)
     page = JobPage(failed=failed, limit=limit, after=after)
+    return answer(read_logs(runtime, task, page, match, lines))
+
+
+def read_logs(runtime: Runtime, task: int, page: JobPage, match: str, lines: int) -> JobLogsPage:
+    """Return what the latest attempts of a page of jobs wrote: first and last lines, or those with a text."""
     jobs = runtime.store.job_lists.page(task, page, runtime.clock())
     logs = runtime.store.logs.latest([job.id for job in jobs])
     found = []
@@ -96,5 +102,4 @@ def get_logs(
         shown = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
         if not match or any(one.head for one in shown):
             found.append(JobLogs(job=job, attempt=attempt, logs=[one for one in shown if one.head]))
-    following = jobs[-1].id if len(jobs) == limit else None
-    return answer({"jobs": found, "next": following})
+    return JobLogsPage.model_construct(jobs=found, next=jobs[-1].id if len(jobs) == page.limit else None)

@@ -185,10 +185,11 @@ def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
 @router.get("/{task}", responses=documented(TaskDetails, 404))
 def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """One task with its specification, and why nothing starts where its jobs wait."""
-    return answer(_whole(runtime, seen(runtime.store, caller, task)))
+    return answer(whole(runtime, seen(runtime.store, caller, task)))
 
 
-def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
+def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
+    """Return a task with what keeps its jobs waiting, and how far its outputs are registered."""
     known = troubles(runtime, task)
     return replace(
         task,
@@ -283,7 +284,7 @@ def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
     seen(runtime.store, caller, task)
     publications.publish_again(runtime, task, actor(caller))
-    return answer(_whole(runtime, seen(runtime.store, caller, task)))
+    return answer(whole(runtime, seen(runtime.store, caller, task)))
 
 
 @router.post("/{task}/renew", responses=documented(TaskView, 404))

@@ -29,7 +29,7 @@ from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
-from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob
+from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob, UseAtQueue
 from .views.notifications import NotificationView
 from .views.outputs import OutputPage
 from .views.queues import QueueView, ShareView
@@ -83,6 +83,7 @@ __all__ = [
     "TaskView",
     "TooBroad",
     "UnreleasedStore",
+    "UseAtQueue",
     "Waiting",
     "concerns_records",
     "outage",

@@ -58,7 +58,7 @@ def parts(counts: Mapping[str, int]) -> list[Part]:
     return [Part(look, found[look], LABELS[look]) for look in ORDER if found.get(look)]
 
 
-def bar(counts: Mapping[str, int], height: int = 10) -> Markup:
+def bar(counts: Mapping[str, int], height: int = 10, look: str = "") -> Markup:
     """Return one bar of all jobs by state. Even one job in a million is seen."""
     shown = parts(counts)
     whole = sum(part.count for part in shown)
@@ -72,12 +72,12 @@ def bar(counts: Mapping[str, int], height: int = 10) -> Markup:
         x += width
     track = "" if shown else f'<rect width="1000" height="{height}" class="t"/>'
     return Markup(
-        f'<svg class="states" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img" '
+        f'<svg class="states {look}" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(told)}">{track}{"".join(rectangles)}</svg>'
     )
 
 
-def _widths(counts: Sequence[int], whole: int, least: float = 8.0) -> list[float]:
+def _widths(counts: Sequence[float], whole: float, least: float = 8.0) -> list[float]:
     if not whole:
         return []
     raw = [max(least, 1000 * count / whole) for count in counts]
@@ -90,4 +90,36 @@ def meter(part: float, whole: float, label: str) -> Markup:
     return Markup(
         f'<svg class="meter" viewBox="0 0 100 8" role="img" aria-label="{escape(label)}">'
         f'<rect width="100" height="8" class="t"/><rect width="{width:.1f}" height="8" class="f"/></svg>'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """A state of a record from ``start`` to ``end`` (s since 1970 UTC), and why it was entered."""
+
+    state: str
+    start: float
+    end: float
+    cause: str
+
+
+def time_line(spans: Sequence[TimeSpan]) -> Markup:
+    """Return the states of a record along time; the last ones only, if there are very many."""
+    shown = spans[-MOST_MARKS:]
+    if not shown:
+        return Markup("")
+    counts = [max(one.end - one.start, 0.0) for one in shown]
+    whole = sum(counts)
+    widths = _widths(counts, whole, 3.0) if whole else [1000 / len(shown)] * len(shown)
+    marks, x = [], 0.0
+    for one, width in zip(shown, widths, strict=True):
+        marks.append(
+            f'<rect x="{x:.1f}" width="{max(width - 1, 1):.1f}" height="20" class="{state_class(one.state)}">'
+            f"<title>{escape(one.state)}, {one.end - one.start:,.0f} s</title></rect>"
+        )
+        x += width
+    told = ", then ".join(f"{one.state} for {one.end - one.start:,.0f} s" for one in shown[-12:])
+    return Markup(
+        '<svg class="states tall" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(told)}">{"".join(marks)}</svg>'
     )

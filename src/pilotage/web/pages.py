@@ -27,6 +27,17 @@ from .sessions import form_token, is_from_here, session_token
 MOST_FIELDS = 100
 """Most fields of a form or an address."""
 
+DONE = {
+    "retry": "Retried.",
+    "set": "Changed.",
+    "hold": "Held: no more jobs start until you release it.",
+    "release": "Released.",
+    "finish": "Ended with what is done.",
+    "cancel": "Cancelled.",
+    "lift": "Lifted.",
+}
+"""What a page says after an action."""
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -63,6 +74,15 @@ class Visit:
     def form_token(self) -> str:
         """What each form sends back."""
         return form_token(session_token(self.request))
+
+    @property
+    def done(self) -> str:
+        """What the action before this page did, in words; empty if none did anything."""
+        verb = self.request.query_params.get("done", "")
+        jobs = self.request.query_params.get("jobs", "")
+        if verb not in DONE:
+            return ""
+        return DONE[verb] + (f" Jobs: {int(jobs):,}." if jobs.isdecimal() and len(jobs) < 12 else "")
 
     def number(self, name: str) -> int:
         """Return a number of the path. Raises a 404 for one that no record can have."""

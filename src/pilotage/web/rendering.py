@@ -23,13 +23,11 @@ NAVIGATION: Sequence[tuple[str, str]] = (("Now", "/"), ("Tasks", "/tasks"))
 
 def page(page: "Page", visit: "Visit", *, is_fragment: bool = False) -> str:
     """Return a page as HTML; as a fragment only its block ``live``."""
-    template = environment().get_template(page.template)
+    made = environment()
     values: dict[str, Any] = {"page": page, "visit": visit, "model": page.model, "now": visit.now}
-    values["parts"] = environment().get_template("parts.html").module
-    if is_fragment:
-        context = template.new_context(values)
-        return "".join(template.blocks["live"](context))
-    return template.render(values)
+    values["parts"] = made.get_template("parts.html").module
+    values["layout"] = "fragment.html" if is_fragment else "base.html"
+    return made.get_template(page.template).render(values)
 
 
 def sign_in(after: str, fault: str) -> str:

@@ -4,7 +4,7 @@ Times in s, memory in MB.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -100,6 +100,20 @@ class JobPage:
     parameters: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseAtQueue:
+    """What the last attempts of a task's ended jobs used at a queue: s, MB; ``failed`` of the ``jobs``."""
+
+    queue: str
+    jobs: int
+    failed: int
+    wall_seconds: float
+    cpu_seconds: float
+    failed_wall_seconds: float
+    max_rss: float | None
+    max_workdir: float | None
+
+
 _INPUTS = (
     select(job_inputs.c.job, job_inputs.c.file)
     .where(among(job_inputs.c.job, "ids"))
@@ -149,6 +163,28 @@ class JobLists:
             return _with_inputs(connection, found) if page.inputs else found
 
         return self._database.read(read)
+
+    def use(self, task: int) -> list[UseAtQueue]:
+        """Return what a task's jobs used, by queue, the most wall time first."""
+        wall, failed = func.coalesce(_j.wall_seconds, 0.0), is_state(jobs, JobState.FAILED)
+        query = (
+            select(
+                _j.queue,
+                func.count(),
+                func.sum(case((failed, 1), else_=0)),
+                func.sum(wall),
+                func.sum(func.coalesce(_j.cpu_seconds, 0.0)),
+                func.sum(case((failed, wall), else_=0.0)),
+                func.max(_j.max_rss),
+                func.max(_j.max_workdir),
+            )
+            .where(_j.task == task, _j.wall_seconds.is_not(None), _j.queue != "")
+            .group_by(_j.queue)
+            .order_by(func.sum(wall).desc(), _j.queue)
+        )
+        names = [one.name for one in fields(UseAtQueue)]
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [UseAtQueue(**dict(zip(names, row, strict=True))) for row in rows]
 
     def ahead(self, share: str, priority: int, task: int) -> tuple[int, int]:
         """Return how many tasks of a share come before a task, and their jobs that have not started.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import tasks
+from . import find, job, task, tasks
 
-ROUTES: Sequence[Route] = (*tasks.ROUTES,)
+ROUTES: Sequence[Route] = (*find.ROUTES, *tasks.ROUTES, *task.ROUTES, *job.ROUTES)
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

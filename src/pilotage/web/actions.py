@@ -1,0 +1,332 @@
+"""Actions on tasks, jobs and circuit breakers: each page first says what it will change, then does it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from pilotage.api.access import actor
+from pilotage.api.breakers import ShownBreaker, shown
+from pilotage.api.jobs import cancel as cancel_job
+from pilotage.api.jobs import refuse_to_cancel
+from pilotage.api.jobs import seen as seen_job
+from pilotage.api.tasks import seen as seen_task
+from pilotage.explain.comparison import side_by_side
+from pilotage.explain.words import plural
+from pilotage.federation.faults import BadDocument, field_name
+from pilotage.flow import task_cancellation
+from pilotage.flow.calls import circuit_breakers, steering
+from pilotage.flow.calls.changes import Wanted, set_fields, set_preview
+from pilotage.flow.calls.retry import retry, retry_preview
+from pilotage.flow.errors import NotNow
+from pilotage.model.circuit_breakers.breaker import Kind
+from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState
+from pilotage.store import JobDetails, TaskDetails
+
+from .commands import command
+from .fields import FieldQuery, shown_fields
+from .pages import Page, Redirect, Visit, action, validated, view
+
+_WAITING = tuple(state for state in LIVE_JOBS if state not in AT_A_PILOT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionModel:
+    """What an action will change, before it does."""
+
+    heading: str
+    says: Sequence[str]
+    lines: Sequence[str] = ()
+    faults: Sequence[str] = ()
+    fields: Sequence[tuple[str, str, str]] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    address: str
+    button: str
+    can: bool = True
+    is_dangerous: bool = False
+    may_insist: bool = False
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """The task or job of an action."""
+
+    task: TaskDetails
+    job: JobDetails | None = None
+
+    @property
+    def name(self) -> str:
+        return f"job {self.job.id}" if self.job else f"task {self.task.id} {self.task.name}"
+
+    @property
+    def path(self) -> str:
+        return f"/jobs/{self.job.id}" if self.job else f"/tasks/{self.task.id}"
+
+    @property
+    def word(self) -> str:
+        return f"job:{self.job.id}" if self.job else str(self.task.id)
+
+    @property
+    def job_id(self) -> int | None:
+        return self.job.id if self.job else None
+
+    def count(self, states: Sequence[JobState]) -> int:
+        return sum(self.task.jobs.get(state, 0) for state in states)
+
+
+def _of_task(visit: Visit) -> _Subject:
+    return _Subject(task=seen_task(visit.store, visit.caller, visit.number("task")))
+
+
+def _of_job(visit: Visit) -> _Subject:
+    job = seen_job(visit.store, visit.caller, visit.number("job"))
+    return _Subject(task=seen_task(visit.store, visit.caller, job.task), job=job)
+
+
+Find = Callable[[Visit], _Subject]
+
+
+def _page(subject: _Subject, verb: str, model: ActionModel, **options: object) -> Page:
+    words = options.pop("words", ())
+    assert isinstance(words, list | tuple)
+    return Page(
+        template="action.html",
+        title=model.heading,
+        section="Tasks",
+        model=model,
+        json=subject.path,
+        command=command(verb, subject.word, *words, **options),
+    )
+
+
+def _done(subject: _Subject, verb: str, jobs: int | None = None) -> Redirect:
+    told = {"done": verb} | ({"jobs": str(jobs)} if jobs is not None else {})
+    return Redirect(address=f"{subject.path}?{urlencode(told)}")
+
+
+_STEERED: Mapping[str, steering.Verb] = {
+    "hold": steering.hold,
+    "release": steering.release,
+    "finish": steering.finish,
+}
+
+
+def _says(verb: str, subject: _Subject) -> list[str]:
+    waiting, running = subject.count(_WAITING), subject.count(AT_A_PILOT)
+    both = f"{plural(waiting, 'waiting job')} and {plural(running, 'running job')}"
+    return {
+        "hold": [
+            f"{plural(waiting, 'job')} that did not start will wait until you release the task.",
+            f"{plural(running, 'job')} at work will go on.",
+        ],
+        "release": ["Its jobs are brokered again, and start where there is room."],
+        "finish": [
+            f"{plural(subject.count((JobState.FINISHED, JobState.MERGING)), 'finished job')} stay.",
+            f"{both} are closed.",
+        ],
+        "cancel": [
+            f"{both} end, and their transfers.",
+            "Outputs that are stored stay.",
+        ],
+    }[verb]
+
+
+def _steer_page(verb: str, visit: Visit) -> Page:
+    subject = _of_task(visit)
+    ended = subject.task.state in ENDED["task"]
+    told = [f"Task {subject.task.id} is {subject.task.state}: nothing is left to do."] if ended else []
+    model = ActionModel(
+        heading=f"{verb.capitalize()} {subject.name}?",
+        says=told or _says(verb, subject),
+        address=f"{subject.path}/{verb}",
+        button=f"{verb.capitalize()} it",
+        can=not ended,
+        is_dangerous=verb in ("cancel", "finish"),
+        back=subject.path,
+    )
+    return _page(subject, verb, model)
+
+
+def _steer(verb: str, visit: Visit) -> Redirect:
+    subject = _of_task(visit)
+    if verb == "cancel":
+        task_cancellation.cancel(visit.runtime, subject.task.id, "cancelled by a person", actor(visit.caller))
+        return _done(subject, verb)
+    moved = _STEERED[verb](visit.runtime, subject.task.id, actor(visit.caller))
+    return _done(subject, verb, sum(moved.values()))
+
+
+def _change_page(verb: str, find: Find, visit: Visit) -> Page:
+    subject, query = find(visit), visit.query(FieldQuery)
+    return _change_preview(verb, subject, query, visit)
+
+
+def _change_preview(verb: str, subject: _Subject, query: FieldQuery, visit: Visit, refused: str = "") -> Page:
+    changes, says, lines, faults = query.changes(), list[str](), list[str](), list[str]()
+    can = verb == "retry" or bool(changes)
+    if can:
+        preview = retry_preview if verb == "retry" else set_preview
+        try:
+            moved, found = preview(
+                visit.runtime, subject.task.id, job=subject.job_id, wanted=Wanted(fields=changes)
+            )
+            lines = side_by_side(found)
+            told = ", ".join(f"{many:,} {state}" for state, many in moved.items())
+            word = "run again" if verb == "retry" else "change"
+            says = [
+                f"{plural(sum(moved.values()), 'job')} will {word}: {told or 'none that is made already'}."
+            ]
+        except BadDocument as bad:
+            faults, can = [f"{field_name(fault.path)}: {fault.text}" for fault in bad.faults], False
+        except NotNow as error:
+            faults, can = [str(error)], False
+    else:
+        says = ["Say what to change; you then see what it does before it is done."]
+    label = "Retry" if verb == "retry" else "Change"
+    model = ActionModel(
+        heading=f"{label} {subject.name}?",
+        says=says,
+        lines=lines,
+        faults=[*faults, *filter(None, [refused])],
+        fields=shown_fields(query, subject.task.spec),
+        hidden={name: str(value) for name, value in changes.items()},
+        address=f"{subject.path}/{verb}",
+        button=f"{label} {'them' if not subject.job else 'it'}",
+        can=can,
+        may_insist=bool(refused),
+        back=subject.path,
+    )
+    words = [f"{name}={value}" for name, value in changes.items()]
+    if verb == "retry":
+        return _page(subject, verb, model, set=words, dry_run=True)
+    return _page(subject, verb, model, words=words, dry_run=True)
+
+
+def _change(verb: str, find: Find, visit: Visit) -> Page | Redirect:
+    subject = find(visit)
+    given = {name: value for name, value in visit.form.items() if name in FieldQuery.model_fields and value}
+    query = validated(FieldQuery, given)
+    wanted = Wanted(fields=query.changes(), anyway=visit.form.get("anyway") == "yes")
+    who, task, job = actor(visit.caller), subject.task.id, subject.job_id
+    try:
+        if verb == "retry":
+            moved = retry(visit.runtime, task, who, job, wanted)
+        elif wanted.fields:
+            moved = set_fields(visit.runtime, task, wanted, who, job)
+        else:
+            raise HTTPException(422, "say what to change")
+    except (NotNow, BadDocument) as error:
+        # No queue would take them: say so beside the form, and let the person insist.
+        return _change_preview(verb, subject, query, visit, str(error).partition("\n")[0])
+    return _done(subject, verb, sum(moved.values()))
+
+
+def _cancel_job_page(visit: Visit) -> Page:
+    subject = _of_job(visit)
+    assert subject.job
+    faults = []
+    try:
+        refuse_to_cancel(subject.job)
+    except NotNow as error:
+        faults = [str(error)]
+    model = ActionModel(
+        heading=f"Cancel {subject.name}?",
+        says=["The other jobs of its task go on. Outputs that are stored stay."],
+        faults=faults,
+        address=f"{subject.path}/cancel",
+        button="Cancel it",
+        can=not faults,
+        is_dangerous=True,
+        back=subject.path,
+    )
+    return _page(subject, "cancel", model)
+
+
+def _cancel_job(visit: Visit) -> Redirect:
+    subject = _of_job(visit)
+    assert subject.job
+    cancel_job(visit.runtime, subject.job, actor(visit.caller))
+    return _done(subject, "cancel")
+
+
+class LiftQuery(BaseModel):
+    """Which circuit breakers are lifted: of a storage, queue, node or server, and of a kind."""
+
+    name: Annotated[str, Field(min_length=1, max_length=500)]
+    kind: Kind | None = None
+
+
+def _lift_page(visit: Visit) -> Page:
+    _operators_alone(visit)
+    query = visit.query(LiftQuery)
+    found = _breakers(visit, query)
+    model = ActionModel(
+        heading=f"Lift what rests at {query.name}?",
+        says=[f"{plural(len(found), 'circuit breaker')} will close, and all is tried again at once."],
+        lines=[
+            line
+            for one in found
+            for line in (f"{one.what}: {one.reason}", f"    {one.error}")
+            if line.strip()
+        ],
+        faults=[] if found else [f"nothing rests at {query.name}"],
+        hidden={"name": query.name} | ({"kind": query.kind} if query.kind else {}),
+        address="/breakers/lift",
+        button="Lift",
+        can=bool(found),
+        back="/",
+    )
+    return Page(
+        template="action.html",
+        title=model.heading,
+        section="Now",
+        model=model,
+        json="/breakers",
+        command=command("breakers", "lift", query.name, kind=query.kind),
+    )
+
+
+def _lift(visit: Visit) -> Redirect:
+    _operators_alone(visit)
+    query = validated(LiftQuery, {name: value for name, value in visit.form.items() if value})
+    try:
+        circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
+    except circuit_breakers.UnknownName as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    return Redirect(address="/?done=lift")
+
+
+def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
+    tripped = circuit_breakers.tripped(visit.runtime)
+    chosen = [one for one in tripped if query.name in one.names and query.kind in (None, one.kind)]
+    return [shown(one, visit.now) for one in chosen]
+
+
+def _operators_alone(visit: Visit) -> None:
+    if not visit.is_operator:
+        raise HTTPException(403, "only an operator lifts circuit breakers")
+
+
+def _routes() -> Sequence[Route]:
+    made = [view("/breakers/lift", _lift_page), action("/breakers/lift", _lift)]
+    for verb in ("hold", "release", "finish", "cancel"):
+        path = f"/tasks/{{task:int}}/{verb}"
+        made += [view(path, partial(_steer_page, verb)), action(path, partial(_steer, verb))]
+    for verb in ("retry", "set"):
+        for kind, find in (("task", _of_task), ("job", _of_job)):
+            path = f"/{kind}s/{{{kind}:int}}/{verb}"
+            made += [
+                view(path, partial(_change_page, verb, find)),
+                action(path, partial(_change, verb, find)),
+            ]
+    path = "/jobs/{job:int}/cancel"
+    return [*made, view(path, _cancel_job_page), action(path, _cancel_job)]
+
+
+ROUTES = _routes()

@@ -1,0 +1,39 @@
+"""Fields of a task that forms change: for what-if, set and retry."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from pilotage.model.records.spec import TaskSpec
+
+
+class FieldQuery(BaseModel):
+    """Values that a person asks for; none leaves a field as it is."""
+
+    memory: Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)] = None
+    walltime: Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)] = None
+    cores: Annotated[int | None, Field(ge=1, le=100_000)] = None
+    priority: Annotated[int | None, Field(ge=-(10**6), le=10**6)] = None
+
+    def changes(self) -> Mapping[str, Any]:
+        """Return the fields to change, named as in a task."""
+        return {name: _whole(value) for name, value in self.model_dump(exclude_none=True).items()}
+
+
+LABELS = {"memory": "Memory, MB", "walltime": "Walltime, s", "cores": "Cores", "priority": "Priority"}
+
+
+def shown_fields(query: FieldQuery, spec: TaskSpec) -> Sequence[tuple[str, str, str]]:
+    """Return name, label and current value of each field of a form; what the task asks for is its hint."""
+    asked = query.changes()
+    return [(name, _label(name, spec), str(asked.get(name, ""))) for name in LABELS]
+
+
+def _label(name: str, spec: TaskSpec) -> str:
+    now = getattr(spec, name, None)
+    return LABELS[name] + (f" (now {_whole(now)})" if now not in (None, 0) else "")
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value == int(value) else value

@@ -1,0 +1,162 @@
+"""One job: its states and attempts, its output, its files, and the decision behind its place."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.api.jobs import explained, read_logs, seen
+from pilotage.api.logs import KeptLogs
+from pilotage.model.records.job_files import FileOfJob
+from pilotage.model.records.states import ENDED, JobState
+from pilotage.store import JobDetails
+from pilotage.web.commands import command
+from pilotage.web.drawing import TimeSpan
+from pilotage.web.pages import Page, Visit, view
+
+from .task import Verb
+
+DECISIONS = 3
+"""Decisions that a page explains."""
+
+TABS: Sequence[tuple[str, str]] = (("Life", ""), ("Log", "/log"), ("Files", "/files"))
+_UNSTARTED = (
+    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
+    *(JobState.ASSIGNED, JobState.ACTIVATED),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobModel:
+    """What each tab of a job shows above its own part."""
+
+    job: JobDetails
+    task_name: str
+    verbs: Sequence[Verb]
+    tabs: Sequence[tuple[str, str]]
+    tab: str
+    done: str
+    part: object
+
+
+def _page(visit: Visit, tab: str, part: object, job: JobDetails, refresh: int = 5, **told: Any) -> Page:
+    task = visit.store.queries.task(job.task)
+    model = JobModel(
+        job=job,
+        task_name=task.name if task else "",
+        verbs=_verbs(job),
+        tabs=TABS,
+        tab=tab,
+        done=visit.done,
+        part=part,
+    )
+    has_ended = job.state in ENDED["job"]
+    return Page(
+        template=f"job-{tab.lower()}.html",
+        title=f"job {job.id} · {tab}",
+        section="Tasks",
+        model=model,
+        refresh=0 if has_ended else refresh,
+        **told,
+    )
+
+
+def _verbs(job: JobDetails) -> list[Verb]:
+    is_bad = job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+    words = [
+        ("Retry …", "retry", is_bad),
+        ("Change …", "set", job.state in _UNSTARTED),
+        ("Cancel …", "cancel", job.state not in ENDED["job"] and job.state is not JobState.MERGING),
+    ]
+    return [Verb(label=label, address=f"/jobs/{job.id}/{verb}") for label, verb, can in words if can]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifePart:
+    """The time line of states, failed attempts, and the explanation as text."""
+
+    spans: Sequence[TimeSpan]
+    lines: Sequence[str]
+
+
+def life(visit: Visit) -> Page:
+    """Show what happened to a job, and why it is where it is."""
+    job = _seen(visit)
+    told = explained(visit.runtime, job, DECISIONS)
+    part = LifePart(spans=spans(job, visit.now), lines=told.lines)
+    return _page(
+        visit, "Life", part, job, json=f"/jobs/{job.id}/explain", command=command("explain", f"job:{job.id}")
+    )
+
+
+def spans(job: JobDetails, now: float) -> list[TimeSpan]:
+    """Return the states of a job one after another, each with its start and end in s since 1970 UTC."""
+    starts = [*job.events]
+    ends = [*(event.time for event in starts[1:]), now]
+    return [
+        TimeSpan(str(event.target), event.time, max(event.time, end), event.cause)
+        for event, end in zip(starts, ends, strict=True)
+        if event.target not in ENDED["job"]
+    ]
+
+
+class LogQuery(BaseModel):
+    """Which attempt's output is shown; 0: the latest."""
+
+    attempt: Annotated[int, Field(ge=0, lt=2**31)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """What an attempt wrote, by stream: its kept parts, and the bytes left out between them."""
+
+    logs: KeptLogs
+    gaps: Mapping[str, int]
+
+
+def log(visit: Visit) -> Page:
+    """Show what a job wrote; while it runs, as it comes."""
+    job = _seen(visit)
+    query = visit.query(LogQuery)
+    logs = read_logs(visit.runtime, job, query.attempt, {})
+    gaps: dict[str, int] = {
+        one.stream: one.size - sum(part.end - part.start for part in one.parts) for one in logs.logs
+    }
+    return _page(
+        visit,
+        "Log",
+        LogPart(logs=logs, gaps=gaps),
+        job,
+        refresh=3 if logs.runs else 0,
+        json=f"/jobs/{job.id}/logs" + (f"?attempt={query.attempt}" if query.attempt else ""),
+        command=command("logs", f"job:{job.id}", attempt=query.attempt or None),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesPart:
+    """A job's files, with the way of each."""
+
+    files: Sequence[FileOfJob]
+
+
+def files(visit: Visit) -> Page:
+    """Show which files a job reads and made, and how each travels."""
+    job = _seen(visit)
+    part = FilesPart(files=explained(visit.runtime, job, 1).files)
+    return _page(
+        visit, "Files", part, job, json=f"/jobs/{job.id}/explain", command=command("explain", f"job:{job.id}")
+    )
+
+
+def _seen(visit: Visit) -> JobDetails:
+    return seen(visit.store, visit.caller, visit.number("job"))
+
+
+ROUTES: Sequence[Route] = (
+    view("/jobs/{job:int}", life),
+    view("/jobs/{job:int}/log", log),
+    view("/jobs/{job:int}/files", files),
+)
