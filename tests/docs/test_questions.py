@@ -1,0 +1,55 @@
+"""Fifteen questions, of newcomers, operators and developers: two clicks from the start answer each."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+\.md)[^)\s]*\)")
+CLICKS = 2
+
+QUESTIONS = {
+    # Newcomers
+    "How do I run something at all?": ("docs/tutorials/first-task.md", "pilotage submit task.yaml --watch"),
+    "Why does my job wait?": ("docs/how-to/explain.md", "pilotage explain TASK"),
+    "How do I run only the failed jobs again?": ("docs/how-to/retry.md", "pilotage retry 12"),
+    "My job was killed for its memory. What now?": ("docs/how-to/memory.md", "--set ram=4000"),
+    "How do I get my results?": ("docs/how-to/files.md", "pilotage fetch"),
+    # Operators
+    "How do I add a cluster?": ("docs/how-to/add-site.md", "pilotage federation add slurm"),
+    "A site is broken. How do I keep work away from it?": ("docs/how-to/bad-site.md", "status: offline"),
+    "How do I give groups their part?": ("docs/how-to/sharing.md", "shares:"),
+    "How do I back up, and come back?": ("docs/how-to/backup.md", "pilotage store restore"),
+    "How do I upgrade?": ("docs/how-to/upgrade.md", "pip install --upgrade"),
+    # Developers
+    "How do I add a check or a weight?": ("docs/how-to/plugin.md", "pilotage.brokerage"),
+    "How do I write an adapter?": ("docs/how-to/adapter.md", "pilotage.computing"),
+    "Which files does a new field of a task touch?": ("CONTRIBUTING.md", "| a field of a task | 4:"),
+    "How does a step decide, and who writes?": (
+        "docs/explanation/architecture.md",
+        "A policy is a function from a world to a decision",
+    ),
+    "Why was it built so?": ("docs/decisions/README.md", "rejected alternatives"),
+}
+
+
+def reached(clicks: int) -> set[str]:
+    """Pages that so many clicks reach from the start."""
+    found = {"docs/README.md"}
+    for _ in range(clicks):
+        found |= {
+            os.path.normpath(Path(page).parent / link)
+            for page in found
+            if (ROOT / page).exists()
+            for link in LINK.findall((ROOT / page).read_text())
+        }
+    return found
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_two_clicks_from_the_start(question: str) -> None:
+    page, answer = QUESTIONS[question]
+    assert page in reached(CLICKS)
+    assert answer in (ROOT / page).read_text()
