@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -11,9 +12,12 @@ import typer
 from typer.cli import get_docs_for_click
 
 from draw import draw_stale
+from pilotage import client
 from pilotage.api.app import document
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
+from pilotage.client._sync.functions import Mapped
+from pilotage.client.executor import TaskExecutor
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import json_schema, schema_text
@@ -42,6 +46,7 @@ def pages() -> dict[str, str]:
         "documents.md": NOTE + documents(),
         "api.md": NOTE + api(),
         "cli.md": NOTE + command_line(),
+        "client.md": NOTE + python_client(),
         "steps.md": NOTE + steps(),
         "world.schema.json": schema_text(World),
         "federation.schema.json": schema_text(Federation),
@@ -309,6 +314,55 @@ def command_line() -> str:
     command = typer.main.get_command(app)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
     return text.rstrip() + "\n"
+
+
+def python_client() -> str:
+    """Every public class of the Python client with its methods."""
+    kinds = (client.Client, client.Task, client.Job, Mapped, client.Table, client.Record, TaskExecutor)
+    errors = [one for name in client.__all__ if issubclass(one := getattr(client, name), client.ClientError)]
+    rows = [(f"`{one.__name__}`", _first_sentence(one.__doc__)) for one in errors]
+    return (
+        "# Python client\n\nHow to use it: [Use Pilotage from Python](../how-to/python.md). `AsyncClient` "
+        "has the same methods, with `await`.\n"
+        + "".join(map(_class_of_client, kinds))
+        + "\n## Errors\n\n"
+        + table(("error", "when"), rows)
+    )
+
+
+def _class_of_client(kind: type) -> str:
+    found = {
+        name: member
+        for above in reversed(kind.__mro__)
+        if above.__module__.startswith("pilotage.client")
+        for name, member in vars(above).items()
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+    }
+    rows = [
+        (
+            f"`{name}{_signature_of(member)}`",
+            " ".join((inspect.getdoc(member) or "").split()).replace("``", "`"),
+        )
+        for name, member in sorted(found.items())
+    ]
+    about = " ".join((inspect.getdoc(kind) or "").split()).replace("``", "`")
+    return f"\n## {kind.__name__}\n\n{_plain(about)}\n\n" + _plain(table(("method", "what it does"), rows))
+
+
+def _signature_of(member: Any) -> str:
+    if isinstance(member, property):
+        return ""
+    names = []
+    for one in list(inspect.signature(member).parameters.values())[1:]:
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        default = "" if one.default is one.empty or callable(one.default) else f"={one.default!r}"
+        names.append(f"{stars}{one.name}{default}")
+    return f"({', '.join(names)})"
+
+
+def _plain(text: str) -> str:
+    """Return text with references to code as code."""
+    return re.sub(r":(?:class|meth|func):`([^`]*)`", r"`\1`", text)
 
 
 def _anchor(heading: str) -> str:
