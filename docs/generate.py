@@ -354,7 +354,7 @@ def _signature_of(member: Any) -> str:
         return ""
     names = []
     for one in list(inspect.signature(member).parameters.values())[1:]:
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
         default = "" if one.default is one.empty or callable(one.default) else f"={one.default!r}"
         names.append(f"{stars}{one.name}{default}")
     return f"({', '.join(names)})"
