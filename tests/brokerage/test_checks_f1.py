@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from pilotage.model.records.federation import ComputingElement
+from pilotage.model.records.secrets import NamedSecret
 from pilotage.model.records.work import Task
 from pilotage.model.values.identity import Identity
 from pilotage.testing import federation, queue, task, world
@@ -33,3 +35,10 @@ def test_f1_tells_whose_task_it_is_and_whom_the_queue_is_for() -> None:
 
 def test_f1_refuses_nobody_where_no_queue_names_a_vo() -> None:
     assert refused_in(world(federation([queue()]), owned_by("")), "F1") == set()
+
+
+def test_f1_a_task_with_secrets_goes_to_no_other_pilotage() -> None:
+    forwarding = queue("AFAR", computing_element=ComputingElement(kind="pilotage"))
+    house = federation([forwarding, queue("HERE")])
+    assert refused_in(world(house, task(secrets=(NamedSecret(name="TOKEN"),))), "F1") == {"AFAR"}
+    assert refused_in(world(house, task()), "F1") == set()

@@ -14,6 +14,7 @@ from pilotage.flow.calls import secrets, steering
 from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document
+from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.secrets import LONGEST_SECRET, MOST_SECRETS, NamedSecret, value_fault
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
@@ -179,3 +180,12 @@ def test_what_a_payload_cannot_be_given_is_refused(
     spec = from_document(TaskSpec, given)
     ((_, found),) = house.submit({name: getattr(spec, name) for name in given}).refused
     assert any(words in told for _, told in found), found
+
+
+def test_no_secret_goes_to_another_pilotage(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    number = task(house, "TOKEN")
+    house.take("broker")
+    house.federate(computing_element=ComputingElement(kind="pilotage", max_pilots=1))
+    assert attempts(house.match(house.pilot())) == []
+    assert "which no queue hands to another Pilotage" in why(house, number)

@@ -20,6 +20,15 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(mask, tasks.vo, queues.vos)
 
 
+@check("F1", "secrets stay here", "user", reads=("has_secrets",), lifted_by="leave the secrets out")
+def secrets_stay(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Refuse queues that hand jobs to another Pilotage, for tasks with secrets: these stay here."""
+    if not queues.forwards.any():
+        return NEVER
+    have = np.where(queues.forwards, "hands jobs to another Pilotage", "")
+    return Verdict(tasks.has_secrets & queues.forwards, "secrets", have)
+
+
 @check(
     "F2",
     "black hole",
@@ -73,4 +82,4 @@ def failing_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(have != "", "storages that do not fail", have)
 
 
-CHECKS: tuple[Check, ...] = (vo, black_hole, failing_storage)
+CHECKS: tuple[Check, ...] = (vo, secrets_stay, black_hole, failing_storage)

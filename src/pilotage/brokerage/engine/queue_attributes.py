@@ -27,6 +27,7 @@ def attributes(queues: list[Queue]) -> dict[str, Any]:
         "event_service": _labels(queue.event_service for queue in queues),
         "opportunistic": _mask(queue.pledged_cpu == -1 for queue in queues),
         "own_pilots": _mask(queue.computing_element is not None for queue in queues),
+        "forwards": _mask(queue.forwards for queue in queues),
         **_limits(queues),
         **_kinds(queues),
     }

@@ -147,6 +147,7 @@ class QueueColumns:
     num_slots: Column
     own_slots: Column
     own_pilots: Mask
+    forwards: Mask
     blacklists: Mapping[Blacklisting, Mask]
     live: LiveColumns
 

@@ -43,6 +43,7 @@ SPEC_FLAGS = (
     "outputs",
     "named",
     "event_service",
+    "has_secrets",
 )
 CODED = ("release", "container", "machine", "nucleus", "ip_connectivity")
 """Values that many specifications share."""
@@ -220,6 +221,7 @@ def _flags(spec: TaskSpec) -> tuple[bool, ...]:
         bool(spec.outputs),
         bool(spec.queues),
         spec.event_service,
+        bool(spec.secrets),
     )
 
 

@@ -144,6 +144,7 @@ class TaskColumns:
     outputs: Column
     t1_weight: Column
     event_service: Column
+    has_secrets: Column
 
     def __init__(
         self,

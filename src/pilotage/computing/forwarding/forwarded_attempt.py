@@ -45,7 +45,8 @@ OURS = frozenset(
         ),
         *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
         *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
-        *("seed", "parameters"),
+        # Secrets of that name there are those of the account that forwards.
+        *("seed", "parameters", "secrets"),
     }
 )
 """Fields of a task that concern this side's choices, not the job's needs."""

@@ -100,8 +100,11 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
     """
     values: dict[int, tuple[Secret, ...]] = {}
     reasons: dict[int, str] = {}
+    forwards = matched.queue is not None and matched.queue.forwards
     for task in matched.tasks:
-        found = _values(runtime, task) if task.spec.secrets else ()
+        found: tuple[Secret, ...] | str = ()
+        if task.spec.secrets:
+            found = secret_holds.STAYING if forwards else _values(runtime, task)
         if isinstance(found, str):
             reasons[task.id] = found
         else:

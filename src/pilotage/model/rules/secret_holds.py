@@ -4,6 +4,10 @@ NO_KEY = "its server, which lacks the key of the secrets (secrets.key in the ser
 """Holds a task whose secrets its server cannot decrypt."""
 
 
+STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set TASK queues=OTHERS,"
+"""Holds a task with secrets at a queue that forwards; the brokerages place none there."""
+
+
 def missing(name: str) -> str:
     """Return what holds a task whose secret is not set."""
     return f"its missing secret {name} (pilotage secrets set {name})"
