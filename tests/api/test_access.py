@@ -98,6 +98,7 @@ OWNERS = {
     ("GET", "/tasks/{task}/wait"),
     ("GET", "/tasks/{task}/logs"),
     ("GET", "/tasks/{task}/outputs"),
+    ("GET", "/tasks/{task}/outputs/archive"),
     ("GET", "/tasks/{task}/explain"),
     ("GET", "/tasks/{task}/queues/{queue}/explain"),
     ("GET", "/tasks/{task}/sites"),

@@ -64,7 +64,7 @@ class Recording:
         return Anything({"tasks": [{"id": 1}]} if (method, template) == ("POST", "/tasks") else {})
 
     @contextmanager
-    def content(self, template: str, offset: int = 0, query: Any = None) -> Iterator[Any]:
+    def content(self, template: str, offset: int = 0, query: Any = None, **_: Any) -> Iterator[Any]:
         self.requests["GET", template] |= set(query or {}) | ({"Range"} if offset else set())
         yield self
 

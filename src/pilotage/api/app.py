@@ -28,6 +28,7 @@ from . import (
     health,
     jobs,
     notifications,
+    output_archives,
     pilot_agent,
     pilot_files,
     pilots,
@@ -53,7 +54,7 @@ from .pages import Pages
 
 ROUTERS = (
     *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
-    *(files, datasets, federation, tokens, secrets, notifications, pilot_agent, pilot_files),
+    *(files, output_archives, datasets, federation, tokens, secrets, notifications, pilot_agent, pilot_files),
 )
 
 

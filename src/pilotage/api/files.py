@@ -199,18 +199,24 @@ def get_content(
 
 
 def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
-    """Return storages from which a file can be read, tapes last; only ``storage`` if that is given.
+    """Return storages from which a file can be read; only ``storage`` if that is given.
 
     Raises HTTPException if there is none.
     """
-    storages = {one.name: one for one in federation.storages if storage in ("", one.name)}
+    places = [place for place in places_of(found, federation) if storage in ("", place[0].name)]
+    if not places:
+        at = storage or "any storage of the federation"
+        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
+    return places
+
+
+def places_of(found: CatalogueEntry, federation: Federation) -> list[tuple[Storage, str]]:
+    """Return the storages of a federation from which a file can be read, tapes last, each with its path."""
+    storages = {one.name: one for one in federation.storages}
     lying = sorted(
         (replica for replica in found.replicas if replica.storage in storages),
         key=lambda replica: (storages[replica.storage].tape, replica.storage),
     )
-    if not lying:
-        at = storage or "any storage of the federation"
-        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
     return [(storages[one.storage], one.place) for one in lying]
 
 

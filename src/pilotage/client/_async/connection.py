@@ -34,6 +34,9 @@ PATIENCE = 60.0
 HEALTH_PATIENCE = 10.0
 """The same for the question whether the server can work, in s."""
 
+CHUNK = 1 << 20
+"""Bytes of a chunk of content."""
+
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
 
@@ -127,6 +130,7 @@ class AsyncServerConnection:
         query: Mapping[str, Value | bool | None] | None = None,
         headers: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
+        values: Mapping[str, int | str] | None = None,
     ) -> AsyncIterator["httpx.Response"]:
         """Yield the answer at a path, from an offset on, unread. Each part may take ``patience`` s.
 
@@ -138,7 +142,7 @@ class AsyncServerConnection:
         try:
             async with self._http.stream(
                 "GET",
-                template,
+                _filled(template, values or {}),
                 params=_parameters(query or {}),
                 headers=known,
                 timeout=httpx.Timeout(patience, connect=10),

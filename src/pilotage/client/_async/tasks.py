@@ -1,6 +1,7 @@
 """Requests about tasks and jobs: submit, look at, explain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pilotage.client.errors import BadAnswer, Refused, refusal
@@ -8,6 +9,7 @@ from pilotage.client.records import Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
+from .connection import CHUNK
 from .records import AsyncJob, AsyncRequests, AsyncTask
 
 MOST_TASKS = 1000
@@ -179,6 +181,27 @@ class AsyncTaskRequests(AsyncApi):
                 return Table({"files": [file.to_dict() for file in files]}, "files", files)
             after = str(found[-1].get("file"))
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
+
+    @asynccontextmanager
+    async def output_archive(
+        self,
+        task: "int | str | RequestSubject | AsyncTask",
+        *,
+        after: str = "",
+        match: str = "*",
+        merged: bool = False,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield a tar archive of a task's outputs of at most 1 MiB, in chunks.
+
+        Each job's are JOB/NAME, its merge job's NAME. One archive is bounded: go on ``after`` its last file,
+        by identifier, until one is empty. Outputs that cannot be read are left out.
+        """
+        query: dict[str, str | bool | None] = {"after": after, "match": match, "merged": merged}
+        values = await self._task(task)
+        async with self._connection.content(
+            "/tasks/{task}/outputs/archive", query=query, values=values
+        ) as response:
+            yield response.aiter_bytes(CHUNK)
 
     async def task_logs(
         self,

@@ -35,6 +35,9 @@ PATIENCE = 60.0
 HEALTH_PATIENCE = 10.0
 """The same for the question whether the server can work, in s."""
 
+CHUNK = 1 << 20
+"""Bytes of a chunk of content."""
+
 TRIES = 3
 """How often a request that may be repeated is sent if its answer is lost."""
 
@@ -128,6 +131,7 @@ class ServerConnection:
         query: Mapping[str, Value | bool | None] | None = None,
         headers: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
+        values: Mapping[str, int | str] | None = None,
     ) -> Iterator["httpx.Response"]:
         """Yield the answer at a path, from an offset on, unread. Each part may take ``patience`` s.
 
@@ -139,7 +143,7 @@ class ServerConnection:
         try:
             with self._http.stream(
                 "GET",
-                template,
+                _filled(template, values or {}),
                 params=_parameters(query or {}),
                 headers=known,
                 timeout=httpx.Timeout(patience, connect=10),

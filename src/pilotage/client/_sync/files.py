@@ -8,9 +8,7 @@ from typing import Any
 from pilotage.client.records import Record, Table
 
 from .api import Api
-
-CHUNK = 1 << 20
-"""Bytes of a chunk of content."""
+from .connection import CHUNK
 
 
 class CatalogueRequests(Api):

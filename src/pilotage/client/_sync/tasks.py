@@ -1,7 +1,8 @@
 # Written by `make docs` from ../_async; do not edit.
 """Requests about tasks and jobs: submit, look at, explain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pilotage.client.errors import BadAnswer, Refused, refusal
@@ -9,6 +10,7 @@ from pilotage.client.records import Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import Api
+from .connection import CHUNK
 from .records import Job, Requests, Task
 
 MOST_TASKS = 1000
@@ -178,6 +180,27 @@ class TaskRequests(Api):
                 return Table({"files": [file.to_dict() for file in files]}, "files", files)
             after = str(found[-1].get("file"))
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
+
+    @contextmanager
+    def output_archive(
+        self,
+        task: "int | str | RequestSubject | Task",
+        *,
+        after: str = "",
+        match: str = "*",
+        merged: bool = False,
+    ) -> Iterator[Iterator[bytes]]:
+        """Yield a tar archive of a task's outputs of at most 1 MiB, in chunks.
+
+        Each job's are JOB/NAME, its merge job's NAME. One archive is bounded: go on ``after`` its last file,
+        by identifier, until one is empty. Outputs that cannot be read are left out.
+        """
+        query: dict[str, str | bool | None] = {"after": after, "match": match, "merged": merged}
+        values = self._task(task)
+        with self._connection.content(
+            "/tasks/{task}/outputs/archive", query=query, values=values
+        ) as response:
+            yield response.iter_bytes(CHUNK)
 
     def task_logs(
         self,

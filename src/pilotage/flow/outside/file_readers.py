@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pilotage.model.records.federation import Storage
@@ -78,6 +78,34 @@ class FileReaders:
         next(chunks)
         return chunks
 
+    def read_each(
+        self, files: Iterable[tuple[Sequence[Place], int]], person: str = ""
+    ) -> Generator[bytes | None]:
+        """Yield the bytes of each file of these places and size; None if it has another or cannot be read.
+
+        All together take one reader's place. Raises TooManyReaders at once.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self.place(person))
+            contents = self._each(files, stack.pop_all())
+        # An unstarted generator would not give the place back when it is dropped.
+        next(contents)
+        return contents
+
+    def _each(
+        self, files: Iterable[tuple[Sequence[Place], int]], stack: ExitStack
+    ) -> Generator[bytes | None]:
+        with stack:
+            yield None
+            for places, size in files:
+                try:
+                    with ExitStack() as opened:
+                        content = _at_most(self._first(places, 0, opened), size + 1)
+                except (StorageError, OSError):
+                    yield None
+                else:
+                    yield content if len(content) == size else None
+
     def _first(self, places: Sequence[Place], offset: int, stack: ExitStack) -> Readable:
         errors, cause = [], None
         for storage, path in places:
@@ -99,6 +127,14 @@ def _chunks(stream: Readable, stack: ExitStack) -> Generator[bytes]:
         yield b""
         while chunk := stream.read(CHUNK):
             yield chunk
+
+
+def _at_most(stream: Readable, size: int) -> bytes:
+    chunks = []
+    while size > 0 and (chunk := stream.read(size)):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
 
 
 def _skip(stream: Readable, offset: int) -> None:

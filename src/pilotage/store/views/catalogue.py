@@ -31,6 +31,8 @@ _STARTED = (
     .limit(1)
 )
 
+_MERGING = select(jobs.c.id).where(jobs.c.task == bindparam("of"), jobs.c.kind == "merge")
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
@@ -54,6 +56,18 @@ class Catalogue:
             reader = RecordReader(connection, self._specs)
             found = reader.files([file])
             return CatalogueEntry(found[0], reader.replicas_of(found)) if found else None
+
+        return self._database.read(read)
+
+    def outputs(self, task: int) -> list[tuple[CatalogueEntry, bool]]:
+        """Return the files that a task's jobs made, by identifier, and whether a merge job made each."""
+
+        def read(connection: Connection) -> list[tuple[CatalogueEntry, bool]]:
+            reader = RecordReader(connection, self._specs)
+            made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
+            merging = set(connection.execute(_MERGING, {"of": task}).scalars())
+            entries = _with_replicas(reader, sorted(made, key=lambda file: file.name))
+            return [(one, one.file.job in merging) for one in entries]
 
         return self._database.read(read)
 
@@ -93,10 +107,7 @@ class Catalogue:
                     found.append(file)
                     if len(found) == limit:
                         break
-            replicas: dict[str, list[Replica]] = {}
-            for replica in reader.replicas_of(found):
-                replicas.setdefault(replica.file, []).append(replica)
-            return [CatalogueEntry(file, tuple(replicas.get(file.name, ()))) for file in found]
+            return _with_replicas(reader, found)
 
         return self._database.read(read)
 
@@ -107,6 +118,13 @@ class Catalogue:
             return wanted_of(RecordReader(connection, self._specs), names)
 
         return self._database.read(read)
+
+
+def _with_replicas(reader: RecordReader, found: Sequence[File]) -> list[CatalogueEntry]:
+    replicas: dict[str, list[Replica]] = {}
+    for replica in reader.replicas_of(found):
+        replicas.setdefault(replica.file, []).append(replica)
+    return [CatalogueEntry(file, tuple(replicas.get(file.name, ()))) for file in found]
 
 
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
