@@ -64,6 +64,23 @@ def followed(page: str, place: Path, files: set[str], fault: str) -> list[tuple[
 
 
 @pytest.mark.usefixtures("server")
+def test_a_first_task_and_a_sweep_bring_their_results(place: Path) -> None:
+    """One after the other, on one server."""
+    text = (PAGES / "first-task.md").read_text()
+    for command in ("submit task.yaml --watch", "explain 1", "fetch 1 --to results"):
+        assert f"\n    pilotage {command}\n" in text
+        subprocess.run(["pilotage", *shlex.split(command)], check=True, capture_output=True, timeout=300)
+    assert (place / "results" / "manifest.csv").exists()
+    ended = followed("sweep.md", place, {"sweep.yaml"}, "")
+    assert [command for command, code in ended if code] == [], ended
+    rows = [line.split("\t") for line in (place / "results" / "table.tsv").read_text().splitlines()]
+    years = {(rate, room): int(count) for rate, room, count in rows}
+    assert len(rows) == len(years) == 12
+    assert years["2", "100"] < 10
+    assert years["1.1", "10000"] > 100
+
+
+@pytest.mark.usefixtures("server")
 def test_forty_files_become_a_table_although_ten_were_broken(place: Path) -> None:
     ended = followed("failures.md", place, {"make_samples.py", "gc.yaml"}, "has no sequence")
     assert [command for command, code in ended if code] == ["pilotage wait gc"], ended
