@@ -166,10 +166,7 @@ def _run(
     runtime = runtime_of(
         store, steps, settings.url, settings.home, settings.more_urls, _sender(settings, store)
     )
-    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
-    after = settings.archive_after * 86400
-    archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
-    forgetting = ForgettingEvents(store, settings.events_kept * 86400)
+    services = _services(runtime, settings, steps)
     ended = threading.Event()
     secrets.release_held(runtime)
 
@@ -185,7 +182,6 @@ def _run(
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
     server = _server(runtime, pages, end) if listener else None
     collect_rarely()
-    services = (loops, relay, forgetting, *archiving)
     for service in services:
         service.start()
     try:
@@ -197,6 +193,18 @@ def _run(
         for service in reversed(services):
             service.stop()
         runtime.close()
+
+
+def _services(
+    runtime: Runtime, settings: Settings, steps: Sequence[Step]
+) -> tuple[Loops | WakeupRelay | ForgettingEvents | Archiving, ...]:
+    """Return what runs beside the API, in the order in which it starts."""
+    store = runtime.store
+    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
+    forgetting = ForgettingEvents(store, settings.events_kept * 86400)
+    after = settings.archive_after * 86400
+    archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
+    return loops, relay, forgetting, *archiving
 
 
 def _sender(settings: Settings, store: Store) -> Sender:

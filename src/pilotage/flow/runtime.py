@@ -108,14 +108,12 @@ class Runtime:
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
         self.publishing = Publishing(self.catalogues, tell("published"))
-        told = tell("notified")
-        self.notifying = Notifying(
-            store, sender or NoSender(), self.workers, told, server_url.partition(",")[0]
-        )
-        store.listeners.append(self.wakeups.committed)
+        self.notifying = self._notifying(sender or NoSender(), tell("notified"))
         self.news: list[Callable[[], None]] = []
-        """Called after each commit, of this process or of one that tells. They must return at once."""
-        store.listeners.append(lambda *_: self.tell_news())
+        store.listeners += (self.wakeups.committed, lambda *_: self.tell_news())
+
+    def _notifying(self, sender: NotificationSender, told: Callable[[], None]) -> Notifying:
+        return Notifying(self.store, sender, self.workers, told, self.server_url.partition(",")[0])
 
     @cached_property
     def matching(self) -> "Matching":
@@ -125,7 +123,7 @@ class Runtime:
         return Matching(self.store)
 
     def tell_news(self) -> None:
-        """Tell that somebody committed."""
+        """Call ``news`` after a commit of this process, or of one that tells. They must return at once."""
         for tell in self.news:
             tell()
 
