@@ -1,8 +1,10 @@
 """Outputs come home whole: checked, gone on with, and put where they do not meet."""
 
 import csv
+import io
 import json
 import shlex
+import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,53 @@ def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
         "GET /tasks/12/outputs?limit=10000",
         "GET /tasks/12/jobs?inputs=true&parameters=true&limit=1000&after=0",
     ]
+
+
+def archived(*members: tuple[str, bytes]) -> bytes:
+    """A tar archive; a member without bytes is a link that leads out."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            if not content:
+                member.type, member.linkname = tarfile.SYMTYPE, "/etc"
+            archive.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+def test_many_small_outputs_come_in_archives_and_others_alone(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    numbers = range(100, 150)
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(number) for number in numbers]}
+    whole = [(f"{number}/out.txt", CONTENT) for number in numbers]
+    # The first breaks off in a file; the second has a wrong file, one that nobody wants, and links.
+    first = archived(*whole[:20])[: 18 * 10_752 + 5_000]
+    odd = [("101/out.txt", b"wrong" * 2000), ("../up.txt", b"x"), ("119/out.txt", b""), ("link", b"")]
+    served.answers["GET /tasks/12/outputs/archive"] = [
+        (200, first),
+        (200, archived(*odd, *whole[20:])),
+    ]
+    told = pilotage("fetch", 12, "--to", tmp_path / "home")
+    assert (told.exit_code, told.stdout) == (0, f"50 files of task 12 in {tmp_path / 'home'}\n")
+    found = {str(one.relative_to(tmp_path)): one for one in tmp_path.rglob("*.txt")}
+    assert set(found) == {f"home/{name}" for name, _ in whole}
+    assert {one.read_bytes() for one in found.values()} == {CONTENT}
+    calls = [call for call, _ in served.requests]
+    assert [call for call in calls if "archive" in call] == [
+        "GET /tasks/12/outputs/archive?after=&match=%2A",
+        "GET /tasks/12/outputs/archive?after=user.a%3Atasks%2Ff%2F12%2F117%2Fout.txt&match=%2A",
+    ]
+    assert len([call for call in calls if call.startswith("GET /files/content")]) == 2
+
+
+def test_a_server_without_archives_sends_each_file(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(number) for number in range(1, 31)]}
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert len(list(tmp_path.rglob("out.txt"))) == 30
 
 
 def test_the_manifest_has_a_line_for_each_file(

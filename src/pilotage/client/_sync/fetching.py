@@ -3,14 +3,17 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pilotage.client import manifest
 from pilotage.client.destination import OpenFolder
 from pilotage.client.errors import ClientError, FetchFailed, Unreachable, WrongChecksum
 from pilotage.client.subjects import RequestSubject
+from pilotage.client.unpacking import FEWEST, MOST_BYTES, missing, unpacked
 from pilotage.client.wanted import Digest, Fetched, WantedFile, arrived, is_right, placed
 
 from .files import CatalogueRequests
@@ -61,7 +64,9 @@ class Fetching(TaskRequests, CatalogueRequests):
         outputs = self.outputs(number)
         found, lost = arrived(number, outputs, merged, match)
         wanted = placed(found, folder)
-        failed = self._download_all([one for one, _ in wanted], progress)
+        files, total = [one for one, _ in wanted], sum(one.size for one, _ in wanted)
+        came = self._unpack_archives(number, files, progress, merged, match)
+        failed = self._download_all([one for one in files if one.file not in came], progress, total)
         fetched = [(one, output) for one, output in wanted if one.file not in failed]
         jobs = [job for job in self._described_jobs(values)] if fetched else []
         written, why = manifest.write(folder, list(manifest.rows_of(jobs, fetched)))
@@ -81,9 +86,44 @@ class Fetching(TaskRequests, CatalogueRequests):
                 return
             after = page[-1]["id"]
 
-    def _download_all(self, wanted: list[WantedFile], progress: Progress) -> dict[str, str]:
+    def _unpack_archives(
+        self, task: int, files: list[WantedFile], progress: Progress, merged: bool, match: str
+    ) -> set[str]:
+        """Bring small files, many with each request. Return those that are here now.
+
+        Other files need requests of their own: large ones, and those that no archive brought.
+        """
+        left, total, came = missing(files), sum(one.size for one in files), set[str]()
+        first = min((one.file for one in left.values()), default="")
+        after = max((one.file for one in files if one.file < first), default="")
+        while len(left) >= FEWEST:
+            with TemporaryFile() as archive:
+                self._read_archive(archive, task, after, match, merged)
+                archive.seek(0)
+                brought = list(unpacked(archive, left))
+            if not brought:
+                break
+            for one in brought:
+                progress(one.name, one.size, total)
+                came.add(one.file)
+                del left[one.place.name]
+            # What an archive lacks cannot be read: the next one goes on after it.
+            after = max(one.file for one in brought)
+        return came
+
+    def _read_archive(self, archive: BinaryIO, task: int, after: str, match: str, merged: bool) -> None:
+        """Write an archive to a file, as much of it as comes."""
+        # A server without archives, or one that breaks off: a request for a single file says why.
+        with suppress(ClientError):
+            with self.output_archive(task, after=after, match=match, merged=merged) as chunks:
+                for chunk in chunks:
+                    archive.write(chunk)
+                    if archive.tell() > MOST_BYTES:
+                        return
+
+    def _download_all(self, wanted: list[WantedFile], progress: Progress, total: int) -> dict[str, str]:
         """Download files in turn. Return the failures by file."""
-        failed, total = {}, sum(one.size for one in wanted)
+        failed = {}
         for one in wanted:
             try:
                 self.download(one, partial(_advanced, progress, one.name, total))
