@@ -180,7 +180,7 @@ def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
-    server = _server(runtime, pages, end) if listener else None
+    server = _server(runtime, pages, settings.metrics_token, end) if listener else None
     collect_rarely()
     for service in services:
         service.start()
@@ -218,9 +218,9 @@ def _sender(settings: Settings, store: Store) -> Sender:
     )
 
 
-def _server(runtime: Runtime, pages: Pages, signalled: Callable[[], None]) -> "_Server":
+def _server(runtime: Runtime, pages: Pages, metrics_token: str, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
-    app = create_app(runtime, pages)
+    app = create_app(runtime, pages, metrics_token)
 
     def ending() -> None:
         signalled()

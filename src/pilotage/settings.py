@@ -48,7 +48,8 @@ class Settings:
     events. ``token_file`` is the file that the token came from. ``more_urls`` are further servers of the same
     store: pilots go on to the next where one does not answer. Notifications go to ``https`` URLs in public
     networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
-    ``notify_commands``, paths by name; and by the SMTP server at the URL ``smtp``, from ``mail_from``.
+    ``notify_commands``, paths by name; and by the SMTP server at ``smtp``, from ``mail_from``. Who has
+    the ``metrics_token`` may read the metrics.
     """
 
     home: Path
@@ -68,6 +69,7 @@ class Settings:
     notify_commands: Mapping[str, str] = field(default_factory=dict)
     smtp: str = field(default="", repr=False)
     mail_from: str = ""
+    metrics_token: str = field(default="", repr=False)
 
     @classmethod
     def read(cls, **given: str) -> Self:
@@ -97,6 +99,7 @@ class Settings:
             notify_http=reading.read("notify_http", _yes_or_no, "no"),
             notify_commands=reading.read("notify_commands", _commands, ""),
             smtp=reading.read("smtp", _smtp, ""),
+            metrics_token=reading.read("metrics_token", _token, ""),
             mail_from=reading.read("mail_from", _mail_address, ""),
         )
         if reading.faults:

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.errors import ServerErrorMiddleware
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
@@ -49,6 +49,7 @@ from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
 from .guard import Guard
+from .metrics import Metrics
 from .openapi import OpenApi
 from .pages import Pages
 
@@ -58,8 +59,11 @@ ROUTERS = (
 )
 
 
-def create_app(runtime: Runtime, pages: Pages | None = None) -> Starlette:
-    """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages."""
+def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str = "") -> Starlette:
+    """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages.
+
+    ``metrics_token`` lets programs read the metrics, and nothing else.
+    """
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     for fault, handler in _HANDLERS.items():
@@ -67,7 +71,9 @@ def create_app(runtime: Runtime, pages: Pages | None = None) -> Starlette:
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _beside(framework, pages) if pages else framework
-    app = Starlette(routes=[*pilot_agent.PLAIN_ROUTES, Mount("", below)], exception_handlers=_HANDLERS)
+    measured = Route("/metrics", Metrics(runtime, metrics_token).serve)
+    routes = [*pilot_agent.PLAIN_ROUTES, measured, Mount("", below)]
+    app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.state = framework.state
     app.state.runtime = runtime
     app.state.readiness = health.Readiness(runtime)

@@ -34,6 +34,7 @@ from .tables.tokens import Tokens
 from .views.catalogue import Catalogue
 from .views.event_log import EventLog
 from .views.job_lists import JobLists
+from .views.metrics import MetricsQueries
 from .views.notifications import NotificationQueries
 from .views.publications import PublicationQueries
 from .views.queries import Queries
@@ -99,6 +100,7 @@ class Store:
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
+        self.metrics_queries = MetricsQueries(database)
         self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)

@@ -1,0 +1,63 @@
+"""Sums of the store's counters for monitoring, read at one moment."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.notifications import is_unsent, notifications
+
+_c, _n = counts.c, notifications.c
+_SUMS = (
+    select(_c.counter, _c.first, _c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter.in_([JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK]))
+    .group_by(_c.counter, _c.first, _c.second, _c.state)
+)
+_UNSENT = select(func.count()).select_from(notifications).where(is_unsent)
+_SIZE = {
+    "postgresql": "SELECT pg_database_size(current_database())",
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """Numbers of records. ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
+    source, destination, direction and state. ``database_size`` is in bytes."""
+
+    jobs: dict[tuple[str, ...], int]
+    pilots: dict[tuple[str, ...], int]
+    transfers: dict[tuple[str, ...], int]
+    unsent_notifications: int
+    database_size: int
+
+
+class MetricsQueries:
+    """Reads sums for monitoring, one query each."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def counts(self) -> StoreCounts:
+        """Return the numbers of records now."""
+
+        def read(connection: Connection) -> StoreCounts:
+            found: dict[str, dict[tuple[str, ...], int]] = {
+                name: {} for name in (JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK)
+            }
+            for counter, first, second, state, many in raw_rows(connection, _SUMS):
+                key = (first, *(second.split(" ") if counter != PILOTS_BY_QUEUE else ()), state)
+                found[counter][key] = found[counter].get(key, 0) + int(many)
+            size = connection.exec_driver_sql(_SIZE[connection.dialect.name]).scalar_one()
+            return StoreCounts(
+                jobs=found[JOBS_BY_QUEUE],
+                pilots=found[PILOTS_BY_QUEUE],
+                transfers=found[TRANSFERS_BY_LINK],
+                unsent_notifications=int(raw_rows(connection, _UNSENT)[0][0]),
+                database_size=int(size),
+            )
+
+        return self._database.read(read)
