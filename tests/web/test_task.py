@@ -172,3 +172,25 @@ def test_the_field_finds_tasks_and_jobs(alice: TestClient, word: str, address: s
 def test_numbers_that_no_record_has_are_not_found(alice: TestClient) -> None:
     for path in (f"/tasks/{2**70}", "/tasks/0", f"/jobs/{10**30}", "/tasks/x", "/jobs/1/x"):
         assert alice.get(path).status_code == 404
+
+
+def test_the_first_page_answers_only_what_is_true(house: House, alice: TestClient, submit: Submit) -> None:
+    empty = alice.get("/").text
+    assert "No task is under way" in empty
+    for question in ("Why does work wait?", "What is failing?", "Which site is bad?", "Where is my data?"):
+        assert question not in empty
+    waiting = submit(name="in-line", jobs=2, scouts=0)
+    house.activate(waiting)
+    fail(house, submit(name="broken", jobs=1, scouts=0))
+    page = alice.get("/").text
+    assert "2 of 2 waiting jobs wait for: a free pilot." in page
+    assert "&lt;script&gt;alert(&#39;err&#39;)" in page
+    assert re.search(r'href="/jobs/\d+/log"', page)
+
+
+def test_the_first_page_shows_nobody_the_work_of_others(
+    house: House, pages: PageHouse, operator: TestClient, submit: Submit
+) -> None:
+    fail(house, submit(name="broken", jobs=1, scouts=0))
+    assert "broken" not in pages.signed_in("user", BOB).get("/").text
+    assert "broken" in operator.get("/").text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, task, tasks
+from . import find, job, now, task, tasks
 
-ROUTES: Sequence[Route] = (*find.ROUTES, *tasks.ROUTES, *task.ROUTES, *job.ROUTES)
+ROUTES: Sequence[Route] = (*now.ROUTES, *find.ROUTES, *tasks.ROUTES, *task.ROUTES, *job.ROUTES)
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

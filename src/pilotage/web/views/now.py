@@ -1,0 +1,205 @@
+"""The first page: why work waits, what fails, which place rests, where data is, and what shares use.
+
+Each answer is a sentence with a number, and is shown only while it is true.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from starlette.routing import Route
+
+from pilotage.api.breakers import ShownBreaker, shown
+from pilotage.explain.analysis import explain
+from pilotage.flow.calls import circuit_breakers
+from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
+from pilotage.store import FailedGroup, NoFederation, ShareView, TaskView
+from pilotage.web.pages import Page, Visit, view
+
+MOST_TASKS = 200
+"""Most tasks of a state that are read, the newest."""
+
+MOST_EXPLAINED = 20
+"""Most waiting tasks whose last decision is read, those of most waiting jobs."""
+
+MOST_FAILING = 10
+"""Most failing tasks whose errors are read, the newest."""
+
+MOST_ROWS = 12
+"""Most rows of an answer."""
+
+LATELY = 86_400.0
+"""Seconds for which failed tasks are shown."""
+
+CAUSES: Mapping[JobState, tuple[str, str]] = {
+    JobState.THROTTLED: ("a quota of jobs at work is reached", "nobody: earlier jobs make room"),
+    JobState.DEFINED: ("the next pass of the brokerage", "nobody: it comes within seconds"),
+    JobState.ACTIVATED: ("a free pilot", "nobody: pilots come as queues have room"),
+    JobState.ASSIGNED: ("input files on their way", "nobody: transfers bring them"),
+    JobState.HELD: ("a release", "whoever held them"),
+}
+"""What jobs of a state wait for, and who can mend it."""
+
+_WAITING = (*CAUSES, JobState.PENDING)
+_MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Jobs that wait for one thing, who can mend it, and a task of theirs."""
+
+    obstacle: str
+    jobs: int
+    action: str
+    task: TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """Failed jobs of a task by error and queue."""
+
+    group: FailedGroup
+    task: TaskView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUse:
+    """A share's running jobs as a fraction of all, next to its target as a fraction."""
+
+    name: str
+    running: int
+    used: float
+    target: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NowModel:
+    """The answers of the first page. ``is_bounded``: more tasks are under way than were read."""
+
+    waiting: int
+    running: int
+    moving: int
+    failed: int
+    waits: Sequence[Wait]
+    failing: Sequence[Failing]
+    breakers: Sequence[ShownBreaker]
+    shares: Sequence[ShareUse]
+    is_bounded: bool
+    has_tasks: bool
+    done: str
+
+
+def now(visit: Visit) -> Page:
+    """Answer the questions of somebody who comes to look."""
+    by_state = {state: _tasks(visit, state) for state in (*LIVE_TASKS, TaskState.FAILED)}
+    live = [task for state in LIVE_TASKS for task in by_state[state]]
+    lately = [task for task in by_state[TaskState.FAILED] if task.since > visit.now - LATELY]
+    jobs: Counter[str] = Counter()
+    for task in live:
+        jobs.update(task.jobs)
+    model = NowModel(
+        waiting=sum(jobs[state] for state in _WAITING),
+        running=sum(jobs[state] for state in AT_A_PILOT),
+        moving=sum(jobs[state] for state in _MOVING),
+        failed=sum(task.jobs.get(JobState.FAILED, 0) for task in (*live, *lately)),
+        waits=_waits(visit, live),
+        failing=_failing(visit, [*live, *lately]),
+        breakers=_breakers(visit),
+        shares=_shares(visit),
+        is_bounded=any(len(found) == MOST_TASKS for found in by_state.values()),
+        has_tasks=any(by_state.values()),
+        done=visit.done,
+    )
+    return Page(
+        template="now.html",
+        title="Now",
+        section="Now",
+        model=model,
+        json=f"/tasks?limit={MOST_TASKS}",
+        command="pilotage status --now",
+        refresh=10,
+    )
+
+
+def _tasks(visit: Visit, state: TaskState) -> list[TaskView]:
+    return visit.store.queries.tasks(visit.owner, state, MOST_TASKS)
+
+
+def _waits(visit: Visit, live: Sequence[TaskView]) -> list[Wait]:
+    """Return what jobs wait for, most jobs first; pending ones by the obstacle of their last decision."""
+    found: defaultdict[tuple[str, str], list[tuple[int, TaskView]]] = defaultdict(list)
+    for task in live:
+        for state, cause in CAUSES.items():
+            if many := task.jobs.get(state, 0):
+                found[cause].append((many, task))
+    pending = [(task.jobs.get(JobState.PENDING, 0), task) for task in live]
+    for rank, (many, task) in enumerate(sorted(pending, key=lambda one: -one[0])):
+        if many:
+            found[_obstacle(visit, task) if rank < MOST_EXPLAINED else ("a queue that fits", "")].append(
+                (many, task)
+            )
+    waits = [
+        Wait(
+            obstacle=obstacle,
+            jobs=sum(many for many, _ in tasks),
+            action=action,
+            task=max(tasks, key=lambda one: one[0])[1],
+        )
+        for (obstacle, action), tasks in found.items()
+    ]
+    return sorted(waits, key=lambda one: -one.jobs)[:MOST_ROWS]
+
+
+def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
+    choices = visit.store.queries.task_choices(task.id, 1)
+    told = explain(choices[0]) if choices else None
+    if told is None or not told.obstacles or told.ranks:
+        return "room at the queues that fit", "nobody: earlier jobs make room"
+    return told.obstacles[0].name, told.obstacles[0].action
+
+
+def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[Failing]:
+    failed = [task for task in tasks if task.jobs.get(JobState.FAILED)]
+    newest = sorted(failed, key=lambda task: -task.since)[:MOST_FAILING]
+    found = [
+        Failing(group=group, task=task)
+        for task in newest
+        for group in visit.store.job_lists.failed(task.id)[0]
+        if group.failed
+    ]
+    return sorted(found, key=lambda one: -one.group.failed)[:MOST_ROWS]
+
+
+def _breakers(visit: Visit) -> list[ShownBreaker]:
+    try:
+        return [shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS]
+    except NoFederation:
+        return []
+
+
+def _shares(visit: Visit) -> list[ShareUse]:
+    """Return the use of shares that have a target, if anything runs."""
+    try:
+        declared = [share for share in visit.store.queries.shares() if share.target]
+    except NoFederation:
+        return []
+    running = {share.name: _running(share) for share in declared}
+    whole, targets = sum(running.values()), sum(share.target for share in declared)
+    if not whole:
+        return []
+    return [
+        ShareUse(
+            name=share.name,
+            running=running[share.name],
+            used=running[share.name] / whole,
+            target=share.target / targets,
+        )
+        for share in declared
+    ][:MOST_ROWS]
+
+
+def _running(share: ShareView) -> int:
+    return sum(share.jobs.get(state, 0) for state in AT_A_PILOT)
+
+
+ROUTES: Sequence[Route] = (view("/", now),)
