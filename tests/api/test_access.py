@@ -25,6 +25,10 @@ OPERATORS = {
     ("POST", "/transfers/priorities"),
     ("POST", "/breakers/lift"),
     ("PUT", "/federation"),
+    ("GET", "/federation/history"),
+    ("POST", "/federation/rollback"),
+    ("PUT", "/restrictions/{kind}/{name}"),
+    ("DELETE", "/restrictions/{kind}/{name}"),
     ("GET", "/world"),
     ("GET", "/pilots"),
     ("GET", "/pilots/{pilot}"),
@@ -69,6 +73,7 @@ EVERYBODY = {
     ("GET", "/sites"),
     ("GET", "/sites/{site}/ad"),
     ("GET", "/federation"),
+    ("GET", "/restrictions"),
     ("GET", "/datasets"),
     ("POST", "/datasets"),
     ("GET", "/datasets/files"),
@@ -166,7 +171,9 @@ def call(client: Any, route: Route, number: int = 1) -> Any:
     numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer", "attempt", "workflow"), number)
     return client.request(
         method,
-        path.format(**numbers, queue="north-queue", site="north", storage="north-disk", name="TOKEN"),
+        path.format(
+            **numbers, queue="north-queue", site="north", storage="north-disk", kind="queue", name="TOKEN"
+        ),
         json=BODIES.get(route),
     )
 

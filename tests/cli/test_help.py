@@ -33,6 +33,8 @@ def test_the_commands_are_those_that_people_know() -> None:
         *(
             "up",
             "store",
+            "secrets",
+            "notify",
             "demo",
             "submit",
             "status",

@@ -45,8 +45,3 @@ def test_f4_storages_are_shown_with_their_circuit_breakers(pilotage: Pilotage, s
     assert f"{free} reading from disk: open 2023-11-14 22:14:20 UTC {why}" in words
     assert "tape oslo 40 GB declared it tells nothing" in words, "B18: where the number comes from"
     assert f"{free} moving from disk to tape: half-open one delivery probes next {why}" in words
-
-
-def test_f4_the_old_way_to_lift_names_the_new_one(pilotage: Pilotage, server: FakeServer) -> None:
-    told = pilotage("storages", "--lift", "disk")
-    assert (told.exit_code, told.stderr) == (2, "--lift is gone: pilotage breakers lift disk\n")

@@ -54,7 +54,7 @@ def test_a_queue_with_running_jobs_is_not_removed(house: House) -> None:
         save(house.store, without, "olga")
     told = str(refused.value)
     assert f"queue north-queue is removed, with 1 running job of task {task}" in told
-    assert "`status: offline`" in told
+    assert "`pilotage queues drain north-queue" in told
     assert in_force(house).queues[0].name == "north-queue"
     found = review(house.store, without)
     assert [effect.lost for effect in found.effects] == [True, False, False]

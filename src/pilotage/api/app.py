@@ -34,6 +34,7 @@ from . import (
     pilots,
     plan,
     queues,
+    restrictions,
     secrets,
     sites,
     storages,
@@ -55,7 +56,18 @@ from .pages import Pages
 
 ROUTERS = (
     *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
-    *(files, output_archives, datasets, federation, tokens, secrets, notifications, pilot_agent, pilot_files),
+    *(
+        files,
+        output_archives,
+        datasets,
+        federation,
+        restrictions,
+        tokens,
+        secrets,
+        notifications,
+        pilot_agent,
+        pilot_files,
+    ),
 )
 
 

@@ -10,6 +10,11 @@ from typing import Any
 _WHEN = "s since 1970 UTC"
 
 FIELDS: Mapping[str, str] = {
+    "restriction": "who drains or has closed it, until when and why; empty: nobody",
+    "ShownRestriction.since": "since when, in s since 1970 UTC",
+    "ShownRestriction.until": "when it ends by itself, in s since 1970 UTC; null: when somebody opens it",
+    "mode": "drain or close",
+    "because": "the operator's reason",
     "actor": "who caused it: a step, or a role and a name",
     "after": "as it is with the changes",
     "anyway": "true: jobs change even if no queue would take them",
@@ -317,6 +322,9 @@ FIELDS: Mapping[str, str] = {
 
 
 PARAMETERS: Mapping[str, str] = {
+    "kind": "site, queue or storage",
+    "limit": "most that are listed",
+    "name": "its name in the federation",
     "after": "only what comes after this identifier; empty: from the first on",
     "agent_seen": "bytes of the agent's log that are left out, from its beginning",
     "attempt": "number of the attempt, from 1",

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, HTTPException, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance, federation_changes
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, Federation
-from pilotage.store import FederationRenamed
+from pilotage.store import FederationChanged, FederationRenamed
 
 from . import world_process
 from .access import FOR_OPERATORS, Operator, Person, actor
@@ -18,6 +18,9 @@ from .answers import answer, documented, faults_of
 from .content import FileContent
 from .dependencies import PREFIX, TheRuntime, TheStore
 from .documents import Declared, read
+
+NEWEST = 2**31 - 1
+"""More than any version of a federation."""
 
 router = APIRouter(prefix=PREFIX, tags=["federation"])
 
@@ -33,8 +36,8 @@ class Saved(BaseModel):
 
 @router.get("/federation", responses=documented(Federation, 409))
 def get_federation(caller: Person, store: TheStore) -> Response:
-    """The federation in force. Only operators see options, which may hold credentials."""
-    federation = store.federation()
+    """The federation in force, as declared. Only operators see options, which may hold credentials."""
+    federation = store.declared_federation()
     return answer(federation if caller.role == "operator" else without_options(federation))
 
 
@@ -50,6 +53,10 @@ def put_federation(
     file: Annotated[
         str, Query(max_length=4000, description="Path of the file that declares it, by which `up` knows it.")
     ] = "",
+    expected: Annotated[
+        int | None, Query(ge=0, description="The version for which the change was made; 409 if another is.")
+    ] = None,
+    note: Annotated[str, Query(max_length=500, description="Why, for the history.")] = "",
 ) -> Response:
     """Replace the federation without a restart. One with faults is refused as a whole.
 
@@ -64,18 +71,85 @@ def put_federation(
         if dry_run:
             version = runtime.store.version()
         else:
-            version = federation_changes.save(runtime.store, federation, actor(caller), file, force=force)
+            version = federation_changes.save(
+                *(runtime.store, federation, actor(caller), file), force=force, expected=expected, note=note
+            )
             runtime.wakeups.wake_all()
+    except FederationChanged as error:
+        raise HTTPException(409, str(error)) from error
     except FederationRenamed as error:
         return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
     except federation_changes.WorkInTheWay as error:
         raise HTTPException(409, f"{error}. `force` does it all the same") from error
-    told = {
-        "changes": [change.text for change in found_.changes],
-        "effects": [effect.text for effect in found_.effects],
-        "losses": [loss.text for loss in found_.losses],
+    return answer({"version": version, **_told(found_)})
+
+
+class ShownVersion(BaseModel):
+    """A version of the federation that is or was in force."""
+
+    version: int
+    time: Annotated[float, Field(description="When it was saved, in s since 1970 UTC.")]
+    actor: Annotated[str, Field(description="Who saved it; `up`: a server at its start, from its file.")]
+    file: Annotated[str, Field(description="The file that it was loaded from.")]
+    note: Annotated[str, Field(description="Why: the caller's words, or what was drained, closed or opened.")]
+    changes: Annotated[list[str], Field(description="What it declares otherwise than the one before it.")]
+
+
+class Versions(BaseModel):
+    """Versions of the federation, newest first."""
+
+    versions: Annotated[list[ShownVersion], Field(description="Newest first.")]
+
+
+class Rollback(BaseModel):
+    """The version to go back to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Annotated[int, Field(ge=1, le=NEWEST, description="Its number in the history.")]
+    dry_run: Annotated[bool, Field(description="Only tell what would change.")] = False
+    force: Annotated[bool, Field(description="Also where work or files are lost by it.")] = False
+
+
+@router.get("/federation/history", dependencies=[FOR_OPERATORS], responses=documented(Versions))
+def get_history(
+    store: TheStore,
+    before: Annotated[int, Query(ge=1, le=NEWEST, description="Only versions before this one.")] = NEWEST,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Response:
+    """Who changed the federation, when, why, and what was before. Drains and closures count as changes."""
+    return answer({"versions": federation_changes.history(store, before, limit)})
+
+
+@router.post("/federation/rollback", responses=documented(Saved, 404, 409))
+def post_rollback(body: Rollback, caller: Operator, runtime: TheRuntime) -> Response:
+    """Put an earlier version in force again, as a new one. Drains and closures stay as they are."""
+    try:
+        federation = federation_changes.of_version(runtime.store, body.version)
+    except federation_changes.NoSuchVersion as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    found_ = federation_changes.review(runtime.store, federation)
+    version = runtime.store.version()
+    if not body.dry_run:
+        note = f"back to version {body.version}"
+        try:
+            version = federation_changes.save(
+                *(runtime.store, federation, actor(caller)), force=body.force, expected=version, note=note
+            )
+        except FederationChanged as error:
+            raise HTTPException(409, str(error)) from error
+        except federation_changes.WorkInTheWay as error:
+            raise HTTPException(409, f"{error}. `force` does it all the same") from error
+        runtime.wakeups.wake_all()
+    return answer({"version": version, **_told(found_)})
+
+
+def _told(review: federation_changes.Review) -> dict[str, list[str]]:
+    return {
+        "changes": [change.text for change in review.changes],
+        "effects": [effect.text for effect in review.effects],
+        "losses": [loss.text for loss in review.losses],
     }
-    return answer({"version": version, **told})
 
 
 @router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls import circuit_breakers, storages
 from pilotage.model.records.federation import Blacklisting
 from pilotage.model.records.storage_spaces import FreeSpace
+from pilotage.model.rules.restricted import of_storage
 
 from . import breakers
 from .access import FOR_PEOPLE
@@ -37,7 +38,8 @@ class ShownStorage(BaseModel):
     name: str
     site: str
     tape: Annotated[bool, Field(description="Whether its files may have to be fetched from tape.")]
-    blacklisted: Annotated[list[Blacklisting], Field(description="Closed by the federation.")]
+    blacklisted: Annotated[list[Blacklisting], Field(description="What is forbidden there now.")]
+    restriction: Annotated[str, Field(description="Who drains or has closed it, and why; empty: nobody.")]
     space: Annotated[ShownSpace, Field(description="Its free space.")]
     breakers: Annotated[list[ShownBreaker], Field(description="Circuit breakers of it that have tripped.")]
 
@@ -52,13 +54,14 @@ class Storages(BaseModel):
 def get_storages(runtime: TheRuntime) -> Response:
     """Every storage, with its free space and the circuit breakers that concern it."""
     found, now = circuit_breakers.of_storages(runtime), runtime.clock()
-    spaces = storages.spaces(runtime)
+    spaces, restrictions = storages.spaces(runtime), runtime.store.restrictions()
     shown = [
         ShownStorage(
             name=storage.name,
             site=storage.site,
             tape=storage.tape,
             blacklisted=sorted(storage.blacklisted),
+            restriction="; ".join(one.text for one in of_storage(restrictions, storage)),
             space=_space(spaces[storage.name]),
             breakers=[breakers.shown(one, now) for one in found if storage.name in one.place],
         )

@@ -105,13 +105,14 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
             "federations",
             "Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
         ),
-        "sites": Entry("sites", "Show sites, their advertisements, and what matches them."),
-        "queues": Entry("queues", "Show queues, and test one."),
+        "sites": Entry(
+            "sites", "Show sites, their advertisements, and what matches them; drain, close or open one."
+        ),
+        "queues": Entry("queues", "Show queues; test, drain, close or open one."),
         "pilots": Entry("pilots", "Show pilots, newest first."),
         "storages": Entry(
             "storages",
-            "Show storages, their free space, and circuit breakers: open since deliveries fail, "
-            "until when and why.",
+            "Show storages, their space and circuit breakers; drain, close or open one.",
         ),
         "transfers": Entry("transfers", "Show transfers, newest first, or change the priority of some."),
         "shares": Entry("queues", "Show global shares with their jobs and transfers.", "shares_app"),

@@ -8,7 +8,7 @@ import typer
 from . import adding, importing
 from .configuration import connect
 from .errors import BadInput
-from .output import Json, document_text, echo, plural, show_json
+from .output import Column, Json, document_text, echo, plural, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Record
@@ -25,6 +25,14 @@ app.command(
 app.command(name="add", epilog="Example: pilotage federation add slurm me@login.example.org")(adding.add)
 
 File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
+Force = Annotated[bool, typer.Option("--force", help="Put it in force also where it loses jobs or files.")]
+HISTORY = (
+    Column("version", number=True),
+    Column("saved"),
+    Column("by"),
+    Column("what"),
+    Column("file", essential=False),
+)
 
 
 @app.command(epilog="Example: pilotage federation check federation.yaml")
@@ -66,9 +74,12 @@ def load(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would change, and what would follow.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Put it in force also where it loses jobs or files.")
-    ] = False,
+    force: Force = False,
+    expect: Annotated[
+        int | None,
+        typer.Option(metavar="VERSION", help="Refuse if another version is in force than this one."),
+    ] = None,
+    because: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the history.")] = "",
     json_output: Json = False,
 ) -> None:
     """Replace the server's federation, including constants, without a restart.
@@ -81,7 +92,8 @@ def load(
 
     source = documents.SourceFile.of(file)
     federation = documents.read(Federation, source)
-    answer = _loaded(to_document(federation), source, str(file.resolve()), dry_run=dry_run, force=force)
+    asked = {"dry_run": dry_run, "force": force, "expected": expect, "note": because}
+    answer = _loaded(to_document(federation), source, file=str(file.resolve()), **asked)
     if json_output:
         show_json(answer)
         return
@@ -95,13 +107,13 @@ def load(
         echo("nothing would change")
 
 
-def _loaded(document: Any, source: "SourceFile", path: str, *, dry_run: bool, force: bool) -> "Record":
+def _loaded(document: Any, source: "SourceFile", **asked: Any) -> "Record":
     """Return the server's answer. Raises :class:`BadInput`, or the file's faults with their lines."""
     from pilotage.client import Conflict, Refused
 
     try:
         with connect() as client:
-            return client.load_federation(document, file=path, dry_run=dry_run, force=force)
+            return client.load_federation(document, **asked)
     except Conflict as conflict:
         raise BadInput(str(conflict).replace("`force` does", "--force does")) from conflict
     except Refused as refused:
@@ -119,3 +131,56 @@ def show_federation(json_output: Json = False) -> None:
         show_json(document)
     else:
         typer.echo(document_text(document), nl=False)
+
+
+@app.command(epilog="Example: pilotage federation history")
+def history(
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Newest versions shown.")] = 20,
+    json_output: Json = False,
+) -> None:
+    """Show who changed the federation, when, why and what: loads, drains, closures. For operators."""
+    from pilotage.explain.words import moment
+
+    with connect() as client:
+        found = client.federation_history(limit=limit)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["version"],
+            moment(one["time"]),
+            one["actor"],
+            "; ".join(filter(None, (one["note"], *one["changes"]))),
+            one["file"],
+        )
+        for one in found
+    ]
+    show(HISTORY, rows, "No federation was loaded yet: pilotage federation load FILE")
+
+
+@app.command(epilog="Example: pilotage federation rollback 3 --dry-run")
+def rollback(
+    version: Annotated[int, typer.Argument(min=1, help="A version that `federation history` shows.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    force: Force = False,
+    json_output: Json = False,
+) -> None:
+    """Put an earlier version of the federation in force again. Drains and closures stay as they are.
+
+    The file on your disk stays as it is: it is loaded again only once it has changed.
+    """
+    from pilotage.client import Conflict
+
+    try:
+        with connect() as client:
+            answer = client.roll_back_federation(version, dry_run=dry_run, force=force)
+    except Conflict as conflict:
+        raise BadInput(str(conflict).replace("`force` does", "--force does")) from conflict
+    if json_output:
+        show_json(answer)
+        return
+    for line in (*answer["changes"], *answer["effects"]):
+        echo(line)
+    if not dry_run:
+        echo(f"version {answer['version']} is in force: what version {version} declared")

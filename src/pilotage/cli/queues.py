@@ -8,8 +8,9 @@ from . import queue_test
 from .breakers import summary
 from .configuration import connect
 from .output import Column, Json, counts, limit_of, show, show_json
+from .restricting import add_verbs
 
-app = typer.Typer(help="Show queues, and test one.", invoke_without_command=True)
+app = typer.Typer(help="Show queues; test, drain, close or open one.", invoke_without_command=True)
 shares_app = typer.Typer()
 
 QUEUES = (
@@ -21,7 +22,7 @@ QUEUES = (
     Column("walltime", essential=False, number=True),
     Column("jobs"),
     Column("pilots"),
-    Column("breakers", essential=False),
+    Column("why", essential=False),
 )
 SHARES = (
     Column("share"),
@@ -55,7 +56,7 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
             limit_of(queue["max_walltime"] / 3600, "h"),
             counts(queue["jobs"]),
             counts(queue["pilots"]),
-            summary(queue["breakers"]),
+            "; ".join(filter(None, (queue.get("restriction", ""), summary(queue["breakers"])))),
         )
         for queue in found
     ]
@@ -66,12 +67,16 @@ def _status(queue: Any) -> str:
     """Return a queue's status, with the state of a breaker that holds back more than single nodes."""
     states = {one["state"] for one in queue["breakers"] if one["kind"] != "node"}
     tripped = next((state for state in ("open", "half-open") if state in states), "")
-    return f"{queue['status']}, breaker {tripped}" if tripped else str(queue["status"])
+    status = "closed" if queue["status"] == "paused" and queue.get("restriction", "") else queue["status"]
+    return f"{status}, breaker {tripped}" if tripped else str(status)
 
 
 app.command(name="test", epilog="Example: pilotage queues test north-short --timeout 3600")(
     queue_test.send_pilot
 )
+
+
+add_verbs(app, "queue")
 
 
 @shares_app.command(epilog="Example: pilotage shares")

@@ -9,10 +9,12 @@ import typer
 from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
+from .restricting import add_verbs
 from .subjects import Task, task_number
 
 app = typer.Typer(
-    help="Show sites, their advertisements, and what matches them.", invoke_without_command=True
+    help="Show sites, their advertisements, and what matches them; drain, close or open one.",
+    invoke_without_command=True,
 )
 
 SITES = (
@@ -117,3 +119,6 @@ def match(
         for one in found
     ]
     show(MATCHES, rows, f"Task {number} has no jobs yet.")
+
+
+add_verbs(app, "site")

@@ -1,16 +1,19 @@
 """Storages: their free space (B18), and circuit breakers where deliveries fail (F4)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from .breakers import until
 from .configuration import connect
-from .errors import BadInput
 from .output import Column, Json, show, show_json
+from .restricting import add_verbs
 
-app = typer.Typer()
+app = typer.Typer(
+    help="Show storages, their space and circuit breakers; drain, close or open one.",
+    invoke_without_command=True,
+)
 
 STORAGES = (
     Column("storage"),
@@ -24,19 +27,16 @@ STORAGES = (
 )
 
 
-@app.command(epilog="Example: pilotage storages")
-def storages(
-    lift: Annotated[
-        str, typer.Option(metavar="STORAGE", hidden=True, help="Gone: pilotage breakers lift STORAGE.")
-    ] = "",
-    json_output: Json = False,
-) -> None:
+@app.callback(
+    epilog='Example: pilotage storages\n\nExample: pilotage storages drain north-disk --because "it is full"'
+)
+def storages(context: typer.Context, json_output: Json = False) -> None:
     """Show storages, their free space, and circuit breakers: open since deliveries fail, until when and why.
 
     Free space is measured (the storage reported it at the time shown) or declared (the federation states it).
     """
-    if lift:
-        raise BadInput(f"--lift is gone: pilotage breakers lift {lift}")
+    if context.invoked_subcommand:
+        return
     with connect() as client:
         found = client.storages()
     if json_output:
@@ -49,7 +49,7 @@ def storages(
 def _rows(storage: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     first = (storage["name"], storage["site"], *_free(storage["space"]), ", ".join(storage["blacklisted"]))
     if not storage["breakers"]:
-        return [(*first, "", "", "")]
+        return [(*first, "", "", storage.get("restriction", ""))]
     return [
         (*first, f"{one['what']}: {one['state']}", until(one), one["reason"]) for one in storage["breakers"]
     ]
@@ -64,3 +64,6 @@ def _free(space: dict[str, Any]) -> tuple[str, str]:
     return f"{number(space['free'])} GB {space['source']}", (
         moment(space["measured"]) if space["measured"] is not None else space["problem"]
     )
+
+
+add_verbs(app, "storage")

@@ -29,7 +29,9 @@ SEEN_LATELY = 3 * 3600.0
 def trouble(seen: QueueCondition) -> str:
     """Return why nothing can start at a queue, and who can mend it; empty if nothing is wrong yet."""
     name, queue = seen.queue.name, seen.queue
-    if queue.status in ("offline", "paused"):
+    if seen.restriction:
+        return f"{name} is {seen.restriction}"
+    if queue.status in ("offline", "paused", "draining"):
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
     if seen.pilots.get(PilotState.RUNNING):
         return ""

@@ -10,7 +10,7 @@ from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import WAITING_PILOTS
 from pilotage.model.records.work import Pilot, Requirements
 
-CLOSED = ("offline", "paused")
+CLOSED = ("offline", "paused", "draining")
 """Statuses in which a queue starts nothing: it gets no pilots, and the pilots there get no jobs."""
 
 

@@ -5,6 +5,7 @@ from .database.driver_errors import OUTAGE, concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
     DatasetTaken,
+    FederationChanged,
     FederationRenamed,
     FileConflict,
     IllegalColumn,
@@ -19,7 +20,7 @@ from .database.errors import (
 )
 from .store import Store
 from .tables.events import EventKind
-from .tables.federations import FederationFile
+from .tables.federations import FederationFile, FederationVersion
 from .tables.files import OutputView, ReplicaView
 from .tables.history import EventView
 from .tables.jobs import JobDetails, JobView
@@ -46,8 +47,10 @@ __all__ = [
     "EventKind",
     "EventView",
     "FailedGroup",
+    "FederationChanged",
     "FederationFile",
     "FederationRenamed",
+    "FederationVersion",
     "FileConflict",
     "IllegalColumn",
     "IllegalTransition",

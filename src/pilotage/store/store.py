@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 
 from . import schema
@@ -79,12 +80,12 @@ class Store:
         self._keeps_events = keeps_events
         self.clock = clock
         self.listeners: list[Listener] = []
-        self._federations = Federations(database)
+        self.federations = Federations(database)
         specs = SpecCache()
         live = LivePilots()
-        self.snapshots = Snapshots(database, self._federations, specs, live)
-        self.queries = Queries(database, self._federations, specs, live)
-        self.job_lists = JobLists(database, self._federations, specs)
+        self.snapshots = Snapshots(database, self.federations, specs, live)
+        self.queries = Queries(database, self.federations, specs, live)
+        self.job_lists = JobLists(database, self.federations, specs)
         self.task_lists = TaskLists(database)
         self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
@@ -205,21 +206,30 @@ class Store:
         for listener in self.listeners:
             listener(decision, committed)
 
-    def save_federation(self, federation: Federation, actor: str, file: FederationFile | None = None) -> int:
+    def save_federation(
+        self,
+        federation: Federation,
+        actor: str,
+        file: FederationFile | None = None,
+        *,
+        expected: int | None = None,
+        note: str = "",
+    ) -> int:
         """Put this federation in force. Return its version. Loops see it at their next pass.
 
-        The store remembers the ``file`` that it was loaded from.
+        The store remembers the ``file`` that it was loaded from. Raises :class:`FederationRenamed`, and
+        :class:`FederationChanged` if another version than the ``expected`` one is in force.
         """
-        return self._federations.save(federation, actor, self.clock(), file)
+        return self.federations.save(federation, actor, self.clock(), file, expected=expected, note=note)
 
     def loaded_version(self, file: FederationFile, federation: Federation) -> int | None:
         """Return the version that a file was last loaded as; None if its declaration has changed."""
-        return self._federations.loaded(file, federation)
+        return self.federations.loaded(file, federation)
 
     def version(self) -> int:
         """Return the number of the federation in force; 0 if there is none."""
         try:
-            return self.database.read(self._federations.in_force).version
+            return self.database.read(self.federations.in_force).version
         except NoFederation:
             return 0
 
@@ -233,13 +243,21 @@ class Store:
 
     def federation(self) -> Federation:
         """Return the current federation. Raises :class:`NoFederation`."""
-        return self._federations.read()
+        return self.federations.read()
+
+    def declared_federation(self) -> Federation:
+        """Return the current federation without restrictions. Raises :class:`NoFederation`."""
+        return self.database.read(self.federations.in_force).declared
+
+    def restrictions(self) -> tuple[Restriction, ...]:
+        """Return what operators drain or have closed. Raises :class:`NoFederation`."""
+        return self.database.read(self.federations.in_force).restrictions
 
     @property
     def federation_version(self) -> int:
         """The federation's version that this process read last; 0 before the first."""
-        return self._federations.version
+        return self.federations.version
 
     def last_federation(self) -> Federation:
         """Return the federation that this process read last. Raises :class:`NoFederation`."""
-        return self._federations.last()
+        return self.federations.last()

@@ -16,6 +16,7 @@ from pilotage.model.rules.timeouts import (
     RULES,
     Outcome,
     Rule,
+    draining_queues,
     heartbeat_of,
     longest_heartbeat,
     resting_queues,
@@ -49,6 +50,7 @@ class _Watchdog:
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
         self._queues = {queue.name for queue in world.federation.queues}
+        self._draining = draining_queues(world.federation)
         self._federation = world.federation
         self._constants = world.federation.timeouts
         self._resting = resting_queues(world.federation)
@@ -166,6 +168,8 @@ class _Watchdog:
         """Return why a job's queue accepts no more jobs; empty if it does."""
         if job.queue not in self._queues:
             return "its queue is not in the federation any more"
+        if job.queue in self._draining:
+            return "its queue is draining"
         owner = self._tasks[job.task].owner
         breakers = self._breakers.get(job.queue, ())
         is_closed = any(one.holds_for(owner.vo, owner.name, job.task) for one in breakers)

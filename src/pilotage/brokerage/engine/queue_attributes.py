@@ -23,6 +23,7 @@ def attributes(queues: list[Queue]) -> dict[str, Any]:
         "unified": _mask(queue.name in parents for queue in queues),
         "status": _labels(queue.status for queue in queues),
         "online": _mask(queue.is_online for queue in queues),
+        "draining": _mask(queue.status == "draining" for queue in queues),
         "direct_access": _mask(queue.direct_access for queue in queues),
         "event_service": _labels(queue.event_service for queue in queues),
         "opportunistic": _mask(queue.pledged_cpu == -1 for queue in queues),

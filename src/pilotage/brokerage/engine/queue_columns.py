@@ -119,6 +119,7 @@ class QueueColumns:
     unified: Mask
     status: Column
     online: Mask
+    draining: Mask
     cores: Column
     gpus: Column
     slot_cores: Column

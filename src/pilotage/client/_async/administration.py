@@ -16,20 +16,46 @@ class AsyncAdministration(AsyncApi):
         return await self._record("/federation")
 
     async def load_federation(
-        self, federation: Mapping[str, Any], *, dry_run: bool = False, force: bool = False, file: str = ""
+        self,
+        federation: Mapping[str, Any],
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        file: str = "",
+        expected: int | None = None,
+        note: str = "",
     ) -> Record:
         """Replace the federation without a restart. One with faults is refused as a whole.
 
-        Raises :class:`Conflict` if running jobs or known files would be lost, unless it is forced.
-        ``file`` is the name of the file that it comes from.
+        Raises :class:`Conflict` if running jobs or known files would be lost, unless it is forced, and if
+        another version than the ``expected`` one is in force. ``file`` is the name of the file that it comes
+        from, ``note`` the reason for the history.
         """
         answer = await self._connection.send(
             "PUT",
             "/federation",
-            query={"dry_run": dry_run, "force": force, "file": file or None},
+            query={
+                "dry_run": dry_run,
+                "force": force,
+                "file": file or None,
+                "expected": expected,
+                "note": note or None,
+            },
             body=dict(federation),
         )
         return Record(answer)
+
+    async def federation_history(self, *, before: int | None = None, limit: int = 20) -> Table[Record]:
+        """Return who changed the federation, when and why, newest first."""
+        answer = await self._get("/federation/history", before=before, limit=limit)
+        return Table[Record].of(answer, "versions", Record)
+
+    async def roll_back_federation(
+        self, version: int, *, dry_run: bool = False, force: bool = False
+    ) -> Record:
+        """Put an earlier version in force again. Raises as :meth:`load_federation` does."""
+        body = {"version": version, "dry_run": dry_run, "force": force}
+        return Record(await self._post("/federation/rollback", None, body))
 
     async def world(self) -> Record:
         """Return everything that decisions read, as of now."""

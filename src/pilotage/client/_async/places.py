@@ -77,6 +77,28 @@ class AsyncPlaces(AsyncApi):
         """Return every storage, with its free space and the circuit breakers that concern it."""
         return Table[Record].of(await self._get("/storages"), "storages", Record)
 
+    async def restrictions(self) -> Table[Record]:
+        """Return the sites, queues and storages that operators drain or have closed, and what is left."""
+        return Table[Record].of(await self._get("/restrictions"), "restrictions", Record)
+
+    async def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
+        """Drain a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
+        return await self._restrict(kind, name, {"mode": "drain", "because": because, "until": until})
+
+    async def close_place(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
+        """Close a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
+        return await self._restrict(kind, name, {"mode": "close", "because": because, "until": until})
+
+    async def open_place(self, kind: str, name: str) -> bool:
+        """Open a site, queue or storage. Return whether it was drained or closed before."""
+        place = {"kind": kind, "name": name}
+        answer = await self._connection.send("DELETE", "/restrictions/{kind}/{name}", place)
+        return bool(Record(answer)["opened"])
+
+    async def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
+        place = {"kind": kind, "name": name}
+        return Record(await self._connection.send("PUT", "/restrictions/{kind}/{name}", place, body=body))
+
     async def breakers(self) -> Table[Record]:
         """Return every circuit breaker that is open or half-open, and what is set aside."""
         return Table[Record].of(await self._get("/breakers"), "breakers", Record)

@@ -78,6 +78,28 @@ class Places(Api):
         """Return every storage, with its free space and the circuit breakers that concern it."""
         return Table[Record].of(self._get("/storages"), "storages", Record)
 
+    def restrictions(self) -> Table[Record]:
+        """Return the sites, queues and storages that operators drain or have closed, and what is left."""
+        return Table[Record].of(self._get("/restrictions"), "restrictions", Record)
+
+    def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
+        """Drain a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
+        return self._restrict(kind, name, {"mode": "drain", "because": because, "until": until})
+
+    def close_place(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
+        """Close a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
+        return self._restrict(kind, name, {"mode": "close", "because": because, "until": until})
+
+    def open_place(self, kind: str, name: str) -> bool:
+        """Open a site, queue or storage. Return whether it was drained or closed before."""
+        place = {"kind": kind, "name": name}
+        answer = self._connection.send("DELETE", "/restrictions/{kind}/{name}", place)
+        return bool(Record(answer)["opened"])
+
+    def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
+        place = {"kind": kind, "name": name}
+        return Record(self._connection.send("PUT", "/restrictions/{kind}/{name}", place, body=body))
+
     def breakers(self) -> Table[Record]:
         """Return every circuit breaker that is open or half-open, and what is set aside."""
         return Table[Record].of(self._get("/breakers"), "breakers", Record)

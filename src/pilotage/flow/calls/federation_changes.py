@@ -38,11 +38,13 @@ class WorkInTheWay(Exception):
     """A change would lose work or files: which, and what would work instead."""
 
     def __init__(self, losses: tuple[FederationEffect, ...]) -> None:
-        told = [loss.text for loss in losses[:MOST_TOLD]]
-        if len(losses) > MOST_TOLD:
-            told.append(f"and {len(losses) - MOST_TOLD} more")
-        super().__init__("; ".join(told))
+        super().__init__("; ".join(_shortened([loss.text for loss in losses])))
         self.losses = losses
+
+
+def _shortened(told: list[str]) -> list[str]:
+    more = len(told) - MOST_TOLD
+    return told if more <= 0 else [*told[:MOST_TOLD], f"and {more} more"]
 
 
 def review(store: Store, federation: Federation) -> Review:
@@ -51,7 +53,7 @@ def review(store: Store, federation: Federation) -> Review:
     Raises :class:`FederationRenamed`.
     """
     try:
-        before = store.federation()
+        before = store.declared_federation()
     except NoFederation:
         return Review()
     if before.name != federation.name:
@@ -62,15 +64,70 @@ def review(store: Store, federation: Federation) -> Review:
     return Review(changes=differences(before, federation), effects=follows)
 
 
-def save(store: Store, federation: Federation, actor: str, path: str = "", *, force: bool = False) -> int:
+def save(
+    store: Store,
+    federation: Federation,
+    actor: str,
+    path: str = "",
+    *,
+    force: bool = False,
+    expected: int | None = None,
+    note: str = "",
+) -> int:
     """Put in force a federation from the file at a path. Return its version.
 
-    Raises :class:`WorkInTheWay` where work or files would be lost, unless it is forced, and
-    :class:`FederationRenamed`.
+    Raises :class:`WorkInTheWay` where work or files would be lost, unless it is forced,
+    :class:`FederationRenamed`, and :class:`FederationChanged` if another version than ``expected`` is in
+    force.
     """
     if not force and (losses := review(store, federation).losses):
         raise WorkInTheWay(losses)
-    return store.save_federation(federation, actor, file_of(federation, path))
+    return store.save_federation(federation, actor, file_of(federation, path), expected=expected, note=note)
+
+
+class NoSuchVersion(LookupError):
+    """The store has no such version of the federation."""
+
+
+def of_version(store: Store, version: int) -> Federation:
+    """Return the federation that a version declared. Raises :class:`NoSuchVersion`."""
+    found = store.federations.of_version(version)
+    if found is None:
+        raise NoSuchVersion(f"there is no version {version}; pilotage federation history lists them")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedVersion:
+    """A version of the federation, with what it declares otherwise than the one before it."""
+
+    version: int
+    time: float
+    actor: str
+    file: str
+    note: str
+    changes: tuple[str, ...]
+
+
+def history(store: Store, before: int, limit: int) -> list[DescribedVersion]:
+    """Return versions before one, newest first."""
+    found = store.federations.history(before, limit + 1)
+    declared = {one.version: store.federations.of_version(one.version) for one in found}
+    described = []
+    for one, earlier in zip(found, (*found[1:], None), strict=True):
+        own, old = declared[one.version], declared[earlier.version] if earlier else None
+        changes = [change.text for change in differences(old, own)] if own and old else []
+        described.append(
+            DescribedVersion(
+                version=one.version,
+                time=one.time,
+                actor=one.actor,
+                file=one.file,
+                note=one.note,
+                changes=tuple(_shortened(changes)),
+            )
+        )
+    return described[:limit]
 
 
 def file_of(federation: Federation, path: str) -> FederationFile:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.scratch import clear
+from pilotage.flow.restricting import end_lapsed
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.flow.task_cancellation import cancel
@@ -56,6 +57,7 @@ STEP = Step(
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=("queue_reports", "job_counts", "failures", due_jobs, "tasks", late_pilots, lapsed),
+    prepare=end_lapsed,
     phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
     subjects=(TASK, PILOT, QUEUE),
     idle=_idle,

@@ -67,7 +67,7 @@ __all__ = [
     "TransferService",
 ]
 
-QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
+QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test", "draining"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$", max_length=4000)]
 UNKNOWN_CORE_POWER = 10.0
@@ -237,7 +237,8 @@ class Queue:
     storage: Name
     """The storage that its jobs read from and write to."""
     status: QueueStatus = "online"
-    """What it accepts now: ``standby`` counts as online (B4); a paused queue keeps its jobs."""
+    """What it accepts now: ``standby`` counts as online (B4); a paused queue keeps its jobs; one that is
+    draining starts nothing, and its waiting jobs go elsewhere."""
     parent: str = ""
     """The unified queue behind this pseudo-queue (B2)."""
     cores: Cores = 1

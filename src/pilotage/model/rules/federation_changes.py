@@ -235,8 +235,8 @@ def _of_queue(queue: Queue, change: str, gone: set[str], there: WorkThere) -> It
             follows="what these have made is lost, and they are tried again",
             lost=True,
             instead=(
-                f"give {queue.name} `status: offline`, and change it once none of its jobs runs or is"
-                " transferring (`pilotage queues`)"
+                f"`pilotage queues drain {queue.name} --because ...`, and change it once none of its jobs"
+                " runs or is transferring (`pilotage queues`)"
             ),
         )
     waiting = {state: jobs[state] for state in UNSTARTED_JOBS if jobs.get(state)}
@@ -274,9 +274,9 @@ def _of_storage(
             follows="none of these is found there any more: outputs and inputs are lost, transfers fail",
             lost=True,
             instead=(
-                "declare the new place as another storage, close this one with"
-                " `blacklisted: [write_lan, write_wan]`, and remove it once its files are moved, or forgotten"
-                " (`pilotage files forget`)"
+                "declare the new place as another storage, drain this one"
+                f" (`pilotage storages drain {storage.name} --because ...`), and remove it once its files are"
+                " moved, or forgotten (`pilotage files forget`)"
             ),
         )
 

@@ -18,7 +18,7 @@ class QueueCondition:
     (P6), ``changed`` when the queue's declaration changed within a day. ``waiting_since`` is when the oldest
     pilot that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
     ``breakers`` are the circuit breakers of the queue, its nodes (F2) and its storage (F4), ``space`` is its
-    free space (B18).
+    free space (B18). ``restriction`` says who drains or has closed it, and why; empty: nobody.
     """
 
     time: float
@@ -35,3 +35,4 @@ class QueueCondition:
     problem: str = ""
     breakers: tuple[CircuitBreaker, ...] = ()
     space: FreeSpace | None = None
+    restriction: str = ""

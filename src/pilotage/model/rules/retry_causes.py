@@ -20,7 +20,7 @@ MOST_MEGABYTES, MOST_SECONDS = 1e9, 1e10
 """The bounds of a task's ``ram`` and ``walltime``."""
 
 _UNLIMITED = 0.0
-_CLOSED = ("offline", "brokeroff")
+_CLOSED = ("offline", "brokeroff", "draining")
 
 
 def next_attempt(task: Task, job: Job, error: str, federation: Federation) -> NextAttempt:

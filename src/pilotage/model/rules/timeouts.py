@@ -105,8 +105,8 @@ RULES: tuple[Rule, ...] = (
 """Every time-out. Those of jobs and silent pilots do not apply while the queue is paused or has
 ``disable_reassign``. A pilot's goodbye is no time-out: its jobs go back at once. A pilot that only failed
 or was cancelled may still have payloads, so its jobs wait for its silence. Jobs that have not started at a
-queue that left the federation return to the brokerage at once, too. If the brokerage set a pending job's
-``wake_at``, that replaces ``pending``."""
+queue that left the federation, or is draining, return to the brokerage at once, too. If the brokerage set a
+pending job's ``wake_at``, that replaces ``pending``."""
 
 JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
 """Time-outs of jobs by the time in their state."""
@@ -115,6 +115,11 @@ JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock ==
 def resting_queues(federation: Federation) -> set[str]:
     """Return the queues without time-outs: paused ones, and those with ``disable_reassign``."""
     return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
+
+
+def draining_queues(federation: Federation) -> set[str]:
+    """Return the queues whose waiting jobs go elsewhere at once."""
+    return {queue.name for queue in federation.queues if queue.status == "draining"}
 
 
 def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:

@@ -75,6 +75,16 @@ class FederationRenamed(StoreError):
         super().__init__(f"{problem}: keep the name, or give {given!r} a store of its own")
 
 
+class FederationChanged(StoreError):
+    """Another version of the federation is in force than the one that a change was made for."""
+
+    def __init__(self, expected: int, version: int) -> None:
+        super().__init__(
+            f"version {version} of the federation is in force, not {expected}: look at what changed, "
+            "and make your change again"
+        )
+
+
 class NewerStore(StoreError):
     """A newer version of the program wrote the store."""
 

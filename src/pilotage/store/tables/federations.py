@@ -3,8 +3,8 @@
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -21,12 +21,14 @@ from sqlalchemy import (
     select,
 )
 
-from pilotage.model.documents.serialization import from_stored, to_json
+from pilotage.model.documents.serialization import from_json, from_stored, to_json
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.restrictions import Restriction
+from pilotage.model.rules.restricted import known, restricted
 from pilotage.model.values.urls import without_password
 from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
-from pilotage.store.database.errors import FederationRenamed, NoFederation
+from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
 from pilotage.store.database.sets import raw_rows
 
 log = logging.getLogger(__name__)
@@ -46,13 +48,19 @@ federations = Table(
     Column("document", Text, nullable=False),
     text_column("file"),
     text_column("digest"),
+    text_column("restrictions"),
+    text_column("note"),
 )
 
 UP = "up"
 """The actor of versions that a server loaded from its file at the start."""
 
 _VERSION = select(func.max(federations.c.version))
-_NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
+_NEWEST = (
+    select(federations.c.version, federations.c.document, federations.c.restrictions)
+    .order_by(federations.c.version.desc())
+    .limit(1)
+)
 _FIRST = (
     select(func.max(federations.c.version))
     .where(federations.c.time < select(func.max(federations.c.time)).scalar_subquery() - REMEMBERED)
@@ -65,22 +73,44 @@ _LOADS = (
 )
 _OF_FILE = _LOADS.where(federations.c.file == bindparam("file")).limit(1)
 _LATELY = (
-    select(federations.c.version, federations.c.time, federations.c.document)
+    select(federations.c.version, federations.c.time, federations.c.document, federations.c.restrictions)
     .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
     .order_by(federations.c.version.desc())
     .limit(MOST_VERSIONS)
 )
 
 
-class InForce(NamedTuple):
-    """A version of the federation, and when its queues' declarations last changed.
+_HISTORY = (
+    select(*(federations.c[name] for name in ("version", "time", "actor", "file", "note")))
+    .where(federations.c.version < bindparam("before"))
+    .order_by(federations.c.version.desc())
+)
+_OF_VERSION = select(federations.c.document).where(federations.c.version == bindparam("version"))
 
-    These times, in s since 1970 UTC, are of the day before the version.
+
+class InForce(NamedTuple):
+    """A version of the federation, and when its queues last changed.
+
+    These times, in s since 1970 UTC, are of the day before the version. ``federation`` is what decisions
+    read: the ``declared`` one under the ``restrictions`` of operators.
     """
 
     version: int
     federation: Federation
     changed: Mapping[str, float]
+    declared: Federation
+    restrictions: tuple[Restriction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationVersion:
+    """A version that is or was in force: when and by whom it was saved, from which file, and why."""
+
+    version: int
+    time: float
+    actor: str
+    file: str
+    note: str
 
 
 class FederationFile(NamedTuple):
@@ -99,27 +129,78 @@ class Federations:
         self._known: InForce | None = None
 
     def save(
-        self, federation: Federation, actor: str, time: float, file: FederationFile | None = None
+        self,
+        federation: Federation,
+        actor: str,
+        time: float,
+        file: FederationFile | None = None,
+        *,
+        expected: int | None = None,
+        note: str = "",
     ) -> int:
         """Put this federation in force at ``time``, in s since 1970 UTC. Return its version.
 
-        The store remembers its ``file``. Raises :class:`FederationRenamed` if the store has one with another
-        name.
+        Restrictions of what it still has stay. The store remembers its ``file``. Raises
+        :class:`FederationRenamed` if the store has one with another name, and :class:`FederationChanged` if
+        another version than the ``expected`` one is in force.
         """
         document = to_json(federation).decode()
 
         def write(connection: Connection) -> int:
-            before = connection.execute(_NEWEST).scalar()
+            newest = connection.execute(_NEWEST).one_or_none()
+            version, before, kept = newest or (0, None, "")
             if before is not None and (name := json.loads(before)["name"]) != federation.name:
                 raise FederationRenamed(name, federation.name)
-            version = (connection.execute(_VERSION).scalar() or 0) + 1
-            row = {"version": version, "time": time, "actor": actor, "document": document}
+            if expected not in (None, version):
+                raise FederationChanged(expected or 0, version)
+            row = {"version": version + 1, "time": time, "actor": actor, "document": document, "note": note}
+            row["restrictions"] = _text(known(federation, _restrictions(kept)))
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
             connection.execute(insert(federations), row)
-            return version
+            return int(version) + 1
 
         return self._database.write(write)
+
+    def restrict(
+        self,
+        change: Callable[[tuple[Restriction, ...]], tuple[Restriction, ...]],
+        actor: str,
+        time: float,
+        note: str,
+    ) -> int:
+        """Change the restrictions, as a new version of the same federation. Return the version in force.
+
+        Raises :class:`NoFederation`.
+        """
+
+        def write(connection: Connection) -> int:
+            newest = connection.execute(_NEWEST).one_or_none()
+            if newest is None:
+                raise NoFederation
+            before = _restrictions(newest.restrictions)
+            if (after := change(before)) == before:
+                return int(newest.version)
+            row = {"version": newest.version + 1, "time": time, "actor": actor, "note": note}
+            row |= {"document": newest.document, "restrictions": _text(after)}
+            connection.execute(insert(federations), row)
+            return int(newest.version) + 1
+
+        return self._database.write(write)
+
+    def history(self, before: int, limit: int) -> list[FederationVersion]:
+        """Return versions before one, newest first."""
+        rows = self._database.read(
+            lambda connection: connection.execute(_HISTORY.limit(limit), {"before": before}).all()
+        )
+        return [FederationVersion(**row._mapping) for row in rows]
+
+    def of_version(self, version: int) -> Federation | None:
+        """Return the federation that a version declared; None if there was none."""
+        found = self._database.read(
+            lambda connection: connection.execute(_OF_VERSION, {"version": version}).scalar()
+        )
+        return None if found is None else without_passwords(from_stored(Federation, found))
 
     def loaded(self, file: FederationFile, federation: Federation) -> int | None:
         """Return the version that a file was last loaded as; None if its declaration has changed.
@@ -154,15 +235,17 @@ class Federations:
         if version is None:
             raise NoFederation
         with self._lock:
-            known = self._known
+            found = self._known
         # Two threads may parse the same version at once: waiting would take as long.
-        if known is None or known.version != version:
+        if found is None or found.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
-            federation = without_passwords(from_stored(Federation, lately[0][2]))
-            known = InForce(version, federation, _changed(lately[::-1]))
+            declared = without_passwords(from_stored(Federation, lately[0][2]))
+            restrictions = _restrictions(lately[0][3])
+            federation = restricted(declared, restrictions)
+            found = InForce(version, federation, _changed(lately[::-1]), declared, restrictions)
             with self._lock:
-                self._known = known
-        return known
+                self._known = found
+        return found
 
     def read(self) -> Federation:
         """Return the current federation. Raises :class:`NoFederation`."""
@@ -178,6 +261,14 @@ class Federations:
         """Return the federation that this process read last. Raises :class:`NoFederation`."""
         known = self._known
         return self.read() if known is None else known.federation
+
+
+def _restrictions(text: str) -> tuple[Restriction, ...]:
+    return from_json(tuple[Restriction, ...], text) if text else ()
+
+
+def _text(restrictions: tuple[Restriction, ...]) -> str:
+    return to_json(restrictions).decode() if restrictions else ""
 
 
 def without_passwords(federation: Federation) -> Federation:
@@ -210,12 +301,16 @@ def _shown(what: str, name: str, url: str) -> str:
 
 
 def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
-    """Return when each queue was added or last changed."""
+    """Return when each queue was added, last changed, or restricted otherwise."""
     found: dict[str, float] = {}
     before: dict[str, Any] | None = None
-    for _, time, document in versions:
+    for _, time, document, kept in versions:
+        held = {(one.kind, one.name): one.mode for one in _restrictions(kept)}
         # Do not parse: another release's declaration may be invalid in this one.
-        queues = {queue["name"]: queue for queue in json.loads(document)["queues"]}
+        queues = {
+            queue["name"]: (queue, held.get(("queue", queue["name"])), held.get(("site", queue["site"])))
+            for queue in json.loads(document)["queues"]
+        }
         if before is not None:
             found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
         before = queues

@@ -16,6 +16,7 @@ from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.storage_spaces import free_spaces
 from pilotage.model.records.work import Pilot
 from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.model.rules.restricted import of_queue
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables import failures
@@ -98,6 +99,7 @@ def of_queues(
             waiting_since=waiting.get(queue.name),
             breakers=tuple(one for one in breakers if _is_of(one, queue)),
             space=spaces[queue.storage],
+            restriction=next((one.text for one in of_queue(in_force.restrictions, queue)), ""),
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )

@@ -24,6 +24,7 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import File, Pilot, Transfer
 from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.model.rules.restricted import of_queue
 from pilotage.model.values.identity import Identity
 from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
@@ -302,6 +303,7 @@ class Queries:
         def read(connection: Connection) -> list[QueueView]:
             waiting = job_counts.counted(connection, "job", JOBS_BY_QUEUE)
             held = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE)
+            declared = self._federations.in_force(connection)
             return [
                 QueueView(
                     name=queue.name,
@@ -312,8 +314,9 @@ class Queries:
                     max_walltime=queue.max_walltime,
                     jobs=waiting.get(queue.name, {}),
                     pilots=held.get(queue.name, {}),
+                    restriction="; ".join(one.text for one in of_queue(declared.restrictions, queue)),
                 )
-                for queue in sorted(self._federations.current(connection).queues, key=lambda q: q.name)
+                for queue in sorted(declared.federation.queues, key=lambda q: q.name)
             ]
 
         return self._database.read(read)

@@ -19,6 +19,7 @@ class QueueView:
     max_walltime: float
     jobs: Mapping[JobState, int]
     pilots: Mapping[PilotState, int]
+    restriction: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

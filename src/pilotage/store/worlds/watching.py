@@ -21,7 +21,14 @@ from pilotage.model.records.states import (
 )
 from pilotage.model.records.work import Job, Pilot
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
-from pilotage.model.rules.timeouts import JOB_RULES, RULES, heartbeat_of, resting_queues, shortest_heartbeat
+from pilotage.model.rules.timeouts import (
+    JOB_RULES,
+    RULES,
+    draining_queues,
+    heartbeat_of,
+    resting_queues,
+    shortest_heartbeat,
+)
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.sets import among
 from pilotage.store.tables.counters import counts
@@ -228,9 +235,10 @@ def _unheard_since(world: World) -> float:
 
 
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
-    """Jobs that wait at queues which are not in the federation any more, or whose breakers are open (F2)."""
+    """Jobs that wait at queues that left the federation, are draining, or have open breakers (F2)."""
     named = {queue.name for queue in world.federation.queues}
     closed = {one.place[0] for one in open_queues(told, world.federation.guard, world.time)}
+    closed |= draining_queues(world.federation)
     gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
     if not gone:
         return []

@@ -52,9 +52,9 @@ def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
 def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Accept queues that are online or standby, unless the task names the queue.
 
-    Merging at the input is no naming (B3).
+    Merging at the input is no naming (B3). Nobody gets to a queue that is draining.
     """
-    return Verdict(~tasks.named & ~queues.online, "online", queues.status)
+    return Verdict((~tasks.named | queues.draining) & ~queues.online, "online", queues.status)
 
 
 @check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")
@@ -64,7 +64,7 @@ def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     The choice shows them, but refuses nothing.
     """
     named = tasks.preassigned[tasks.preassignment[:, 0]]
-    return Verdict(tasks.named & named & ~queues.online, "online", queues.status)
+    return Verdict(tasks.named & named & ~queues.online & ~queues.draining, "online", queues.status)
 
 
 @check(

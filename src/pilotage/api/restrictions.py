@@ -1,0 +1,110 @@
+"""Sites, queues and storages that operators drain or have closed."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from pilotage.flow.calls import restrictions
+from pilotage.flow.errors import NotNow
+from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+
+from .access import FOR_PEOPLE, Operator, actor
+from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"])
+
+
+class WantedRestriction(BaseModel):
+    """What to drain or close, how long and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: Annotated[
+        RestrictionMode,
+        Field(description="Drain: waiting jobs go elsewhere, running ones end. Close: jobs wait there."),
+    ]
+    because: Annotated[str, Field(min_length=1, max_length=500, description="The reason, for everybody.")]
+    until: Annotated[
+        float | None, Field(ge=0, le=1e11, description="When it ends, in s since 1970 UTC; null: never.")
+    ] = None
+
+
+class ShownRestriction(BaseModel):
+    """A restriction in force, and what its place still has. Times in s since 1970 UTC."""
+
+    kind: RestrictedKind
+    name: str
+    mode: RestrictionMode
+    because: str
+    actor: Annotated[str, Field(description="Who put it in force.")]
+    since: float
+    until: float | None
+    waiting: Annotated[int, Field(description="Jobs there that have not started.")]
+    running: Annotated[int, Field(description="Jobs there at pilots.")]
+    leaving: Annotated[int, Field(description="Jobs whose outputs are on the way from there.")]
+    transfers: Annotated[int, Field(description="Live transfers from and to a storage.")]
+    empty: Annotated[bool, Field(description="Whether nothing is left there.")]
+
+
+class Restrictions(BaseModel):
+    """The restrictions in force."""
+
+    restrictions: Annotated[list[ShownRestriction], Field(description="In the order of their beginning.")]
+
+
+class Opened(BaseModel):
+    """What was opened."""
+
+    opened: Annotated[bool, Field(description="Whether it was drained or closed before.")]
+
+
+PlaceName = Annotated[str, Path(max_length=200)]
+
+
+@router.get("", dependencies=[FOR_PEOPLE], responses=documented(Restrictions, 409))
+def get_restrictions(runtime: TheRuntime) -> Response:
+    """Every site, queue and storage that operators drain or have closed, and what is left there."""
+    return answer({"restrictions": [_shown(runtime, one) for one in runtime.store.restrictions()]})
+
+
+@router.put("/{kind}/{name}", responses=documented(ShownRestriction, 404, 409))
+def put_restriction(
+    kind: RestrictedKind, name: PlaceName, wanted: WantedRestriction, caller: Operator, runtime: TheRuntime
+) -> Response:
+    """Drain or close a site, queue or storage. A reload of the federation or a restart does not undo it."""
+    asked = Restriction(
+        kind=kind,
+        name=name,
+        mode=wanted.mode,
+        because=wanted.because,
+        actor=actor(caller),
+        since=runtime.clock(),
+        until=wanted.until,
+    )
+    try:
+        restrictions.restrict(runtime, asked)
+    except restrictions.UnknownPlace as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    except NotNow as refused:
+        raise HTTPException(409, str(refused)) from None
+    return answer(_shown(runtime, asked))
+
+
+@router.delete("/{kind}/{name}", responses=documented(Opened, 404, 409))
+def delete_restriction(
+    kind: RestrictedKind, name: PlaceName, caller: Operator, runtime: TheRuntime
+) -> Response:
+    """Open a site, queue or storage again."""
+    try:
+        found = restrictions.lift(runtime, kind, name, actor(caller))
+    except restrictions.UnknownPlace as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    return answer({"opened": found is not None})
+
+
+def _shown(runtime: TheRuntime, one: Restriction) -> dict[str, object]:
+    left = restrictions.remaining(runtime, one.kind, one.name)
+    return {**asdict(one), **asdict(left), "empty": left.is_empty}

@@ -1,0 +1,101 @@
+"""Drain, close and open sites, queues and storages: what operators do beside the federation's file."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pilotage.flow.errors import NotNow
+from pilotage.flow.restricting import put_in_force
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.restrictions import RestrictedKind, Restriction
+from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+
+AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
+"""Jobs whose outputs are still on the way."""
+
+
+class UnknownPlace(LookupError):
+    """The federation has no such site, queue or storage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """What a restricted place still has."""
+
+    waiting: int = 0
+    """Jobs that have not started."""
+    running: int = 0
+    """Jobs at pilots."""
+    leaving: int = 0
+    """Jobs whose outputs are on the way to their storage."""
+    transfers: int = 0
+    """Live transfers from or to a storage."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is left there."""
+        return not (self.waiting or self.running or self.leaving or self.transfers)
+
+
+def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
+    """Put a restriction in force, in the place of an earlier one of the same place. Return what is there.
+
+    Raises :class:`UnknownPlace`, and :class:`NotNow` for one that has ended already.
+    """
+    _declared(runtime, asked.kind, asked.name)
+    if asked.until is not None and asked.until <= runtime.clock():
+        raise NotNow("`until` is over already: give a later time, or none")
+
+    def change(before: tuple[Restriction, ...]) -> tuple[Restriction, ...]:
+        return (*_without(before, asked.kind, asked.name), asked)
+
+    put_in_force(runtime, change, asked.actor, f"{asked.kind} {asked.name} {asked.text}")
+    return remaining(runtime, asked.kind, asked.name)
+
+
+def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restriction | None:
+    """End the restriction of a place. Return it; None if there was none. Raises :class:`UnknownPlace`."""
+    _declared(runtime, kind, name)
+    found = next((one for one in runtime.store.restrictions() if (one.kind, one.name) == (kind, name)), None)
+    if found is not None:
+        put_in_force(runtime, lambda before: _without(before, kind, name), actor, f"{kind} {name} opened")
+    return found
+
+
+def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
+    """Return what is left at a place."""
+    federation = runtime.store.federation()
+    if kind == "storage":
+        moving = runtime.store.work_there((), [name]).transfers.get(name, 0)
+        return replace(_of_queues(runtime, _queues(federation, "storage", name)), transfers=moving)
+    return _of_queues(runtime, _queues(federation, kind, name))
+
+
+def _of_queues(runtime: Runtime, names: Iterable[str]) -> Remaining:
+    wanted = {*names}
+    found = [queue.jobs for queue in runtime.store.queries.queues() if queue.name in wanted]
+
+    def count(states: Iterable[JobState]) -> int:
+        return sum(jobs.get(state, 0) for jobs in found for state in states)
+
+    return Remaining(waiting=count(UNSTARTED_JOBS), running=count(AT_A_PILOT), leaving=count(AFTER_PAYLOAD))
+
+
+def _queues(federation: Federation, kind: RestrictedKind, name: str) -> list[str]:
+    own = {"queue": lambda one: one.name, "site": lambda one: one.site, "storage": lambda one: one.storage}
+    return [queue.name for queue in federation.queues if own[kind](queue) == name]
+
+
+def _declared(runtime: Runtime, kind: RestrictedKind, name: str) -> None:
+    federation = runtime.store.declared_federation()
+    places: dict[str, Sequence[str]] = {
+        "site": [one.name for one in federation.sites],
+        "queue": [one.name for one in federation.queues],
+        "storage": [one.name for one in federation.storages],
+    }
+    if name not in places[kind]:
+        raise UnknownPlace(f"there is no {kind} {name!r}; pilotage {kind}s lists them")
+
+
+def _without(found: Iterable[Restriction], kind: RestrictedKind, name: str) -> tuple[Restriction, ...]:
+    return tuple(one for one in found if (one.kind, one.name) != (kind, name))

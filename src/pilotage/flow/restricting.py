@@ -1,0 +1,39 @@
+"""Change the restrictions of sites, queues and storages, and end those whose time is over."""
+
+import logging
+from collections.abc import Callable
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.restrictions import Restriction
+from pilotage.store import NoFederation
+
+log = logging.getLogger(__name__)
+
+Change = Callable[[tuple[Restriction, ...]], tuple[Restriction, ...]]
+
+
+def put_in_force(runtime: Runtime, change: Change, actor: str, note: str) -> None:
+    """Save changed restrictions as a new version of the federation. Raises :class:`NoFederation`."""
+    runtime.store.federations.restrict(change, actor, runtime.clock(), note)
+    log.warning("%s, by %s", note, actor)
+    runtime.wakeups.wake_all()
+
+
+def end_lapsed(runtime: Runtime) -> None:
+    """End the restrictions whose time is over."""
+    now = runtime.clock()
+    try:
+        found = runtime.store.restrictions()
+    except NoFederation:
+        return
+    if lapsed := [one for one in found if _is_over(one, now)]:
+        told = ", ".join(f"{one.kind} {one.name}" for one in lapsed)
+        put_in_force(runtime, lambda before: _lasting(before, now), "watch", f"{told}: the time is over")
+
+
+def _lasting(found: tuple[Restriction, ...], now: float) -> tuple[Restriction, ...]:
+    return tuple(one for one in found if not _is_over(one, now))
+
+
+def _is_over(one: Restriction, now: float) -> bool:
+    return one.until is not None and one.until <= now

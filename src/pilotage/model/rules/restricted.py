@@ -1,0 +1,66 @@
+"""The federation as operators' restrictions leave it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pilotage.model.records.federation import Blacklisting, Federation, Queue, QueueStatus, Storage
+from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+
+_STATUS: Mapping[RestrictionMode, QueueStatus] = {"drain": "draining", "close": "paused"}
+_FORBIDDEN: Mapping[RestrictionMode, tuple[Blacklisting, ...]] = {
+    "drain": ("write_lan", "write_wan"),
+    "close": ("read_lan", "write_lan", "read_wan", "write_wan"),
+}
+
+
+def restricted(federation: Federation, restrictions: Sequence[Restriction]) -> Federation:
+    """Return the federation with the statuses and blacklists that restrictions give (pure)."""
+    if not restrictions:
+        return federation
+    return replace(
+        federation,
+        queues=tuple(_queue(queue, of_queue(restrictions, queue)) for queue in federation.queues),
+        storages=tuple(_storage(one, of_storage(restrictions, one)) for one in federation.storages),
+    )
+
+
+def of_queue(restrictions: Iterable[Restriction], queue: Queue) -> list[Restriction]:
+    """Return the restrictions that hold at a queue: its own, then those of its site."""
+    return _of(restrictions, "queue", queue.name, queue.site)
+
+
+def of_storage(restrictions: Iterable[Restriction], storage: Storage) -> list[Restriction]:
+    """Return the restrictions that hold at a storage. A site that is drained still stages out."""
+    found = _of(restrictions, "storage", storage.name, storage.site)
+    return [one for one in found if one.kind == "storage" or one.mode == "close"]
+
+
+def known(federation: Federation, restrictions: Iterable[Restriction]) -> tuple[Restriction, ...]:
+    """Return the restrictions of what the federation has."""
+    names: Mapping[RestrictedKind, set[str]] = {
+        "site": {site.name for site in federation.sites},
+        "queue": {queue.name for queue in federation.queues},
+        "storage": {storage.name for storage in federation.storages},
+    }
+    return tuple(one for one in restrictions if one.name in names[one.kind])
+
+
+def _of(restrictions: Iterable[Restriction], kind: RestrictedKind, name: str, site: str) -> list[Restriction]:
+    own = [one for one in restrictions if (one.kind, one.name) in ((kind, name), ("site", site))]
+    return sorted(own, key=lambda one: one.kind == "site")
+
+
+def _queue(queue: Queue, found: Sequence[Restriction]) -> Queue:
+    # A queue that is offline in the file stays so: no restriction opens anything.
+    if not found or queue.status in ("offline", "draining"):
+        return queue
+    modes = {one.mode for one in found}
+    return replace(queue, status=_STATUS["drain" if "drain" in modes else "close"])
+
+
+def _storage(storage: Storage, found: Sequence[Restriction]) -> Storage:
+    forbidden = {way for one in found for way in _FORBIDDEN[one.mode]}
+    if not forbidden:
+        return storage
+    ways = [way for way in _FORBIDDEN["close"] if way in forbidden or way in storage.blacklisted]
+    return replace(storage, blacklisted=tuple(ways))
