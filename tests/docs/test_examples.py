@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.federation.documents import SourceFile, read, read_tasks, read_workflow_name
+from pilotage.federation.documents import read, read_tasks, read_workflow_name
 from pilotage.federation.faults import BadFile
+from pilotage.federation.source_files import SourceFile
 from pilotage.federation.workflow_checks import workflow_faults
 from pilotage.flow.calls import acceptance
 from pilotage.model.records.federation import Federation

@@ -11,7 +11,8 @@ from pilotage.federation.documents import checked, read_tasks
 from pilotage.federation.faults import BadDocument, BadFile
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.work import TaskSpec
-from pilotage.model.values.parameters import MOST_ROWS, row_at, row_count
+from pilotage.model.values.parameter_bounds import MOST_ROWS
+from pilotage.model.values.parameters import row_at, row_count
 
 TASK = "name: t\ncommand: [run, '{k}']\nparameters: "
 

@@ -14,7 +14,7 @@ from pilotage.flow.calls.match import specification
 from pilotage.model.documents.serialization import from_stored, to_json
 from pilotage.model.documents.world import Output, Report
 from pilotage.model.records.work import InputFile, InputPattern, MergeSpec, TaskSpec
-from pilotage.model.values.parameters import MOST_ROWS
+from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.store.views.job_lists import JobPage
 
 from .house import House, attempts

@@ -100,15 +100,15 @@ def local(site: str = "") -> "Inspected":
 
 def write(file: Path, records: Mapping[str, Any]) -> None:
     """Add records to the file, unless they would make the federation invalid."""
-    from pilotage.federation import additions, documents
+    from pilotage.federation import additions, documents, source_files
     from pilotage.federation.faults import BadDocument
     from pilotage.model.records.federation import Federation
 
-    before = documents.read_text(file) if file.exists() else EMPTY
+    before = source_files.read_text(file) if file.exists() else EMPTY
     _refuse_known(before, records["sites"][0]["name"], file)
     try:
         text = additions.added(before, records)
-        documents.read(Federation, documents.SourceFile(str(file), text))
+        documents.read(Federation, source_files.SourceFile(str(file), text))
     except BadDocument as bad:
         raise BadInput(f"{file}: {bad.faults[0].message}; {bad.faults[0].remedy}") from bad
     try:

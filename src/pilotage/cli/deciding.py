@@ -99,7 +99,8 @@ def _world(path: Path) -> "World":
     import time
 
     from pilotage.federation import text
-    from pilotage.federation.documents import SourceFile, read
+    from pilotage.federation.documents import read
+    from pilotage.federation.source_files import SourceFile
     from pilotage.model.documents.world import World
     from pilotage.model.records.federation import Federation
 
@@ -127,8 +128,9 @@ def _told(step: str, world: Path, debug: bool) -> Iterator[None]:
 
 def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) -> None:
     from pilotage.federation import documents
+    from pilotage.federation.source_files import SourceFile
 
-    source = documents.SourceFile.of(file)
+    source = SourceFile.of(file)
     ask = _asked_of_server if world is None else partial(_asked_of_world, path=world, debug=debug)
     specs = documents.read_tasks(source, partial(references, ask=ask))
     answer = ask(specs)

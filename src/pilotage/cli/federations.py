@@ -12,7 +12,7 @@ from .output import Column, Json, document_text, echo, plural, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Record
-    from pilotage.federation.documents import SourceFile
+    from pilotage.federation.source_files import SourceFile
 
 app = typer.Typer(
     help="Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
@@ -90,7 +90,7 @@ def load(
     from pilotage.model.documents.serialization import to_document
     from pilotage.model.records.federation import Federation
 
-    source = documents.SourceFile.of(file)
+    source = SourceFile.of(file)
     federation = documents.read(Federation, source)
     asked = {"dry_run": dry_run, "force": force, "expected": expect, "note": because}
     answer = _loaded(to_document(federation), source, file=str(file.resolve()), **asked)

@@ -38,8 +38,9 @@ def import_federation(
     Entries that cannot be accepted are refused one by one, with their line and what would be right. If none
     remains, the exit code is 2. --json prints every note, and the federation if there is no --output.
     """
-    from pilotage.federation.documents import read_text, write
+    from pilotage.federation.documents import write
     from pilotage.federation.importers import IMPORTERS, ImportSource
+    from pilotage.federation.source_files import read_text
 
     sources = [ImportSource(str(file), read_text(file)) for file in files]
     imported = IMPORTERS[kind.value](sources, files[0].stem)

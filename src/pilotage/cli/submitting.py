@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client, Record
-    from pilotage.federation.documents import SourceFile
+    from pilotage.federation.source_files import SourceFile
 
 app = typer.Typer()
 
@@ -49,14 +50,10 @@ def submit(
     faults is refused as a whole, and every fault has its line, also what the server finds. A file holds at
     most 1000 tasks. On a terminal, the same file a second time is submitted only after a question.
     """
-    from pilotage.federation import documents
-    from pilotage.model.documents.serialization import to_document
-
     from . import following
 
     source = _source(file)
-    tasks = [to_document(spec) for spec in documents.read_tasks(source, references)]
-    workflow = documents.read_workflow_name(source)
+    tasks, workflow = _read(source)
     with connect() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
@@ -75,6 +72,20 @@ def submit(
     following.fail_unless_finished(views or [])
 
 
+def _read(source: "SourceFile") -> tuple[list[Any], str]:
+    """Return the documents of tasks, and the name of their workflow. The base installation checks less, and
+    leaves the rest to the server."""
+    if find_spec("pydantic") is None:
+        from pilotage.federation.source_files import read_unchecked
+
+        return read_unchecked(source)
+    from pilotage.federation import documents
+    from pilotage.model.documents.serialization import to_document
+
+    specs = documents.read_tasks(source, references)
+    return [to_document(spec) for spec in specs], documents.read_workflow_name(source)
+
+
 def _sent(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "Record":
     if workflow:
         return client.submit_workflow(workflow, tasks, key=key)
@@ -82,7 +93,7 @@ def _sent(client: "Client", workflow: str, tasks: Sequence[Any], key: str) -> "R
 
 
 def _source(file: Path) -> "SourceFile":
-    from pilotage.federation.documents import SourceFile
+    from pilotage.federation.source_files import SourceFile
 
     if str(file) != "-":
         return SourceFile.of(file)

@@ -85,3 +85,16 @@ def repeated(path: Path, names: Sequence[str]) -> Iterator[Fault]:
         if name in seen:
             yield Fault((*path, at), f"{name!r} is given twice", "keep one")
         seen.add(name)
+
+
+def show(value: object) -> str:
+    """Return a value as people wrote it, cut short."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    words = {None: "nothing", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    # Hide passwords before cutting: the rest of a cut URL is not recognised as one.
+    text = hidden(text)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -14,9 +14,8 @@ from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.inputs import InputDataset, InputFile, InputPattern, TaskOutputs
 from pilotage.model.values.file_names import FILE_NAME, PLAIN_NAME
 from pilotage.model.values.types import OUTPUT_DATASET
-from pilotage.model.values.urls import hidden
 
-from .faults import Fault, Path
+from .faults import Fault, Path, show
 
 _UNITS = {
     "MB, 0 for no limit": "min_memory max_memory max_workdir",
@@ -136,19 +135,6 @@ def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     else:
         remedy = f"known: {', '.join(names)}" if names else "leave it out"
     return Fault(path, "there is no such field", remedy)
-
-
-def show(value: object) -> str:
-    """Return a value as people wrote it, cut short."""
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    words = {None: "nothing", True: "true", False: "false"}
-    text = words[value] if value is None or isinstance(value, bool) else repr(value)
-    # Hide passwords before cutting: the rest of a cut URL is not recognised as one.
-    text = hidden(text)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _document_path(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[str]]:

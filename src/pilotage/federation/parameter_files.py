@@ -4,7 +4,7 @@ import csv
 import io
 from pathlib import Path as FilePath
 
-from pilotage.model.values.parameters import MOST_BYTES, MOST_ROWS
+from pilotage.model.values.parameter_bounds import MOST_BYTES, MOST_ROWS
 
 from .faults import BadFile, FileFault
 

@@ -14,10 +14,8 @@ from . import classads
 from .faults import MOST_FAULTS, Fault, Path, repeated
 from .placeholder_checks import placeholder_faults
 from .secret_checks import secret_faults
+from .source_files import MAX_PAYLOAD
 from .stdin_checks import stdin_faults
-
-MAX_PAYLOAD = 1 << 20
-"""Most bytes of a task's payload files together, or of a command's words."""
 
 MAX_WORD = 100_000
 """Most bytes of one word of a command, or of all variables. No operating system passes more to a process."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path as FilePath
 
-from pilotage.federation import checks, documents
-from pilotage.federation.documents import SourceFile
+from pilotage.federation import checks, documents, source_files
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
+from pilotage.federation.source_files import SourceFile
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.records.work import InputFile, TaskOutputs
@@ -55,9 +55,9 @@ def read(path: FilePath) -> Case:
 
 def _log_file(path: FilePath) -> SourceFile:
     """Read a log's file, compressed or not. Raises BadFile."""
-    data = documents.read_bytes(path)
+    data = source_files.read_bytes(path)
     try:
-        return SourceFile(str(path), text_of(data, documents.MAX_BYTES))
+        return SourceFile(str(path), text_of(data, source_files.MAX_BYTES))
     except ValueError as error:
         raise BadFile(
             [FileFault(str(path), None, "", str(error), "give a log as text, or as .gz")]

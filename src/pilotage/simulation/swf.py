@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.federation.messages import show
+from pilotage.federation.faults import show
 
 from .scenario import SwfWork
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pilotage.model.values.parameters import MOST_ROWS
+from pilotage.model.values.parameter_bounds import MOST_ROWS
 from pilotage.model.values.scopes import identifier
 from pilotage.model.values.types import (
     CLOSED,

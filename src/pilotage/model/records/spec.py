@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pilotage.model.values.parameters import MOST_ROWS, Parameters, row_count
+from pilotage.model.values.parameter_bounds import MOST_ROWS
+from pilotage.model.values.parameters import Parameters, row_count
 from pilotage.model.values.types import (
     CLOSED,
     DESCRIBED,

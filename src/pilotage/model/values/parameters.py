@@ -8,16 +8,8 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from .parameter_bounds import LONGEST_NAME, LONGEST_VALUE, MOST_BYTES, MOST_NAMES, MOST_ROWS
 from .placeholders import NAME, OWN
-
-MOST_ROWS = 100_000
-"""Most rows of a task, each a job."""
-
-MOST_NAMES, LONGEST_NAME = 100, 64
-"""Most parameters of a task, and most characters of a name."""
-
-MOST_BYTES, LONGEST_VALUE = 4 << 20, 4096
-"""Most bytes of all values as they are given, and of one value."""
 
 Rows = Sequence[Mapping[str, str]]
 Grid = Mapping[str, Sequence[str]]
