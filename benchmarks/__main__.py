@@ -26,6 +26,7 @@ MODULES = (
     "matchmaking",
     "matching",
     "serving",
+    "streams",
     "sweep",
     "passes",
     "cycle",

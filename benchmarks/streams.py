@@ -1,0 +1,136 @@
+"""Readers that follow a task of 5,000 jobs: 200 streams of events next to 200 that ask once a second.
+
+The server's processor time is that of its process without readers subtracted: it commits the same changes.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import socket
+import tempfile
+import threading
+import time
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from statistics import mean
+
+import uvicorn
+
+from pilotage.api import create_app
+from pilotage.computing.loader import load
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import JobState
+from pilotage.model.values.identity import Credential
+from pilotage.movers.loader import InstalledMovers
+from pilotage.store import Store
+from pilotage.testing.records import ALICE
+from pilotage.testing.stores import decision, move, new_jobs, new_task
+
+JOBS = 5000
+READERS = 200
+TOGETHER = 25
+"""Jobs of one commit."""
+
+SECONDS = 10.0
+"""Time in which all jobs make one transition."""
+
+PERIOD = 1.0
+"""Seconds between two requests of a reader that asks."""
+
+
+def figures() -> dict[str, float]:
+    """Processor time of the server for readers, in s, their ratio, and the delay of news in s."""
+    idle, _ = _run("none")
+    streamed, delay = _run("stream")
+    polled, answered = _run("poll")
+    streams, polls = max(0.001, streamed - idle), max(0.001, polled - idle)
+    return {
+        "streams_200_server_cpu_s": streams,
+        "polls_200_server_cpu_s": polls,
+        "streams_cpu_of_polls": streams / polls,
+        "streams_200_delay_s": delay,
+        # News waits for half a period on average, and then for its answer.
+        "polls_200_delay_s": PERIOD / 2 + answered,
+    }
+
+
+def _run(how: str) -> tuple[float, float]:
+    """Processor time of this process, and the mean delay that readers saw."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = Store.open(f"sqlite:///{Path(directory)}/store.sqlite")
+        task = new_task(store)
+        jobs = new_jobs(store, task, JOBS)
+        token = store.tokens.create(Credential(role="user", identity=ALICE))
+        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        app = create_app(Runtime(store, (), load=load, movers=InstalledMovers))
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_config=None))
+        serving = threading.Thread(target=server.run, args=([listener],))
+        serving.start()
+        context = multiprocessing.get_context("spawn")
+        answers = context.SimpleQueue()
+        port = listener.getsockname()[1]
+        readers = context.Process(target=_read, args=(how, port, token, task, answers))
+        readers.start()
+        answers.get()
+        begun = time.process_time()
+        _change(store, jobs)
+        used = time.process_time() - begun
+        app.state.events.close()
+        server.should_exit = True
+        delay = answers.get()
+        readers.join()
+        serving.join()
+        store.close()
+        return used, delay
+
+
+def _change(store: Store, jobs: list[int]) -> None:
+    """Let all jobs wait, some at a time, evenly over the time."""
+    begun = time.monotonic()
+    for first in range(0, JOBS, TOGETHER):
+        part = move("job", jobs[first : first + TOGETHER], JobState.DEFINED, JobState.PENDING)
+        store.commit(decision(part, time=time.time()), "bench")
+        time.sleep(max(0.0, begun + SECONDS * (first + TOGETHER) / JOBS - time.monotonic()))
+
+
+def _read(how: str, port: int, token: str, task: int, answers: "SimpleQueue[float]") -> None:
+    asyncio.run(_readers(how, port, token, task, answers))
+
+
+async def _readers(how: str, port: int, token: str, task: int, answers: "SimpleQueue[float]") -> None:
+    delays: list[float] = [0.0]
+    path = f"/events?task={task}" if how == "stream" else f"/tasks/{task}"
+    head = f"GET /api/v1{path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
+    request = f"{head}Accept: {'text/event-stream' if how == 'stream' else 'application/json'}\r\n\r\n"
+    one = _stream if how == "stream" else _poll
+    running = [
+        asyncio.create_task(one(port, request.encode(), delays))
+        for _ in range(READERS if how != "none" else 0)
+    ]
+    await asyncio.sleep(3)
+    delays.clear()
+    answers.put(0.0)
+    await asyncio.sleep(SECONDS - 1)
+    for reader in running:
+        reader.cancel()
+    answers.put(mean(delays or [0.0]))
+
+
+async def _stream(port: int, request: bytes, delays: list[float]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
+    writer.write(request)
+    while line := await reader.readline():
+        if line.startswith(b'data: {"id"'):
+            delays.append(time.time() - json.loads(line[6:])["time"])
+
+
+async def _poll(port: int, request: bytes, delays: list[float]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
+    while True:
+        begun = time.monotonic()
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+        delays.append(time.monotonic() - begun)
+        await asyncio.sleep(max(0.0, PERIOD - (time.monotonic() - begun)))
