@@ -50,7 +50,7 @@ from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
 from .guard import Guard
-from .metrics import Metrics
+from .metrics import MetricsPage
 from .openapi import OpenApi
 from .pages import Pages
 
@@ -83,7 +83,7 @@ def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str 
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _beside(framework, pages) if pages else framework
-    measured = Route("/metrics", Metrics(runtime, metrics_token).serve)
+    measured = Route("/metrics", MetricsPage(runtime, metrics_token).serve)
     routes = [*pilot_agent.PLAIN_ROUTES, measured, Mount("", below)]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.state = framework.state

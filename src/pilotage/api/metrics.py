@@ -29,7 +29,7 @@ MOST_LABELS = 1000
 OTHER = "other"
 
 
-class Metrics:
+class MetricsPage:
     """Answers Prometheus. A reader has the ``token``, unless it is empty, or an operator's."""
 
     def __init__(self, runtime: Runtime, token: str) -> None:

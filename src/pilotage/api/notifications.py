@@ -18,7 +18,7 @@ from .dependencies import PREFIX, AnyId, Limit, TheRuntime
 router = APIRouter(prefix=f"{PREFIX}/notifications", tags=["notifications"])
 
 
-class Notifications(BaseModel):
+class RecentNotifications(BaseModel):
     """Notifications, newest first."""
 
     notifications: list[NotificationView]
@@ -42,7 +42,7 @@ class TestSent(BaseModel):
     ids: list[int]
 
 
-@router.get("", responses=documented(Notifications))
+@router.get("", responses=documented(RecentNotifications))
 def get_notifications(
     caller: Person,
     runtime: TheRuntime,

@@ -12,7 +12,7 @@ TIME_LIMIT = 20.0
 """Seconds after which a command is killed, with everything that it started."""
 
 
-class Command:
+class AllowedCommands:
     """Runs allowed commands, without a shell, with the message's JSON as standard input.
 
     ``allowed`` are their paths by name.

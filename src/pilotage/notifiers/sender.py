@@ -6,7 +6,7 @@ from socket import gethostname
 from pilotage.ports.notifying import NotificationMessage, NotificationRefused
 
 from .addresses import networks
-from .command import Command
+from .command import AllowedCommands
 from .mail import Mail
 from .webhook import Webhook
 
@@ -29,9 +29,9 @@ class Sender:
         smtp: str = "",
         mail_from: str = "",
     ) -> None:
-        self._ways: Mapping[str, Webhook | Command | Mail] = {
+        self._ways: Mapping[str, Webhook | AllowedCommands | Mail] = {
             "url": Webhook(networks(allowed_networks), http, clock),
-            "command": Command(commands or {}),
+            "command": AllowedCommands(commands or {}),
             "email": Mail(smtp, mail_from or f"pilotage@{gethostname()}"),
         }
 

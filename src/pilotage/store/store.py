@@ -81,8 +81,7 @@ class Store:
         self.clock = clock
         self.listeners: list[Listener] = []
         self.federations = Federations(database)
-        specs = SpecCache()
-        live = LivePilots()
+        specs, live = SpecCache(), LivePilots()
         self.snapshots = Snapshots(database, self.federations, specs, live)
         self.queries = Queries(database, self.federations, specs, live)
         self.job_lists = JobLists(database, self.federations, specs)

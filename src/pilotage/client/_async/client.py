@@ -8,7 +8,7 @@ from pilotage.settings import Settings
 from .administration import AsyncAdministration
 from .connection import AsyncServerConnection
 from .functions import AsyncFunctions
-from .notifications import AsyncNotifications
+from .notifications import AsyncNotificationRequests
 from .places import AsyncPlaces
 from .records import AsyncRequests
 from .steering import AsyncSteering
@@ -22,7 +22,7 @@ class AsyncClient(
     AsyncFunctions,
     AsyncWorkflowRequests,
     AsyncSteering,
-    AsyncNotifications,
+    AsyncNotificationRequests,
     AsyncPlaces,
     AsyncAdministration,
 ):

@@ -8,7 +8,7 @@ from pilotage.client.records import Record, Table
 from .api import AsyncApi
 
 
-class AsyncNotifications(AsyncApi):
+class AsyncNotificationRequests(AsyncApi):
     """Notifications of the caller's tasks."""
 
     async def notifications(self, *, task: int = 0, limit: int = 100) -> Table[Record]:

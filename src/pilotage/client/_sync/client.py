@@ -9,7 +9,7 @@ from pilotage.settings import Settings
 from .administration import Administration
 from .connection import ServerConnection
 from .functions import Functions
-from .notifications import Notifications
+from .notifications import NotificationRequests
 from .places import Places
 from .records import Requests
 from .steering import Steering
@@ -23,7 +23,7 @@ class Client(
     Functions,
     WorkflowRequests,
     Steering,
-    Notifications,
+    NotificationRequests,
     Places,
     Administration,
 ):

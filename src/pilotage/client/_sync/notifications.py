@@ -9,7 +9,7 @@ from pilotage.client.records import Record, Table
 from .api import Api
 
 
-class Notifications(Api):
+class NotificationRequests(Api):
     """Notifications of the caller's tasks."""
 
     def notifications(self, *, task: int = 0, limit: int = 100) -> Table[Record]:
