@@ -76,8 +76,7 @@ class Store:
         keeps_events: bool = True,
     ) -> None:
         self.database = database
-        self._keeps_reasons = keeps_reasons
-        self._keeps_events = keeps_events
+        self._keeps_reasons, self._keeps_events = keeps_reasons, keeps_events
         self.clock = clock
         self.listeners: list[Listener] = []
         self.federations = Federations(database)

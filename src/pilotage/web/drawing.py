@@ -41,7 +41,7 @@ def sign(state: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """Records of one look: their number, and what they are called."""
 
     look: str
@@ -49,13 +49,13 @@ class Part:
     label: str
 
 
-def parts(counts: Mapping[str, int]) -> list[Part]:
+def parts(counts: Mapping[str, int]) -> list[BarPart]:
     """Return counts by state as parts of a bar."""
     found: dict[str, int] = {}
     for state, count in counts.items():
         look = state_class(str(state))
         found[look] = found.get(look, 0) + count
-    return [Part(look, found[look], LABELS[look]) for look in ORDER if found.get(look)]
+    return [BarPart(look, found[look], LABELS[look]) for look in ORDER if found.get(look)]
 
 
 def bar(counts: Mapping[str, int], height: int = 10, look: str = "") -> Markup:

@@ -222,7 +222,8 @@ def _drawn(function: View, visit: Visit) -> Response:
     if isinstance(found, Redirect):
         return RedirectResponse(found.address, 303)
     is_fragment = visit.request.headers.get("hx-request") == "true"
-    return HTMLResponse(rendering.page(found, visit, is_fragment=is_fragment), found.status)
+    values = {"page": found, "visit": visit, "model": found.model, "now": visit.now}
+    return HTMLResponse(rendering.page(found.template, values, is_fragment=is_fragment), found.status)
 
 
 def refuse(request: Request, status: int, detail: str) -> Response:

@@ -15,19 +15,18 @@ from . import drawing
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from .pages import Page, Visit
 
 NAVIGATION: Sequence[tuple[str, str]] = (("Now", "/"), ("Tasks", "/tasks"))
 """Sections of the page, with their addresses."""
 
 
-def page(page: "Page", visit: "Visit", *, is_fragment: bool = False) -> str:
+def page(template: str, given: Mapping[str, object], *, is_fragment: bool = False) -> str:
     """Return a page as HTML; as a fragment only its block ``live``."""
     made = environment()
-    values: dict[str, Any] = {"page": page, "visit": visit, "model": page.model, "now": visit.now}
+    values = dict(given)
     values["parts"] = made.get_template("parts.html").module
     values["layout"] = "fragment.html" if is_fragment else "base.html"
-    return made.get_template(page.template).render(values)
+    return made.get_template(template).render(values)
 
 
 def sign_in(after: str, fault: str) -> str:

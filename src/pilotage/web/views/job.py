@@ -102,14 +102,14 @@ def spans(job: JobDetails, now: float) -> list[TimeSpan]:
     ]
 
 
-class LogQuery(BaseModel):
+class JobLogQuery(BaseModel):
     """Which attempt's output is shown; 0: the latest."""
 
     attempt: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPart:
+class JobLogPart:
     """What an attempt wrote, by stream: its kept parts, and the bytes left out between them."""
 
     logs: KeptLogs
@@ -119,7 +119,7 @@ class LogPart:
 def log(visit: Visit) -> Page:
     """Show what a job wrote; while it runs, as it comes."""
     job = _seen(visit)
-    query = visit.query(LogQuery)
+    query = visit.query(JobLogQuery)
     logs = read_logs(visit.runtime, job, query.attempt, {})
     gaps: dict[str, int] = {
         one.stream: one.size - sum(part.end - part.start for part in one.parts) for one in logs.logs
@@ -127,7 +127,7 @@ def log(visit: Visit) -> Page:
     return _page(
         visit,
         "Log",
-        LogPart(logs=logs, gaps=gaps),
+        JobLogPart(logs=logs, gaps=gaps),
         job,
         refresh=3 if logs.runs else 0,
         json=f"/jobs/{job.id}/logs" + (f"?attempt={query.attempt}" if query.attempt else ""),

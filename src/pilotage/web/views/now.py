@@ -45,7 +45,7 @@ _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class WaitFor:
     """Jobs that wait for one thing, who can mend it, and a task of theirs."""
 
     obstacle: str
@@ -55,7 +55,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class FailingGroup:
     """Failed jobs of a task by error and queue."""
 
     group: FailedGroup
@@ -80,8 +80,8 @@ class NowModel:
     running: int
     moving: int
     failed: int
-    waits: Sequence[Wait]
-    failing: Sequence[Failing]
+    waits: Sequence[WaitFor]
+    failing: Sequence[FailingGroup]
     breakers: Sequence[ShownBreaker]
     shares: Sequence[ShareUse]
     is_bounded: bool
@@ -125,7 +125,7 @@ def _tasks(visit: Visit, state: TaskState) -> list[TaskView]:
     return visit.store.queries.tasks(visit.owner, state, MOST_TASKS)
 
 
-def _waits(visit: Visit, live: Sequence[TaskView]) -> list[Wait]:
+def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
     """Return what jobs wait for, most jobs first; pending ones by the obstacle of their last decision."""
     found: defaultdict[tuple[str, str], list[tuple[int, TaskView]]] = defaultdict(list)
     for task in live:
@@ -139,7 +139,7 @@ def _waits(visit: Visit, live: Sequence[TaskView]) -> list[Wait]:
                 (many, task)
             )
     waits = [
-        Wait(
+        WaitFor(
             obstacle=obstacle,
             jobs=sum(many for many, _ in tasks),
             action=action,
@@ -158,11 +158,11 @@ def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
     return told.obstacles[0].name, told.obstacles[0].action
 
 
-def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[Failing]:
+def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
     failed = [task for task in tasks if task.jobs.get(JobState.FAILED)]
     newest = sorted(failed, key=lambda task: -task.since)[:MOST_FAILING]
     found = [
-        Failing(group=group, task=task)
+        FailingGroup(group=group, task=task)
         for task in newest
         for group in visit.store.job_lists.failed(task.id)[0]
         if group.failed

@@ -122,6 +122,7 @@ class WhyPart:
 
     obstacles: Sequence[Obstacle]
     considered: int
+    fits: bool
     placed: Mapping[str, int]
     left: int
     lines: Sequence[str]
@@ -146,6 +147,7 @@ def why(visit: Visit) -> Page:
     part = WhyPart(
         obstacles=newest.obstacles if newest else (),
         considered=newest.considered if newest else 0,
+        fits=bool(newest and newest.ranks),
         placed=newest.placed if newest else {},
         left=newest.left if newest else 0,
         lines=told.lines,
@@ -271,7 +273,7 @@ def data(visit: Visit) -> Page:
     )
 
 
-class LogQuery(BaseModel):
+class TaskLogQuery(BaseModel):
     """What the address of a task's logs says."""
 
     match: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
@@ -280,10 +282,10 @@ class LogQuery(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPart:
+class TaskLogPart:
     """Excerpts of the logs of some jobs."""
 
-    query: LogQuery
+    query: TaskLogQuery
     jobs: Sequence[Any]
     next_page: str
 
@@ -291,10 +293,10 @@ class LogPart:
 def log(visit: Visit) -> Page:
     """Show the first and last lines that each job wrote, or the lines with a text."""
     task = _seen(visit)
-    query = visit.query(LogQuery)
+    query = visit.query(TaskLogQuery)
     page = JobPage(failed=query.failed, limit=LOGS, after=query.after)
     found = read_logs(visit.runtime, task.id, page, query.match, 10)
-    part = LogPart(
+    part = TaskLogPart(
         query=query, jobs=found.jobs, next_page=visit.address(after=found.next) if found.next else ""
     )
     given = urlencode(query.model_dump(mode="json", exclude_defaults=True)).replace("True", "true")
