@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and its first paragraph of help. ``app`` is the variable of the module's commands.
 
     Without a command of its name in there, all of them are the entry's group.
@@ -29,120 +29,130 @@ class Entry(NamedTuple):
     app: str = "app"
 
 
-SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Begin": {
-        "init": Entry("initializing", "Describe this machine as a federation, and write an example task."),
-        "up": Entry("server", "Start the server: the API and the loops, until it is interrupted."),
-        "demo": Entry(
+        "init": CommandEntry(
+            "initializing", "Describe this machine as a federation, and write an example task."
+        ),
+        "up": CommandEntry("server", "Start the server: the API and the loops, until it is interrupted."),
+        "demo": CommandEntry(
             "server",
             "Run one real task all the way on this machine: five sites, their pilots and their transfers.",
         ),
     },
     "Submit work": {
-        "submit": Entry("submitting", "Submit tasks and print their ids."),
-        "secrets": Entry("secrets", "Keep secrets that your payloads get."),
-        "run": Entry("running", "Run a command as a task of its own, follow it, and print what it wrote."),
+        "submit": CommandEntry("submitting", "Submit tasks and print their ids."),
+        "secrets": CommandEntry("secrets", "Keep secrets that your payloads get."),
+        "run": CommandEntry(
+            "running", "Run a command as a task of its own, follow it, and print what it wrote."
+        ),
     },
     "Look at work": {
-        "status": Entry(
+        "status": CommandEntry(
             "tasks",
             "Show tasks, or one task with its jobs by queue and state, why it waits, and its place in line.",
         ),
-        "workflows": Entry("workflows", "List workflows, newest first, with their tasks by state."),
-        "explain": Entry(
+        "workflows": CommandEntry("workflows", "List workflows, newest first, with their tasks by state."),
+        "explain": CommandEntry(
             "explaining",
             "Say why jobs wait or where they went, newest decision first; or where they would go.",
         ),
-        "jobs": Entry(
+        "jobs": CommandEntry(
             "jobs", "List a task's jobs: where they are, how long they wait and run, and how they failed."
         ),
-        "logs": Entry(
+        "logs": CommandEntry(
             "logs",
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
         ),
-        "notify": Entry("notifications", "Show what people are told of their tasks, and whom it is sent to."),
-        "wait": Entry(
+        "notify": CommandEntry(
+            "notifications", "Show what people are told of their tasks, and whom it is sent to."
+        ),
+        "wait": CommandEntry(
             "waiting", "Return when tasks have ended: 0 if they finished, 1 if one failed or was cancelled."
         ),
-        "watch": Entry(
+        "watch": CommandEntry(
             "waiting",
             "Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.",
         ),
     },
     "Change work": {
-        "retry": Entry(
+        "retry": CommandEntry(
             "steering", "Run jobs again that failed, were cancelled or closed. What is finished stays."
         ),
-        "set": Entry("steering", "Change fields of jobs that have not started, and of those not made yet."),
-        "hold": Entry(
+        "set": CommandEntry(
+            "steering", "Change fields of jobs that have not started, and of those not made yet."
+        ),
+        "hold": CommandEntry(
             "steering", "Start no more jobs of tasks until they are released. Jobs that run go on."
         ),
-        "release": Entry("steering", "Let jobs of held tasks start again."),
-        "finish": Entry(
+        "release": CommandEntry("steering", "Let jobs of held tasks start again."),
+        "finish": CommandEntry(
             "steering", "End tasks with what they have: a merge takes what is there, other jobs are closed."
         ),
-        "cancel": Entry(
+        "cancel": CommandEntry(
             "steering",
             "Cancel tasks, with their jobs and transfers, or single jobs. Outputs that are stored stay.",
         ),
     },
     "Results and files": {
-        "fetch": Entry(
+        "fetch": CommandEntry(
             "fetching",
             "Download a task's outputs: each job's to JOB/NAME, its merge job's to NAME, with folders.",
         ),
-        "outputs": Entry("tasks", "List the files that a task's jobs made, and their storages."),
-        "publish": Entry(
+        "outputs": CommandEntry("tasks", "List the files that a task's jobs made, and their storages."),
+        "publish": CommandEntry(
             "tasks",
             "Register outputs that could not enter the task's dataset, after you removed the obstacle.",
         ),
-        "files": Entry(
+        "files": CommandEntry(
             "files", "Files of the catalogue: names in scopes, sizes, checksums, and where they lie."
         ),
     },
     "The federation": {
-        "federation": Entry(
+        "federation": CommandEntry(
             "federations",
             "Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
         ),
-        "sites": Entry(
+        "sites": CommandEntry(
             "sites", "Show sites, their advertisements, and what matches them; drain, close or open one."
         ),
-        "queues": Entry("queues", "Show queues; test, drain, close or open one."),
-        "pilots": Entry("pilots", "Show pilots, newest first."),
-        "storages": Entry(
+        "queues": CommandEntry("queues", "Show queues; test, drain, close or open one."),
+        "pilots": CommandEntry("pilots", "Show pilots, newest first."),
+        "storages": CommandEntry(
             "storages",
             "Show storages, their space and circuit breakers; drain, close or open one.",
         ),
-        "transfers": Entry("transfers", "Show transfers, newest first, or change the priority of some."),
-        "shares": Entry("queues", "Show global shares with their jobs and transfers.", "shares_app"),
-        "breakers": Entry("breakers", "Show circuit breakers that have tripped, and lift them."),
+        "transfers": CommandEntry(
+            "transfers", "Show transfers, newest first, or change the priority of some."
+        ),
+        "shares": CommandEntry("queues", "Show global shares with their jobs and transfers.", "shares_app"),
+        "breakers": CommandEntry("breakers", "Show circuit breakers that have tripped, and lift them."),
     },
     "The server": {
-        "token": Entry("tokens", "Make, list and revoke people's tokens."),
-        "store": Entry("store", "Back up the store, and bring it back."),
-        "history": Entry("history", "Archive what ended long ago."),
+        "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
+        "store": CommandEntry("store", "Back up the store, and bring it back."),
+        "history": CommandEntry("history", "Archive what ended long ago."),
     },
     "Decide and simulate": {
-        "plan": Entry(
+        "plan": CommandEntry(
             "deciding",
             "Decide without changing anything, from a saved world, or for tasks that are not submitted yet.",
         ),
-        "world": Entry("worlds", "Save the world: everything that decisions read, as YAML."),
-        "schema": Entry(
+        "world": CommandEntry("worlds", "Save the world: everything that decisions read, as YAML."),
+        "schema": CommandEntry(
             "worlds", "Print the JSON Schema of a document, which editors can use to check files."
         ),
-        "record": Entry(
+        "record": CommandEntry(
             "recording",
             "Write the tasks of the last hours as a scenario: when they came, and how much work their jobs "
             "did.",
         ),
-        "draw-scenario": Entry(
+        "draw-scenario": CommandEntry(
             "drawing",
             "Draw a scenario from a federation: some of its queues, with random conditions that nobody "
             "tuned.",
         ),
-        "simulate": Entry(
+        "simulate": CommandEntry(
             "simulating",
             "Simulate work on a federation: the real steps in virtual time, without touching anything "
             "outside.",
@@ -150,7 +160,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
 }
 
-ENTRIES: Mapping[str, Entry] = {
+ENTRIES: Mapping[str, CommandEntry] = {
     name: entry for section in SECTIONS.values() for name, entry in section.items()
 }
 
@@ -173,7 +183,7 @@ class Commands(Mapping[str, "Command"]):
         return len(ENTRIES)
 
 
-def _loaded(name: str, entry: Entry) -> "Command":
+def _loaded(name: str, entry: CommandEntry) -> "Command":
     app: Typer = getattr(import_module(f".{entry.module}", __package__), entry.app)
     # Help without rich: it takes longer to load than all else of a short command.
     plain: dict[str, Any] = {"pretty_exceptions_short": True, "rich_markup_mode": None}
