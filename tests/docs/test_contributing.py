@@ -122,13 +122,8 @@ def test_functions_fit_a_screen_and_modules_hold_one_subject() -> None:
     assert found == []
 
 
-<<<<<<< Updated upstream
 def test_a_command_is_one_file_and_the_list_of_commands() -> None:
     listed = (SOURCE / "cli" / "commands.py").read_text()
-=======
-def test_a_command_is_one_file_and_a_line_of_the_table() -> None:
-    app = (SOURCE / "cli" / "commands.py").read_text()
->>>>>>> Stashed changes
     for path in (SOURCE / "cli").glob("*.py"):
         if re.search(r"^@app\.command", path.read_text(), re.MULTILINE):
             assert re.search(rf"\b{path.stem}\b", listed), path.stem
