@@ -1,5 +1,6 @@
 """Jobs that pilots of other queues take: each once, from where it was seen, reading from afar (E1 to E3)."""
 
+import json
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pilotage.api.explanations import explained_job
+from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.matching import borrowing
 from pilotage.flow.matching.matching import Matching
 from pilotage.flow.planning import plan
@@ -449,6 +451,27 @@ def test_e2_a_job_that_somebody_else_took_is_not_waited_for(house: House) -> Non
     # The first server still believes that this one waits, and takes the next instead.
     (third,) = first.match(one, house.now, 2).jobs
     assert third.id == 3
+
+
+@pytest.mark.parametrize("fields", [{"ram": 3000}, {"priority": 600}], ids=["ram", "priority"])
+def test_e2_a_job_that_somebody_changed_meanwhile_is_not_taken_as_it_was(
+    house: House, fields: dict[str, int]
+) -> None:
+    """It waits at the same queue in the same attempt and state again, and its requirements may be others."""
+    declare(house)
+    task = waiting(house, 3, minutes=1000)
+    matching = Matching(house.store)
+    one, other = requests(house, [south(house), south(house)], "south-queue")
+    (taken,) = matching.match(one, house.now, 1).jobs
+    changed = set_fields(house.runtime, task, Wanted(fields=fields), "user:alice")
+    house.take("broker")
+    assert queues(house, task)["north-queue", J.ACTIVATED] == sum(changed.values()) == 2
+    assert matching.match(other, house.now, 2).jobs == ()
+    assert queues(house, task)["north-queue", J.ACTIVATED] == 2
+    house.now += 6000
+    (again,) = matching.match(other, house.now, 3).jobs
+    assert again.id != taken.id
+    assert json.loads(again.changes) == fields
 
 
 def test_e2_a_server_that_is_far_behind_others_finds_what_they_left(

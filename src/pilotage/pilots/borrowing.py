@@ -262,6 +262,7 @@ class Look:
             self._told[job.id] = BorrowableAttempt(
                 state=job.state,
                 requirements=job.requirements,
+                changes_read=job.changes,
                 borrowing=record(offer, self.queue, self.time),
             )
         return self._told[job.id]

@@ -135,6 +135,8 @@ class BorrowableAttempt:
     """The state in which it waits."""
     requirements: str
     """Its task queue, as ``Requirements.text``."""
+    changes_read: str = ""
+    """Its changed fields as the decision read them: what was changed since stays where it is."""
     borrowing: Borrowing
     """The job, its attempt and queue, and the prediction that it is taken for."""
 

@@ -1,7 +1,7 @@
 """The statements that give waiting jobs of other queues to a pilot, each only from where it waited (E2).
 
-They do not wait for a job that is gone, or in another attempt: a slower pilot takes its next choice. If the
-taking site has limits, ``matches`` checks them in the same transaction (M8).
+They do not wait for a job that is gone, in another attempt, or changed by a person (``set``) since: a slower
+pilot takes its next choice. If the taking site has limits, ``matches`` checks them in the same transaction (M8).
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,8 @@ def _words(attempt: BorrowableAttempt) -> tuple[str, ...]:
     seen = attempt.borrowing
     *_, reads, document = row(seen)
     places = _name(seen.preferred), _name(attempt.state)
-    return str(seen.job), str(seen.attempt), *places, bulk.word(reads), bulk.word(document)
+    told = bulk.word(reads), bulk.word(document)
+    return str(seen.job), str(seen.attempt), *places, bulk.word(attempt.changes_read), *told
 
 
 def key_of(attempt: BorrowableAttempt) -> StateAndBinding:
@@ -73,7 +74,7 @@ POSTGRESQL = f"""
 SELECT alive, good, {_COLUMNS.replace("jobs.", "given.")}, {{task}}
 FROM borrow_jobs(
   %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
-  %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s
+  %(changes)s, %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site)s, %(containment)s, %(node)s, %(time)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
 """The function is defined in ``migrations/functions.py``."""
 
@@ -83,7 +84,7 @@ def values(
 ) -> dict[str, Any]:
     """Return the parameters of PostgreSQL's function, given the history entry by state and binding."""
     columns = zip(*map(words.of, request.jobs), strict=True)
-    ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
+    ids, attempts, queues, states, changes, reads, documents = map(bulk.array_of, columns)
     return {
         "pilot": request.pilot,
         "queue": request.queue,
@@ -95,6 +96,7 @@ def values(
         "attempts": attempts,
         "queues": queues,
         "states": states,
+        "changes": changes,
         "entries": bulk.array([entries[key_of(one)] for one in request.jobs]),
         "reads": reads,
         "documents": documents,
@@ -112,7 +114,8 @@ _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNN
 # which takes five times as long as the look-up.
 _HELD = """
 SELECT {columns}, {task} FROM jobs JOIN tasks ON tasks.id = jobs.task
-WHERE jobs.id = ? AND jobs.attempt = ? AND jobs.queue = ? AND +jobs.state = ?"""
+WHERE jobs.id = ? AND jobs.attempt = ? AND jobs.queue = ? AND +jobs.state = ?
+  AND jobs.changes = ?"""
 _SEND = f"""
 UPDATE jobs SET state = '{JobState.SENT}', since = ?, pilot = ?, queue = ?, history = history || ?
 WHERE id = ?"""
@@ -140,9 +143,8 @@ def take(
     found: list[tuple[BorrowableAttempt, tuple[Any, ...]]] = []
     for asked in request.jobs:
         there = asked.borrowing
-        if len(found) < request.most and (
-            held := run(query, (there.job, there.attempt, there.preferred, str(asked.state))).fetchone()
-        ):
+        seen_as = there.job, there.attempt, there.preferred, str(asked.state), asked.changes_read
+        if len(found) < request.most and (held := run(query, seen_as).fetchone()):
             found.append((asked, held))
     counted, given = Differences(), []
     for taken, before in found:

@@ -86,7 +86,7 @@ BORROW_JOBS = f"""
 CREATE FUNCTION borrow_jobs(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
-  asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
+  asked_changes text[], asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
   told_containment text, told_node text, at_time double precision,
 {_ROWS}DECLARE
   given_jobs bigint := 0;
@@ -101,12 +101,13 @@ BEGIN
     RETURN QUERY
       WITH held AS MATERIALIZED (
         SELECT jobs.id, wanted.* FROM unnest(
-          asked_ids, asked_attempts, asked_queues, asked_states, asked_entries, asked_reads, asked_documents
+          asked_ids, asked_attempts, asked_queues, asked_states, asked_changes, asked_entries, asked_reads,
+          asked_documents
         ) WITH ORDINALITY
-          AS wanted (asked, at_attempt, preferred, was, entry, reads, document, place)
+          AS wanted (asked, at_attempt, preferred, was, known_changes, entry, reads, document, place)
         JOIN jobs ON jobs.id = wanted.asked
         WHERE jobs.attempt = wanted.at_attempt AND jobs.queue = wanted.preferred
-          AND jobs.state = wanted.was
+          AND jobs.state = wanted.was AND jobs.changes = wanted.known_changes
         ORDER BY wanted.place LIMIT most FOR UPDATE OF jobs SKIP LOCKED
       ), sent AS (
         UPDATE jobs SET state = 'sent', since = at_time, pilot = asked_pilot, queue = asked_queue,
