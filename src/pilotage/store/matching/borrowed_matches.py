@@ -1,7 +1,8 @@
 """The statements that give waiting jobs of other queues to a pilot, each only from where it waited (E2).
 
-They do not wait for a job that is gone, in another attempt, or changed by a person (``set``) since: a slower
-pilot takes its next choice. If the taking site has limits, ``matches`` checks them in the same transaction (M8).
+They do not wait for a job that is gone, in another attempt, or changed by a person (``set``) since:
+a slower pilot takes its next choice. If the taking site has limits, ``matches`` checks them in the same
+transaction (M8).
 """
 
 from collections.abc import Callable, Mapping

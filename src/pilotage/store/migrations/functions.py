@@ -86,8 +86,8 @@ BORROW_JOBS = f"""
 CREATE FUNCTION borrow_jobs(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
-  asked_changes text[], asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
-  told_containment text, told_node text, at_time double precision,
+  asked_changes text[], asked_entries text[], asked_reads boolean[], asked_documents text[],
+  most integer, at_site text, told_containment text, told_node text, at_time double precision,
 {_ROWS}DECLARE
   given_jobs bigint := 0;
 BEGIN
