@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Response
@@ -12,13 +12,14 @@ from pilotage.flow.calls import circuit_breakers, queue_tests
 from pilotage.flow.errors import NoSuchQueue, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import DatedChoice
+from pilotage.store import QueueView
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
 from .breakers import ShownBreaker, shown
 from .dependencies import PREFIX, TheRuntime, TheStore, Width
 from .explanations import QueueExplanation, explained_queue
-from .views import Queues, Shares
+from .views import Queues, Shares, ShownQueue
 
 router = APIRouter(prefix=PREFIX, tags=["queues"])
 
@@ -26,12 +27,20 @@ router = APIRouter(prefix=PREFIX, tags=["queues"])
 @router.get("/queues", dependencies=[FOR_PEOPLE], responses=documented(Queues, 409))
 def get_queues(runtime: TheRuntime) -> Response:
     """Every queue, with the number of its jobs and pilots in each state, and its circuit breakers."""
+    return answer({"queues": shown_queues(runtime)})
+
+
+def shown_queues(runtime: Runtime) -> list[ShownQueue]:
+    """Return every queue as people see it, by name. Raises :class:`NoFederation`."""
     now = runtime.clock()
     tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
     for one in circuit_breakers.of_queues(runtime):
         tripped[one.place[0]].append(shown(one, now))
-    found = runtime.store.queries.queues()
-    return answer({"queues": [{**asdict(queue), "breakers": tripped[queue.name]} for queue in found]})
+    fields = [one.name for one in dataclass_fields(QueueView)]
+    return [
+        ShownQueue(**{name: getattr(queue, name) for name in fields}, breakers=tripped[queue.name])
+        for queue in runtime.store.queries.queues()
+    ]
 
 
 NO_QUEUE = "there is no queue {!r}; pilotage queues lists them"

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import circuit_breakers, storages
+from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.restricted import of_storage
@@ -53,9 +54,14 @@ class Storages(BaseModel):
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
 def get_storages(runtime: TheRuntime) -> Response:
     """Every storage, with its free space and the circuit breakers that concern it."""
+    return answer({"storages": shown_storages(runtime)})
+
+
+def shown_storages(runtime: Runtime) -> list[ShownStorage]:
+    """Return every storage as people see it, by name. Raises :class:`NoFederation`."""
     found, now = circuit_breakers.of_storages(runtime), runtime.clock()
     spaces, restrictions = storages.spaces(runtime), runtime.store.restrictions()
-    shown = [
+    return [
         ShownStorage(
             name=storage.name,
             site=storage.site,
@@ -67,7 +73,6 @@ def get_storages(runtime: TheRuntime) -> Response:
         )
         for storage in sorted(runtime.store.federation().storages, key=lambda storage: storage.name)
     ]
-    return answer({"storages": shown})
 
 
 def _space(found: FreeSpace) -> ShownSpace:

@@ -116,7 +116,7 @@ def get_workflows(
     return answer({"workflows": store.workflow_queries.workflows(owner, limit, before, name)})
 
 
-def _seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
+def seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
     """Return a workflow that the caller may see; 404 if there is none, or if it is somebody else's."""
     found = store.workflow_queries.workflow(workflow)
     if found is None or not may_see(caller, found.owner, found.vo):
@@ -127,7 +127,7 @@ def _seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:
 @router.get("/{workflow}", responses=documented(WorkflowDetails, 404))
 def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
     """One workflow with its tasks, and for each that waits the reason."""
-    found = _seen(store, caller, workflow)
+    found = seen(store, caller, workflow)
     stages = chains.in_order(store.workflow_queries.stages(workflow))
     reasons = {one.id: why(one.id, one.predecessors, one.on_end) for one in stages if one.state == "waiting"}
     document = {"id": found.id, "name": found.name, "owner": found.owner, "vo": found.vo}
@@ -137,7 +137,7 @@ def get_workflow(workflow: Id, caller: Person, store: TheStore) -> Response:
 @router.get("/{workflow}/explain", responses=documented(WorkflowExplanation, 404))
 def get_workflow_explanation(workflow: Id, caller: Person, store: TheStore, width: Width = 0) -> Response:
     """Explain how the tasks of a workflow stand, and what holds some of them."""
-    found = _seen(store, caller, workflow)
+    found = seen(store, caller, workflow)
     stages = store.workflow_queries.stages(workflow)
     lines = folded(chains.of_workflow(found.id, found.name, stages, width), width)
     return answer({"workflow": found, "lines": lines})

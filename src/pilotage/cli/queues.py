@@ -4,6 +4,8 @@ from typing import Any
 
 import typer
 
+from pilotage.explain.restrictions import status
+
 from . import queue_test
 from .breakers import summary
 from .configuration import connect
@@ -66,9 +68,7 @@ def queues(context: typer.Context, json_output: Json = False) -> None:
 def _status(queue: Any) -> str:
     """Return a queue's status, with the state of a breaker that holds back more than single nodes."""
     states = {one["state"] for one in queue["breakers"] if one["kind"] != "node"}
-    tripped = next((state for state in ("open", "half-open") if state in states), "")
-    status = "closed" if queue["status"] == "paused" and queue.get("restriction", "") else queue["status"]
-    return f"{status}, breaker {tripped}" if tripped else str(status)
+    return status(queue["status"], queue.get("restriction", ""), states)
 
 
 app.command(name="test", epilog="Example: pilotage queues test north-short --timeout 3600")(

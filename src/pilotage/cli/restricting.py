@@ -1,27 +1,15 @@
 """The verbs drain, close and open, the same for queues, sites and storages."""
 
-import re
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from pilotage.explain.restrictions import CLOSE, DRAIN, left
+from pilotage.model.values.ends import end_of
+
 from .configuration import connect
 from .errors import BadInput
-from .output import Json, echo, plural, show_json
-
-_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
-_DRAIN = {
-    "queue": "Start nothing new at a queue: its waiting jobs go elsewhere at once, running ones end there.",
-    "site": "Start nothing new at a site: waiting jobs go elsewhere at once, running ones end there.",
-    "storage": "Write no new files to a storage. Files there are still read.",
-}
-_CLOSE = {
-    "queue": "Start nothing at a queue until it opens. Its jobs wait there, and no time-out ends them.",
-    "site": "Start nothing at a site, and leave its storages alone, until it opens. Its jobs wait.",
-    "storage": "Neither read from a storage nor write to it until it opens.",
-}
+from .output import Json, echo, show_json
 
 Because = Annotated[str, typer.Option("--because", metavar="TEXT", help="Why, for everybody who asks.")]
 Until = Annotated[
@@ -34,11 +22,11 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
     name = Annotated[str, typer.Argument(metavar="NAME", help=f"The {kind}.")]
     example = f"Example: pilotage {kind}s"
 
-    @app.command(epilog=f'{example} drain NAME --because "new disks" --until 2h', help=_DRAIN[kind])
+    @app.command(epilog=f'{example} drain NAME --because "new disks" --until 2h', help=DRAIN[kind])
     def drain(place: name, because: Because, until: Until = "", json_output: Json = False) -> None:
         _restrict(kind, place, "drain", because, until, json_output)
 
-    @app.command(epilog=f'{example} close NAME --because "power cut"', help=_CLOSE[kind])
+    @app.command(epilog=f'{example} close NAME --because "power cut"', help=CLOSE[kind])
     def close(place: name, because: Because, until: Until = "", json_output: Json = False) -> None:
         _restrict(kind, place, "close", because, until, json_output)
 
@@ -63,24 +51,11 @@ def _restrict(kind: str, place: str, mode: str, because: str, until: str, json_o
     echo(f"{kind} {place} is {'draining' if mode == 'drain' else 'closed'}; {left(document)}")
 
 
-def left(restriction: Mapping[str, Any]) -> str:
-    """Return what a restricted place still has, in words."""
-    if restriction["empty"]:
-        return "nothing is left there"
-    words = {"waiting": "waiting job", "running": "running job", "leaving": "job with outputs on the way"}
-    told = [plural(restriction[key], noun) for key, noun in words.items() if restriction[key]]
-    if restriction["transfers"]:
-        told.append(plural(restriction["transfers"], "live transfer"))
-    return f"still there: {', '.join(told)}"
-
-
 def _time(text: str) -> float:
     """Return a moment in s since 1970 UTC. Raises :class:`BadInput`."""
     from time import time
 
-    if span := re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([mhd])", text):
-        return time() + float(span[1]) * _UNITS[span[2]]
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        raise BadInput(f"--until {text}: give 30m, 2h, 3d, or a time such as 2026-11-30T18:00") from None
+        return end_of(text, time())
+    except ValueError as error:
+        raise BadInput(f"--until {text}: {error}") from None

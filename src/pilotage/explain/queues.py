@@ -128,14 +128,15 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
     elif seen.tried_at is not None and seen.tried_at == seen.changed:
         since = ago(seen.time - seen.changed)
         yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait (P6)"
-    yield f"  limits: {', '.join(_limits(seen))}"
+    yield f"  limits: {', '.join(limits(seen))}"
     free = (seen.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
     yield from (f"    {line(one, seen.time)}" for one in seen.breakers if one.kind == "storage")
 
 
-def _limits(seen: QueueCondition) -> Iterator[str]:
+def limits(seen: QueueCondition) -> Iterator[str]:
+    """Yield what a queue demands of a job, a part at a time."""
     queue = seen.queue
     yield plural(queue.cores, "core") if queue.cores else "any cores"
     for value, unit, what in (

@@ -1,7 +1,7 @@
 """Actions on tasks, jobs and circuit breakers: each page first says what it will change, then does it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
@@ -28,29 +28,12 @@ from pilotage.model.circuit_breakers.breaker import Kind
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState
 from pilotage.store import JobDetails, TaskDetails
 
+from .action_model import ActionModel
 from .commands import command
 from .fields import FieldQuery, shown_fields
 from .pages import Page, Redirect, Visit, action, validated, view
 
 _WAITING = tuple(state for state in LIVE_JOBS if state not in AT_A_PILOT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionModel:
-    """What an action will change, before it does."""
-
-    heading: str
-    says: Sequence[str]
-    lines: Sequence[str] = ()
-    faults: Sequence[str] = ()
-    fields: Sequence[tuple[str, str, str]] = ()
-    hidden: Mapping[str, str] = field(default_factory=dict)
-    address: str
-    button: str
-    can: bool = True
-    is_dangerous: bool = False
-    may_insist: bool = False
-    back: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +268,7 @@ def _lift_page(visit: Visit) -> Page:
     return Page(
         template="action.html",
         title=model.heading,
-        section="Now",
+        section="Queues",
         model=model,
         json="/breakers",
         command=command("breakers", "lift", query.name, kind=query.kind),

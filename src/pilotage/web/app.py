@@ -17,7 +17,7 @@ from pilotage.api.access import LONGEST_TOKEN, KnownTokens
 from pilotage.api.pages import Pages
 from pilotage.flow.runtime import Runtime
 
-from . import actions, rendering
+from . import actions, place_actions, rendering
 from .pages import answered, read_form, refuse
 from .sessions import (
     MOST_ATTEMPTS,
@@ -66,6 +66,7 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         Route(f"{STATIC}{{name}}", partial(answered, _static), methods=["GET"]),
         *ROUTES,
         *actions.ROUTES,
+        *place_actions.ROUTES,
     ]
     router = Router(routes, default=_nothing)
     return Pages(

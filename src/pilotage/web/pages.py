@@ -35,6 +35,9 @@ DONE = {
     "finish": "Ended with what is done.",
     "cancel": "Cancelled.",
     "lift": "Lifted.",
+    "drain": "Drained: nothing new starts there.",
+    "close": "Closed until it is opened.",
+    "open": "Opened.",
 }
 """What a page says after an action."""
 

@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-NAVIGATION: Sequence[tuple[str, str]] = (("Now", "/"), ("Tasks", "/tasks"))
+NAVIGATION: Sequence[tuple[str, str]] = (
+    ("Now", "/"),
+    ("Tasks", "/tasks"),
+    ("Queues", "/queues"),
+)
 """Sections of the page, with their addresses."""
+
+FOR_OPERATORS: Sequence[tuple[str, str]] = ()
+"""Further sections that only operators have."""
 
 
 def page(template: str, given: Mapping[str, object], *, is_fragment: bool = False) -> str:
@@ -63,6 +70,7 @@ def environment() -> "Environment":
     }
     made.globals |= {
         "navigation": NAVIGATION,
+        "for_operators": FOR_OPERATORS,
         "version": version("pilotage"),
         "asset": asset,
         "draw": drawing,

@@ -71,6 +71,12 @@ def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
     return _of_queues(runtime, _queues(federation, kind, name))
 
 
+def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
+    """Return what is left at a place. Raises :class:`UnknownPlace`."""
+    _declared(runtime, kind, name)
+    return remaining(runtime, kind, name)
+
+
 def _of_queues(runtime: Runtime, names: Iterable[str]) -> Remaining:
     wanted = {*names}
     found = [queue.jobs for queue in runtime.store.queries.queues() if queue.name in wanted]

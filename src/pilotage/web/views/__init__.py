@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, now, task, tasks
+from . import find, job, now, queues, task, tasks
 
-ROUTES: Sequence[Route] = (*now.ROUTES, *find.ROUTES, *tasks.ROUTES, *task.ROUTES, *job.ROUTES)
+ROUTES: Sequence[Route] = (
+    *now.ROUTES,
+    *find.ROUTES,
+    *tasks.ROUTES,
+    *task.ROUTES,
+    *job.ROUTES,
+    *queues.ROUTES,
+)
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

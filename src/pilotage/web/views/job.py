@@ -12,11 +12,10 @@ from pilotage.api.logs import KeptLogs
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import ENDED, JobState
 from pilotage.store import JobDetails
+from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.drawing import TimeSpan
 from pilotage.web.pages import Page, Visit, view
-
-from .task import Verb
 
 DECISIONS = 3
 """Decisions that a page explains."""

@@ -19,6 +19,7 @@ from pilotage.flow.calls import task_wait, what_if
 from pilotage.flow.calls.what_if import Changes
 from pilotage.model.records.states import ENDED, JobState, TaskState
 from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
+from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.fields import FieldQuery, shown_fields
 from pilotage.web.pages import Page, Visit, view
@@ -55,14 +56,6 @@ SORTS: Mapping[JobSort, str] = {
 
 _BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 _UNDERWAY = (JobState.FINISHED, JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
-    """An action that makes sense now, with the address of its page."""
-
-    label: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,33 @@
+"""What drains and closures do, in words."""
+
+from collections.abc import Mapping
+
+DRAIN: Mapping[str, str] = {
+    "queue": "Start nothing new at a queue: its waiting jobs go elsewhere at once, running ones end there.",
+    "site": "Start nothing new at a site: waiting jobs go elsewhere at once, running ones end there.",
+    "storage": "Write no new files to a storage. Files there are still read.",
+}
+CLOSE: Mapping[str, str] = {
+    "queue": "Start nothing at a queue until it opens. Its jobs wait there, and no time-out ends them.",
+    "site": "Start nothing at a site, and leave its storages alone, until it opens. Its jobs wait.",
+    "storage": "Neither read from a storage nor write to it until it opens.",
+}
+_PARTS = {
+    "waiting": ("waiting job", "waiting jobs"),
+    "running": ("running job", "running jobs"),
+    "leaving": ("job with outputs on the way", "jobs with outputs on the way"),
+    "transfers": ("live transfer", "live transfers"),
+}
+
+
+def left(counts: Mapping[str, int]) -> str:
+    """Return what a restricted place still has, from its numbers by name."""
+    told = [f"{many} {words[many != 1]}" for name, words in _PARTS.items() if (many := counts.get(name, 0))]
+    return f"still there: {', '.join(told)}" if told else "nothing is left there"
+
+
+def status(declared: str, restriction: str, states: set[str]) -> str:
+    """Return the status of a queue: as people closed it, and with the states of its circuit breakers."""
+    told = "closed" if declared == "paused" and restriction else declared
+    tripped = next((state for state in ("open", "half-open") if state in states), "")
+    return f"{told}, breaker {tripped}" if tripped else told

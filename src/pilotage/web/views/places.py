@@ -1,0 +1,66 @@
+"""What lists of sites, queues and storages share: filters by name and site, and pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, Field
+
+from pilotage.api.task_filters import TEXT
+from pilotage.web.pages import Visit
+
+ROWS = 100
+"""Places of a page."""
+
+Text = Annotated[str, Field(max_length=200, pattern=TEXT)]
+
+
+class PlaceQuery(BaseModel):
+    """What the address of a list says: a pattern of names, a site, and the name that the page comes after."""
+
+    name: Text = ""
+    site: Text = ""
+    after: Text = ""
+
+
+class Place(Protocol):
+    """A queue or storage of a site; a site is its own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def site(self) -> str: ...
+
+
+_Place = TypeVar("_Place", bound=Place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacePage(Generic[_Place]):
+    """Places of one page of a list, by name."""
+
+    rows: Sequence[_Place]
+    total: int
+    query: PlaceQuery
+    next_page: str
+
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether not all are asked for."""
+        return bool(self.query.name or self.query.site)
+
+
+def page_of(visit: Visit, query: PlaceQuery, found: Sequence[_Place]) -> PlacePage[_Place]:
+    """Return those of a page that the query asks for. A word without * or ? is a part of the name."""
+    is_pattern = "*" in query.name or "?" in query.name
+    pattern = query.name if is_pattern else f"*{query.name.replace('[', '[[]')}*"
+    chosen = [one for one in found if fnmatchcase(one.name, pattern) and query.site in ("", one.site)]
+    rows = [one for one in chosen if one.name > query.after][:ROWS]
+    goes_on = bool(rows) and rows[-1].name != chosen[-1].name
+    return PlacePage(
+        rows=rows,
+        total=len(chosen),
+        query=query,
+        next_page=visit.address(after=rows[-1].name, done=None) if goes_on else "",
+    )

@@ -1,0 +1,134 @@
+"""Queues: the list, and one with its limits, load, circuit breakers and explanation."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from pilotage.api.explanations import explained_queue
+from pilotage.api.queues import NO_QUEUE, shown_queues
+from pilotage.api.views import ShownQueue
+from pilotage.explain import restrictions
+from pilotage.explain.queues import limits, trouble
+from pilotage.flow.calls import conditions
+from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+from pilotage.web.action_model import Verb
+from pilotage.web.commands import command
+from pilotage.web.pages import Page, Visit, view
+from pilotage.web.place_actions import verbs
+
+from .places import PlacePage, PlaceQuery, page_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRow:
+    """A queue in the list."""
+
+    queue: ShownQueue
+    status: str
+    is_bad: bool
+    waiting: int
+    running: int
+
+    @property
+    def name(self) -> str:
+        """Return the queue's name."""
+        return self.queue.name
+
+    @property
+    def site(self) -> str:
+        """Return the queue's site."""
+        return self.queue.site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesModel:
+    """Queues with their load."""
+
+    page: PlacePage[QueueRow]
+    statuses: Mapping[str, int]
+    done: str
+
+
+def queues(visit: Visit) -> Page:
+    """Show queues by name, with who drains or closed them, their limits, load and circuit breakers."""
+    query = visit.query(PlaceQuery)
+    rows = [_row(queue) for queue in shown_queues(visit.runtime)]
+    model = QueuesModel(
+        page=page_of(visit, query, rows), statuses=Counter(row.status for row in rows), done=visit.done
+    )
+    return Page(
+        template="queues.html",
+        title="Queues",
+        section="Queues",
+        model=model,
+        json="/queues",
+        command=command("queues"),
+        refresh=10,
+    )
+
+
+def _row(queue: ShownQueue) -> QueueRow:
+    states = {one.state for one in queue.breakers if one.kind != "node"}
+    status = restrictions.status(queue.status, queue.restriction, {*states})
+    return QueueRow(
+        queue=queue,
+        status=status,
+        is_bad=status not in ("online", "standby"),
+        waiting=_count(queue.jobs, UNSTARTED_JOBS),
+        running=_count(queue.jobs, AT_A_PILOT),
+    )
+
+
+def _count(jobs: Mapping[JobState, int], states: Sequence[JobState]) -> int:
+    return sum(jobs.get(state, 0) for state in states)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueModel:
+    """One queue."""
+
+    row: QueueRow
+    trouble: str
+    limits: Sequence[str]
+    storage: str
+    most_pilots: int
+    lines: Sequence[str]
+    verbs: Sequence[Verb]
+    done: str
+
+
+def queue(visit: Visit) -> Page:
+    """Show one queue: its limits, load and circuit breakers, and why nothing starts there."""
+    name = visit.request.path_params["queue"]
+    found = next((one for one in shown_queues(visit.runtime) if one.name == name), None)
+    told = explained_queue(visit.runtime, name, (), 0)
+    if found is None or told is None:
+        raise HTTPException(404, NO_QUEUE.format(name))
+    (seen,) = conditions.of_queues(visit.runtime, [name])
+    element = seen.queue.computing_element
+    model = QueueModel(
+        row=_row(found),
+        trouble=trouble(seen),
+        limits=list(limits(seen)),
+        storage=seen.storage.name,
+        most_pilots=element.max_pilots if element else 0,
+        lines=told.lines,
+        verbs=verbs(visit, "queue", name),
+        done=visit.done,
+    )
+    return Page(
+        template="queue.html",
+        title=name,
+        section="Queues",
+        model=model,
+        json=f"/queues/{quote(name, safe='')}/explain",
+        command=command("explain", queue=name),
+        refresh=10,
+    )
+
+
+ROUTES: Sequence[Route] = (view("/queues", queues), view("/queues/{queue}", queue))
