@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.model.records.federation import Link, Site
 from pilotage.web.views import places
 from tests.api.conftest import House, federation
 
@@ -29,7 +30,7 @@ def pages_of(browser: TestClient, address: str | None) -> Iterator[list[str]]:
 
 
 def test_each_list_and_place_has_json_and_a_command(alice: TestClient) -> None:
-    for address in ("/queues", QUEUE):
+    for address in ("/queues", QUEUE, "/sites", "/sites/north", "/storages", "/storages/north-disk"):
         answer = alice.get(address)
         assert answer.status_code == 200, answer.text
         found = re.search(r'href="(/as-json/[^"]*)"', answer.text)
@@ -38,7 +39,7 @@ def test_each_list_and_place_has_json_and_a_command(alice: TestClient) -> None:
         assert "as command: <code>pilotage " in answer.text
         part = alice.get(address, headers={"HX-Request": "true"}).text
         assert part.strip().startswith('<div id="live"'), address
-    for nothing in ("/queues/nowhere",):
+    for nothing in ("/queues/nowhere", "/sites/nowhere", "/storages/nowhere"):
         assert alice.get(nothing).status_code == 404
 
 
@@ -110,3 +111,37 @@ def test_only_operators_restrict_what_there_is(pages: PageHouse, alice: TestClie
     sent["form_token"] = token_of(olga.get("/tasks").text)
     assert olga.post(f"/queues/nowhere/{verb}", data=sent).status_code == 404
     assert not pages.store.restrictions()
+
+
+def test_sites_are_drawn_up_to_a_dozen_and_a_matrix_above(
+    house: House, alice: TestClient, operator: TestClient, tmp_path: Path
+) -> None:
+    base = federation(tmp_path)
+    link = Link(source="north", destination="south", throughput_1d=12.5)
+    house.store.save_federation(replace(base, links=(link,)), "test")
+    for browser in (alice, operator):
+        text = browser.get("/sites").text
+        assert '<svg class="map"' in text
+        assert "north to south, 12.5 MB/s" in text
+        assert ("files on their way" in text) is (browser is operator)
+    more = tuple(Site(name=f"site-{number:02}") for number in range(30))
+    links = tuple(Link(source=one.name, destination="north", throughput_1h=1.0) for one in more)
+    house.store.save_federation(replace(base, sites=base.sites + more, links=links), "test")
+    text = alice.get("/sites").text
+    assert '<svg class="map"' not in text
+    matrix = text[text.index('class="matrix"') :]
+    assert matrix.count("<tr>") == 1 + 20
+    assert "and 10 links with less on the way" in text
+
+
+def test_a_site_and_a_storage_show_who_closed_them(
+    house: House, alice: TestClient, operator: TestClient
+) -> None:
+    sent = {"form_token": token_of(operator.get("/tasks").text), "because": "power cut"}
+    assert operator.post("/sites/north/close", data=sent).headers["location"] == "/sites/north?done=close"
+    assert operator.post("/storages/south-disk/drain", data=sent).status_code == 303
+    for address in ("/sites", "/sites/north", "/queues", QUEUE, "/storages", "/storages/north-disk"):
+        assert "closed by operator:olga: power cut" in alice.get(address).text, address
+    assert "drained by operator:olga: power cut" in alice.get("/storages/south-disk").text
+    assert "write_lan, write_wan" in alice.get("/storages/south-disk").text
+    assert "secret" not in alice.get("/storages/south-disk").text

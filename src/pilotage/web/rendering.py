@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 NAVIGATION: Sequence[tuple[str, str]] = (
     ("Now", "/"),
     ("Tasks", "/tasks"),
+    ("Sites", "/sites"),
     ("Queues", "/queues"),
+    ("Storages", "/storages"),
 )
 """Sections of the page, with their addresses."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, now, queues, task, tasks
+from . import find, job, now, queues, sites, storages, task, tasks
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
@@ -12,6 +12,8 @@ ROUTES: Sequence[Route] = (
     *tasks.ROUTES,
     *task.ROUTES,
     *job.ROUTES,
+    *sites.ROUTES,
     *queues.ROUTES,
+    *storages.ROUTES,
 )
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

@@ -1,0 +1,129 @@
+"""The links between sites: drawn up to a dozen sites, a matrix above that. Both have a table as text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, hypot, log10, pi, sin
+
+from markupsafe import Markup, escape
+
+MOST_DRAWN = 12
+"""Most sites of a picture."""
+
+WIDTH, HEIGHT, RADIUS = 720, 440, 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapSite:
+    """A site of the picture."""
+
+    name: str
+    is_nucleus: bool
+    is_bad: bool
+    running: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapLink:
+    """What goes from one site to another: MB/s, none if unknown, and the files on their way."""
+
+    source: str
+    destination: str
+    rate: float | None
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteMap:
+    """Links as a picture or as a matrix, and the busiest ones as rows."""
+
+    picture: Markup
+    links: Sequence[MapLink]
+    more: int
+    sources: Sequence[str] = ()
+    destinations: Sequence[str] = ()
+    cells: Mapping[tuple[str, str], MapLink]
+
+
+def drawn(sites: Sequence[MapSite], links: Sequence[MapLink], most: int, side: int) -> SiteMap:
+    """Return the links between sites; at most so many rows, and so many sites on each side of a matrix."""
+    busiest = sorted(links, key=lambda one: (-one.files, -(one.rate or 0), one.source, one.destination))
+    if len(sites) <= MOST_DRAWN:
+        return SiteMap(
+            picture=picture(sites, links), links=busiest[:most], more=max(len(links) - most, 0), cells={}
+        )
+    sources = _first(busiest, "source", side)
+    destinations = _first(busiest, "destination", side)
+    cells = {(one.source, one.destination): one for one in links}
+    shown = sum(one.source in sources and one.destination in destinations for one in links)
+    return SiteMap(
+        picture=Markup(""),
+        links=(),
+        more=len(links) - shown,
+        sources=sources,
+        destinations=destinations,
+        cells=cells,
+    )
+
+
+def _first(links: Sequence[MapLink], end: str, most: int) -> list[str]:
+    return sorted(list(dict.fromkeys(getattr(one, end) for one in links))[:most])
+
+
+def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
+    """Return sites on a circle around the nuclei, with links as wide as their throughput."""
+    if not sites:
+        return Markup("")
+    places = _places(sites)
+    lines = [_line(one, places) for one in links if one.source in places and one.destination in places]
+    told = f"Map of {len(sites)} sites and {len(lines)} links between them; the table below has their numbers"
+    return Markup(
+        f'<svg class="map" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(told)}">'
+        f"{''.join(lines)}{''.join(_site(one, *places[one.name]) for one in sites)}</svg>"
+    )
+
+
+def _places(sites: Sequence[MapSite]) -> dict[str, tuple[float, float]]:
+    nuclei = [one.name for one in sites if one.is_nucleus]
+    others = [one.name for one in sites if not one.is_nucleus]
+    if not others:
+        nuclei, others = [], nuclei
+    inner = 0 if len(nuclei) == 1 else 55
+    return _ring(nuclei, inner, 0.0) | _ring(others, RADIUS, pi / max(len(nuclei), 2))
+
+
+def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[float, float]]:
+    found = {}
+    for at, name in enumerate(names):
+        angle = 2 * pi * at / len(names) + turn - pi / 2
+        # Wider than high: names stand beside their sites.
+        found[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 + radius * sin(angle))
+    return found
+
+
+def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
+    (x1, y1), (x2, y2) = places[link.source], places[link.destination]
+    length = hypot(x2 - x1, y2 - y1) or 1.0
+    # Bent to the right of its way, so that both ways of a pair are seen.
+    x, y = (x1 + x2) / 2 - 18 * (y2 - y1) / length, (y1 + y2) / 2 + 18 * (x2 - x1) / length
+    width = 1.0 if link.rate is None else 1.0 + 2.5 * log10(1 + max(link.rate, 0.0))
+    told = [f"{link.source} to {link.destination}"]
+    told += [f"{link.rate:.3g} MB/s"] if link.rate is not None else []
+    told += [f"{link.files:,} files on their way"] if link.files else []
+    look = "busy" if link.files else "idle"
+    path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
+    text = f'<text x="{x:.0f}" y="{y:.0f}" class="files">{link.files:,}</text>' if link.files else ""
+    return (
+        f'<path d="{path}" class="{look}" stroke-width="{min(width, 12):.1f}">'
+        f"<title>{escape(', '.join(told))}</title></path>{text}"
+    )
+
+
+def _site(site: MapSite, x: float, y: float) -> str:
+    name = site.name if len(site.name) <= 18 else f"{site.name[:17]}…"
+    sign = "✕ " if site.is_bad else ""
+    told = f"{site.name}: {site.running:,} jobs at pilots" + (", in trouble" if site.is_bad else "")
+    return (
+        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{12 if site.is_nucleus else 8}" '
+        f'class="{"err" if site.is_bad else "ok"}"><title>{escape(told)}</title></circle>'
+        f'<text x="{x:.0f}" y="{y + 28:.0f}" class="name">{sign}{escape(name)}</text>'
+    )
