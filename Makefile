@@ -14,7 +14,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio quick check bench lock format docs site clean
+.PHONY: help demo test test-endurance test-sites test-rucio test-page pictures quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -29,10 +29,10 @@ demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
 test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs -m "not endurance" $(OPTIONS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs -m "not endurance" --ignore tests/page $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
-	$(BIN)/python -m pytest -n auto --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough $(OPTIONS)
+	$(BIN)/python -m pytest -n auto --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough --ignore tests/page $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
@@ -40,11 +40,19 @@ test-sites: $(READY) ## the tests on real batch systems, which it installs first
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not endurance and not acceptance and not postgresql" \
-	  --ignore tests/acceptance --ignore tests/sites $(OPTIONS)
+	  --ignore tests/acceptance --ignore tests/page --ignore tests/sites $(OPTIONS)
 
 test-rucio: $(READY) ## the tests on a real Rucio server, which it installs first (from PyPI, into build/rucio)
 	tests/catalogues/install.sh
 	$(BIN)/python -m pytest -n 0 -rs $(OPTIONS) tests/catalogues
+
+test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
+	tests/page/install.sh
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/page
+
+pictures: $(READY) ## screenshots of every view of the page, light and dark, into build/pictures (needs chromium too)
+	tests/page/install.sh
+	$(BIN)/python -m pytest -n 0 $(OPTIONS) tests/page/pictures.py
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples

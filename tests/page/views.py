@@ -1,0 +1,48 @@
+"""Every view of the page, for the tests of looks and for the pictures. A new view adds a line here."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Person = Literal["alice", "bob", "olga"]
+"""Who looks: Alice and Bob are users, Olga is an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenView:
+    """A view: the name of its picture, its address with names of the work (work.py), and who looks."""
+
+    name: str
+    address: str
+    person: Person = "alice"
+    status: int = 200
+
+
+VIEWS = (
+    SeenView("now", "/"),
+    SeenView("now-operator", "/", "olga"),
+    SeenView("tasks", "/tasks"),
+    SeenView("tasks-filtered", "/tasks?state=running&label=campaign%3Dspring&sort=name"),
+    SeenView("tasks-operator", "/tasks", "olga"),
+    SeenView("tasks-none", "/tasks?name=nothing-is-called-so"),
+    SeenView("task-why", "/tasks/{waiting}"),
+    SeenView("task-what-if", "/tasks/{waiting}?memory=2000"),
+    SeenView("task-script", "/tasks/{script}/jobs"),
+    SeenView("task-jobs", "/tasks/{mixed}/jobs"),
+    SeenView("task-data", "/tasks/{mixed}/data"),
+    SeenView("task-log", "/tasks/{mixed}/log"),
+    SeenView("task-use", "/tasks/{mixed}/use"),
+    SeenView("job-life", "/jobs/{failed}"),
+    SeenView("job-log", "/jobs/{failed}/log"),
+    SeenView("job-files", "/jobs/{failed}/files"),
+    SeenView("retry", "/tasks/{mixed}/retry"),
+    SeenView("retry-job", "/jobs/{failed}/retry"),
+    SeenView("set", "/tasks/{waiting}/set?memory=2000"),
+    SeenView("set-job", "/jobs/{failed}/set?memory=2000"),
+    SeenView("hold", "/tasks/{waiting}/hold"),
+    SeenView("release", "/tasks/{waiting}/release"),
+    SeenView("finish", "/tasks/{mixed}/finish"),
+    SeenView("cancel", "/tasks/{waiting}/cancel"),
+    SeenView("cancel-job", "/jobs/{running}/cancel"),
+    SeenView("lift", "/breakers/lift?name=north-queue", "olga"),
+    SeenView("refusal", "/tasks/999999", status=404),
+)
