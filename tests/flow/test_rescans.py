@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.flow.calls.rescans import RESCAN_TIME
 from pilotage.flow.calls.retry import retry, retry_preview
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
@@ -71,7 +72,7 @@ def sizes(house: House) -> dict[str, int]:
 def test_a_file_that_its_owner_replaced_is_read_as_it_is_now(house: House, north: Path) -> None:
     (north / "b.fa").write_bytes(b"mended")
     (job,) = (one.id for one in house.store.queries.jobs(1, J.FAILED, 9))
-    assert retry(house.runtime, 1, ALICE, job) == {J.FAILED: 1}
+    assert retry(house.runtime, 1, ALICE, job).moved == {J.FAILED: 1}
     assert known(house, "b.fa") == (6, checksum(b"mended"), ["north-disk"])
     assert known(house, "a.fa")[:2] == (4, checksum(b"fine"))
     assert sizes(house) == {"b.fa": 6}
@@ -137,7 +138,7 @@ def test_a_storage_that_cannot_be_seen_keeps_nobody_from_a_retry(house: House, t
     file = InputFile(name="f", size=4, replicas=("gone",))
     task = house.task(command=("x",), inputs=(file,), walltime=60)
     cancel(house.runtime, task, "enough", ALICE)
-    assert retry(house.runtime, task, ALICE) == {J.CANCELLED: 1}
+    assert retry(house.runtime, task, ALICE).moved == {J.CANCELLED: 1}
     assert known(house, "f") == (4, "", ["gone"])
 
 
@@ -225,3 +226,29 @@ def test_a_link_that_leads_elsewhere_now_changes_no_input(house: House, tmp_path
     retry(house.runtime, task, ALICE)
     assert known(house, "latest.fa")[:2] == (4, checksum(b"fine"))
     assert paths(house, "latest.fa") == {"north-disk": "1.fa"}
+
+
+def test_inputs_beyond_the_time_of_a_retry_are_named_with_what_to_do(
+    house: House, north: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "cde":
+        (north / f"{name}.fa").write_bytes(b"fine")
+    inputs = (InputPattern(storages=("north-disk",), glob="[a-e].fa"),)
+    task = house.task(command=("x",), inputs=inputs, walltime=60)
+    cancel(house.runtime, task, "enough", ALICE)
+    now = [0.0]
+    monkeypatch.setattr("pilotage.flow.calls.rescans.monotonic", lambda: now[0])
+    scan = house.runtime.deliveries.scan
+
+    def slow(*given: Any, **options: Any) -> Sequence[InputFile]:
+        now[0] += 0.4 * RESCAN_TIME
+        return scan(*given, **options)
+
+    monkeypatch.setattr(house.runtime.deliveries, "scan", slow)
+    (line,) = retry(house.runtime, task, ALICE).lines
+    assert line == (
+        "2 of 5 inputs were not looked at again within 30 s (d.fa, e.fa): jobs read what is known of them. "
+        f"If you replaced one, retry its jobs again once they fail: pilotage retry {task}"
+    )
+    (north / "b.fa").write_bytes(b"mended")
+    assert retry(house.runtime, 1, ALICE).lines == ()

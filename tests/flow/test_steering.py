@@ -59,7 +59,7 @@ def failed_task(house: House, bad: int = 2, **spec: Any) -> tuple[int, list[int]
 
 def test_retry_runs_what_failed_as_the_next_attempt_and_keeps_what_finished(house: House) -> None:
     task, jobs = failed_task(house)
-    assert retry(house.runtime, task, "user:alice") == {J.FAILED: 2}
+    assert retry(house.runtime, task, "user:alice").moved == {J.FAILED: 2}
     assert state(house, task) is T.RUNNING
     assert house.states(task) == {J.FINISHED: 3, J.DEFINED: 2}
     assert sorted(run(house, task)) == sorted(jobs[:2])
@@ -89,7 +89,7 @@ def test_retry_of_one_job_leaves_the_others_and_a_dry_run_touches_nothing(house:
         "north-queue": 2
     }
     assert house.states(task) == {J.FINISHED: 3, J.FAILED: 2}
-    assert retry(house.runtime, task, "user:alice", job=jobs[1]) == {J.FAILED: 1}
+    assert retry(house.runtime, task, "user:alice", job=jobs[1]).moved == {J.FAILED: 1}
     assert house.states(task) == {J.FINISHED: 3, J.FAILED: 1, J.DEFINED: 1}
     with pytest.raises(NotNow, match="has not ended badly"):
         retry(house.runtime, task, "user:alice", job=jobs[4])
@@ -136,7 +136,7 @@ def test_a_cancelled_task_is_taken_up_again(house: House) -> None:
     task = house.task(jobs=3)
     cancel(house.runtime, task, "enough", "user:alice")
     assert house.states(task) == {J.CANCELLED: 3}
-    assert retry(house.runtime, task, "user:alice") == {J.CANCELLED: 3}
+    assert retry(house.runtime, task, "user:alice").moved == {J.CANCELLED: 3}
     run(house, task)
     assert state(house, task) is T.FINISHED
 

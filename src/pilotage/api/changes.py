@@ -1,6 +1,6 @@
 """Requests to change fields of jobs, by ``set`` or with a retry."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Response
@@ -17,11 +17,17 @@ from pilotage.model.records.states import JobState, State
 
 from .answers import answer, faults_of
 
+_Done = tuple[Mapping[State, int], Sequence[str]]
+"""Jobs by the state that they were in, and what a person should know."""
+
 EXAMPLE = {"ram": 4000, "walltime": 7200}
 
 
 class Told(BaseModel):
-    """Jobs by the state that they were in; of a dry run, those that would change, and where they would go."""
+    """Jobs by the state that they were in; of a dry run, those that would change, and where they would go.
+
+    Of a retry, ``lines`` say which inputs were not looked at again, and what to do.
+    """
 
     jobs: dict[JobState, int]
     lines: list[str] = []
@@ -41,13 +47,14 @@ class _Request(BaseModel, extra="forbid"):
         """Do it, or with ``dry_run`` say what it would do; answer with the faults of the fields."""
         try:
             if not self.dry_run:
-                return Told.model_construct(jobs=_by_state(self._do(runtime, task, who, job)))
+                moved, lines = self._do(runtime, task, who, job)
+                return Told.model_construct(jobs=_by_state(moved), lines=folded(lines, width))
             moved, found = self._preview(runtime, task, job)
         except BadDocument as bad:
             return answer({"detail": faults_of(bad)}, 422)
         return Told.model_construct(jobs=_by_state(moved), lines=folded(side_by_side(found, width), width))
 
-    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> Mapping[State, int]:
+    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> _Done:
         raise NotImplementedError
 
     def _preview(self, runtime: Runtime, task: int, job: int | None) -> tuple[Mapping[State, int], WhatIf]:
@@ -59,9 +66,9 @@ class Set(_Request):
 
     changes: dict[str, Any] = Field(min_length=1, examples=[EXAMPLE])
 
-    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> Mapping[State, int]:
+    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> _Done:
         wanted = Wanted(fields=self.changes, anyway=self.anyway)
-        return changes.set_fields(runtime, task, wanted, who, job)
+        return changes.set_fields(runtime, task, wanted, who, job), ()
 
     def _preview(self, runtime: Runtime, task: int, job: int | None) -> tuple[Mapping[State, int], WhatIf]:
         return changes.set_preview(runtime, task, Wanted(fields=self.changes), job)
@@ -72,8 +79,9 @@ class Retry(_Request):
 
     changes: dict[str, Any] = Field(default_factory=dict, examples=[EXAMPLE])
 
-    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> Mapping[State, int]:
-        return retry(runtime, task, who, job, Wanted(fields=self.changes, anyway=self.anyway))
+    def _do(self, runtime: Runtime, task: int, who: str, job: int | None) -> _Done:
+        done = retry(runtime, task, who, job, Wanted(fields=self.changes, anyway=self.anyway))
+        return done.moved, done.lines
 
     def _preview(self, runtime: Runtime, task: int, job: int | None) -> tuple[Mapping[State, int], WhatIf]:
         return retry_preview(runtime, task, job, Wanted(fields=self.changes))

@@ -1,5 +1,7 @@
 """Single jobs: their state, their history, and the reasons for where they are."""
 
+from dataclasses import fields
+
 from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.flow import task_cancellation
@@ -18,6 +20,7 @@ from .dependencies import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheS
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .logs import KeptLogs, shown
+from .views import SteeredJob
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
@@ -77,7 +80,7 @@ def read_logs(runtime: Runtime, job: JobDetails, attempt: int, known_bytes: dict
     return shown(runtime.store, LogKey(kind="job", record=job.id, attempt=number), known_bytes, runs)
 
 
-@router.post("/{job}/retry", responses=documented(JobDetails | Told, 404, 409))
+@router.post("/{job}/retry", responses=documented(SteeredJob | Told, 404, 409))
 def post_retry(
     job: Id, caller: Person, runtime: TheRuntime, body: Retry | None = None, width: Width = 0
 ) -> Response:
@@ -85,7 +88,7 @@ def post_retry(
     return _done(runtime, caller, job, body or Retry(), width)
 
 
-@router.post("/{job}/set", responses=documented(JobDetails | Told, 404, 409))
+@router.post("/{job}/set", responses=documented(SteeredJob | Told, 404, 409))
 def post_set(job: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Change fields of one job that has not started. A dry run says where it would go."""
     return _done(runtime, caller, job, body, width)
@@ -95,7 +98,11 @@ def _done(runtime: Runtime, caller: Credential, job: int, body: Retry | Set, wid
     told = body.done(runtime, seen(runtime.store, caller, job).task, actor(caller), width, job)
     if isinstance(told, Response):
         return told
-    return answer(told if body.dry_run else seen(runtime.store, caller, job))
+    if body.dry_run:
+        return answer(told)
+    found = seen(runtime.store, caller, job)
+    known = {one.name: getattr(found, one.name) for one in fields(found)}
+    return answer(SteeredJob(**known, lines=tuple(told.lines)))
 
 
 @router.post("/{job}/cancel", responses=documented(JobDetails, 404, 409))

@@ -221,7 +221,7 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 class Steered(BaseModel):
     """What a person's verb did to a task: jobs by the state that they were in, and the task as it is now.
 
-    A dry run's ``lines`` say where the jobs would go.
+    A dry run's ``lines`` say where the jobs would go, those of a retry which inputs were not looked at again.
     """
 
     jobs: dict[JobState, int]

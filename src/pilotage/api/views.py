@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from pilotage.model.records.work import Pilot, Transfer
-from pilotage.store import FailedGroup, ListedJob, OutputView, QueueView, ShareView, TaskView
+from pilotage.store import FailedGroup, JobDetails, ListedJob, OutputView, QueueView, ShareView, TaskView
 
 from .breakers import ShownBreaker
 
@@ -43,6 +43,13 @@ class Outputs(BaseModel):
     """The files that a task's jobs made."""
 
     files: list[OutputView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteeredJob(JobDetails):
+    """A job after a person's verb, and what the person should know: ``lines`` as those of a task."""
+
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

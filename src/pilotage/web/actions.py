@@ -199,7 +199,7 @@ def _change(verb: str, find: Find, visit: Visit) -> Page | Redirect:
     who, task, job = actor(visit.caller), subject.task.id, subject.job_id
     try:
         if verb == "retry":
-            moved = retry(visit.runtime, task, who, job, wanted)
+            moved = retry(visit.runtime, task, who, job, wanted).moved
         elif wanted.fields:
             moved = set_fields(visit.runtime, task, wanted, who, job)
         else:

@@ -1,12 +1,13 @@
 """Look again at inputs before their jobs are retried: their owner may have replaced or restored them."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 
+from pilotage.explain.words import few
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import Creation
-from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import File, InputFile, Job, Task
@@ -14,36 +15,54 @@ from pilotage.ports.moving import StorageError
 from pilotage.store.views.catalogue import CatalogueEntry
 
 from .corrections import Seen, agrees, described, record, seen
-from .inputs import SCAN_TIME
 
 log = logging.getLogger(__name__)
 
+RESCAN_TIME = 30.0
+"""Time limit in s for looking at inputs again, per retry."""
 
-def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> int:
-    """Record the inputs of these jobs as they lie at the storages that their task names; return how many
-    have changed.
+
+@dataclass(frozen=True, slots=True)
+class Rescan:
+    """How many inputs were to be looked at again, and those for which no time was left, in order."""
+
+    inputs: int
+    left: Sequence[str] = ()
+
+    def told(self, task: int) -> str:
+        """Return what was not looked at, and what to do, for a person; empty if all was."""
+        if not self.left:
+            return ""
+        those = f"{len(self.left):,} of {self.inputs:,} inputs were" if self.inputs > 1 else "its input was"
+        return (
+            f"{those} not looked at again within {RESCAN_TIME:g} s ({few(self.left)}): jobs read what is "
+            f"known of them. If you replaced one, retry its jobs again once they fail: pilotage retry {task}"
+        )
+
+
+def rescan(runtime: Runtime, task: Task, jobs: Iterable[Job], actor: str) -> Rescan:
+    """Record the inputs of these jobs as they lie at the storages that their task names.
 
     Files that jobs made are not among them. A file that cannot be seen stays as it is known. After
-    ``SCAN_TIME`` s the rest stays so, too: failed jobs go first.
+    ``RESCAN_TIME`` s the rest stays so, too: failed jobs go first.
     """
     given = {file.identifier: file for file in task.spec.inputs if isinstance(file, InputFile)}
     failed_first = sorted(jobs, key=lambda job: (job.state is not JobState.FAILED, job.id))
     names = dict.fromkeys(name for job in failed_first for name in job.inputs if name in given)
     storages = {storage.name: storage for storage in runtime.store.federation().storages}
-    end = monotonic() + SCAN_TIME
-    changed = 0
+    # Not the runtime's clock: this limits how long a thread is busy, even in virtual time.
+    end = monotonic() + RESCAN_TIME
     records: list[Creation] = []
+    left: list[str] = []
     for name in names:
         if monotonic() >= end:
-            log.warning("task %d: no time was left to look at all of its inputs again", task.id)
-            break
+            left.append(given[name].name)
+            continue
         places = [storages[one] for one in given[name].replicas if one in storages]
         entry = runtime.store.catalogue.entry(name)
-        news = list(_news(runtime, entry, places, end)) if entry else []
-        changed += isinstance(news[0], CorrectedFile) if news else 0
-        records += news
+        records += _news(runtime, entry, places, end) if entry else ()
     record(runtime, records, "looked at again for a retry", actor)
-    return changed
+    return Rescan(len(names), left)
 
 
 def _news(

@@ -1,6 +1,7 @@
 """Retry for a person the jobs of a task that ended badly."""
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,22 +27,30 @@ from .task_fields import changes_of_jobs
 _NOTHING = Wanted()
 
 
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Retried jobs by the state that they had ended in, and what a person should know of their inputs."""
+
+    moved: Moved
+    lines: tuple[str, ...] = ()
+
+
 def retry(
     runtime: Runtime, task: int, actor: str, job: int | None = None, wanted: Wanted = _NOTHING
-) -> Moved:
+) -> Retried:
     """Retry all jobs of a task that ended badly, or one of them, with other values of some fields.
 
     Their inputs are looked at again, so that what was replaced since is read as it is now.
-    Returns them by the state that they had ended in. Raises :class:`NoSuchTask`, ``BadDocument`` for the
+    That takes ``RESCAN_TIME`` s at most. Raises :class:`NoSuchTask`, ``BadDocument`` for the
     fields, and :class:`NotNow` with the reason and what would work instead.
     """
     world, jobs, values = _checked(runtime, task, job, wanted)
     looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
-    rescan(runtime, world.tasks[0], jobs, actor)
+    again = rescan(runtime, world.tasks[0], jobs, actor)
     decide = partial(retrying.retry, only=job, values=values, who=actor)
     done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
     runtime.wakeups.wake(CHAIN)
-    return done.moved
+    return Retried(done.moved, tuple(filter(None, [again.told(task)])))
 
 
 def retry_preview(
