@@ -16,7 +16,7 @@ from pilotage import client
 from pilotage.api.app import document
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
-from pilotage.client._sync.functions import Mapped
+from pilotage.client._sync.functions import MappedTask
 from pilotage.client.executor import TaskExecutor
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Decision
@@ -318,7 +318,7 @@ def command_line() -> str:
 
 def python_client() -> str:
     """Every public class of the Python client with its methods."""
-    kinds = (client.Client, client.Task, client.Job, Mapped, client.Table, client.Record, TaskExecutor)
+    kinds = (client.Client, client.Task, client.Job, MappedTask, client.Table, client.Record, TaskExecutor)
     errors = [one for name in client.__all__ if issubclass(one := getattr(client, name), client.ClientError)]
     rows = [(f"`{one.__name__}`", _first_sentence(one.__doc__)) for one in errors]
     return (

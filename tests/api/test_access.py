@@ -55,6 +55,11 @@ PILOTS = {
 }
 ENROLMENT = {("POST", "/pilot/enrol")}
 EVERYBODY = {
+    ("GET", "/notifications"),
+    ("GET", "/notifications/settings"),
+    ("PUT", "/notifications/settings"),
+    ("POST", "/notifications/secret"),
+    ("POST", "/notifications/test"),
     ("GET", "/secrets"),
     ("POST", "/secrets"),
     ("DELETE", "/secrets/{name}"),

@@ -10,6 +10,14 @@ from typing import Any
 _WHEN = "s since 1970 UTC"
 
 FIELDS: Mapping[str, str] = {
+    "NotificationView.wake_at": "when it is tried next, in s since 1970 UTC",
+    "NotificationView.since": "since when it is in this state, in s since 1970 UTC",
+    "notified": "notifications of the task that were sent or failed",
+    "topic": "what it tells: the end, a first failure, a hold, or a test",
+    "receiver": "to whom it goes, without secrets",
+    "notifications": "notifications, newest first",
+    "WebhookSecret.secret": "the secret, shown only now",
+    "TestSent.ids": "numbers of the notifications",
     "restriction": "who drains or has closed it, until when and why; empty: nobody",
     "ShownRestriction.since": "since when, in s since 1970 UTC",
     "ShownRestriction.until": "when it ends by itself, in s since 1970 UTC; null: when somebody opens it",

@@ -71,7 +71,7 @@ class ShownEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EventFilter:
     """What a reader wants, of what it may see: some kinds, and some tasks; empty: all."""
 
     owner: tuple[str, str] | None
@@ -80,7 +80,7 @@ class Wanted:
     tasks: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, caller: Credential, kinds: Sequence[EventKind], tasks: Sequence[int]) -> "Wanted":
+    def of(cls, caller: Credential, kinds: Sequence[EventKind], tasks: Sequence[int]) -> "EventFilter":
         """Return what a caller wants."""
         seen = owner_seen(caller)
         owner = None if seen is None else (seen.name, seen.vo)
@@ -117,7 +117,7 @@ def frame(name: str, id_: int | None, data: object) -> bytes:
 class Stream:
     """What waits for the reader of one open stream. It belongs to the event loop."""
 
-    def __init__(self, wanted: Wanted, after: int) -> None:
+    def __init__(self, wanted: EventFilter, after: int) -> None:
         self.wanted = wanted
         self.after = after
         self.ending = ""
@@ -199,7 +199,7 @@ class EventHub:
         return await _in_thread(self._catching_up, lambda: self._log.owners(tasks))
 
     async def follow(
-        self, wanted: Wanted, after: int, newest: int, is_known: Callable[[], Awaitable[bool]]
+        self, wanted: EventFilter, after: int, newest: int, is_known: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
         """Yield the bytes of a stream: the wanted events after one, and signs of life."""
         stream = Stream(wanted, after)
@@ -285,7 +285,7 @@ class EventHub:
 
     def _publish(self, page: Sequence[LoggedEvent]) -> None:
         framed = [(event, _framed(event)) for event in page] if self._streams else []
-        made: dict[tuple[Wanted, int], bytes] = {}
+        made: dict[tuple[EventFilter, int], bytes] = {}
         for stream in self._streams:
             # A stream may have read farther than this reader, just before it came here.
             key = stream.wanted, max(stream.after, self._position)

@@ -15,7 +15,7 @@ from pilotage.store import Ends, EventKind
 from .access import KnownTokens, Person, bearer_of, may_see
 from .answers import answer, documented
 from .dependencies import LARGEST_ID, PREFIX, AnyId
-from .event_hub import PAGE, EventHub, ShownEvent, TooManyStreams, Wanted, frame, shown
+from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, TooManyStreams, frame, shown
 
 router = APIRouter(prefix=f"{PREFIX}/events", tags=["events"])
 
@@ -74,7 +74,7 @@ async def get_events(
     410: events after that one are no longer kept, or it is an event of another store.
     """
     await _refuse_unseen(hub, caller, task or ())
-    wanted = Wanted.of(caller, kind or (), task or ())
+    wanted = EventFilter.of(caller, kind or (), task or ())
     ends = await hub.ends()
     begin = _begin(last_event_id, after)
     start = ends.newest if begin is None else _kept(begin, ends)
@@ -114,7 +114,7 @@ def _kept(after: int, ends: Ends) -> int:
     )
 
 
-async def _page(hub: EventHub, wanted: Wanted, after: int, newest: int) -> Events:
+async def _page(hub: EventHub, wanted: EventFilter, after: int, newest: int) -> Events:
     found: list[ShownEvent] = []
     searched = 0
     while after < newest and len(found) < PAGE and searched < MOST_SEARCHED:
@@ -130,7 +130,7 @@ async def _page(hub: EventHub, wanted: Wanted, after: int, newest: int) -> Event
 
 
 def _stream(
-    request: Request, hub: EventHub, person: str, wanted: Wanted, start: int, newest: int
+    request: Request, hub: EventHub, person: str, wanted: EventFilter, start: int, newest: int
 ) -> Response:
     tokens: KnownTokens = request.app.state.tokens
     token = bearer_of(request.headers.get("authorization", "")) or ""
@@ -147,7 +147,7 @@ def _stream(
 
 
 async def _chunks(
-    hub: EventHub, wanted: Wanted, start: int, newest: int, is_known: Callable[[], Awaitable[bool]]
+    hub: EventHub, wanted: EventFilter, start: int, newest: int, is_known: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n" + frame("start", start, {"next": start})
     async for chunk in hub.follow(wanted, start, newest, is_known):

@@ -95,8 +95,8 @@ class ShownVersion(BaseModel):
     changes: Annotated[list[str], Field(description="What it declares otherwise than the one before it.")]
 
 
-class Versions(BaseModel):
-    """Versions of the federation, newest first."""
+class FederationVersions(BaseModel):
+    """FederationVersions of the federation, newest first."""
 
     versions: Annotated[list[ShownVersion], Field(description="Newest first.")]
 
@@ -111,7 +111,7 @@ class Rollback(BaseModel):
     force: Annotated[bool, Field(description="Also where work or files are lost by it.")] = False
 
 
-@router.get("/federation/history", dependencies=[FOR_OPERATORS], responses=documented(Versions))
+@router.get("/federation/history", dependencies=[FOR_OPERATORS], responses=documented(FederationVersions))
 def get_history(
     store: TheStore,
     before: Annotated[int, Query(ge=1, le=NEWEST, description="Only versions before this one.")] = NEWEST,

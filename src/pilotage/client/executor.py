@@ -115,10 +115,10 @@ class TaskExecutor(Executor):
 
     def _run(self, document: Mapping[str, Any], futures: "list[Future[Any]]") -> None:
         """Submit one task, and give each future its result when its job has ended."""
-        from ._sync.functions import Mapped
+        from ._sync.functions import MappedTask
 
         try:
-            mapped = Mapped(self._client.submit(document), self._client)
+            mapped = MappedTask(self._client.submit(document), self._client)
             for job in mapped.as_completed():
                 if job.index is not None:
                     _settle(futures[job.index], partial(mapped.result, job))

@@ -99,7 +99,7 @@ def observed(world: World) -> Decision:
     notification is sent again at once: its receiver may get it twice, with the same number.
     """
     told = {(one.notification, one.attempt): one for one in world.notified}
-    moves = _Moves(world)
+    moves = _Deliveries(world)
     for one in world.notifications:
         if one.state is NotificationState.SENDING:
             sighting = told.get((one.id, one.attempt)) or _unheard(one, world)
@@ -129,7 +129,7 @@ def begin(world: World) -> Decision:
         if one.state is NotificationState.SENDING:
             busy[one.vo, one.owner].add(one.receiver)
     room = ALL_AT_ONCE - sum(map(len, busy.values()))
-    moves = _Moves(world)
+    moves = _Deliveries(world)
     # The person with the fewest messages on their way goes first.
     messages = sorted(messages_due(world), key=lambda one: len(busy[one[0].vo, one[0].owner]))
     for message in messages:
@@ -237,7 +237,7 @@ def _delay(attempt: int) -> float:
     return float(min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 20)))
 
 
-class _Moves:
+class _Deliveries:
     """Moves of notifications, those with the same change together."""
 
     def __init__(self, world: World) -> None:

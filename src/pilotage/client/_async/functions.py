@@ -21,7 +21,7 @@ Parameters = Mapping[str, Iterable[Any]] | Iterable[Any]
 """A grid by name, rows by name, or single values."""
 
 
-class AsyncMapped:
+class AsyncMappedTask:
     """A function that runs over many arguments: one job of ``task`` a call."""
 
     def __init__(self, task: AsyncTask, client: "AsyncFunctions") -> None:
@@ -69,7 +69,7 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
     @overload
     async def map(
         self, work: Callable[..., Any], parameters: Parameters, *, key: str = "", **fields: Any
-    ) -> AsyncMapped: ...
+    ) -> AsyncMappedTask: ...
     @overload
     async def map(
         self, work: str | Sequence[str], parameters: Parameters, *, key: str = "", **fields: Any
@@ -81,7 +81,7 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
         *,
         key: str = "",
         **fields: Any,
-    ) -> AsyncMapped | AsyncTask:
+    ) -> AsyncMappedTask | AsyncTask:
         """Run a command or a Python function once for each row of parameters, as the jobs of one task.
 
         ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which a
@@ -90,7 +90,7 @@ class AsyncFunctions(AsyncFollowing, AsyncFetching):
         """
         if callable(work):
             mapped = await self._submitted_calls(work, parameters, key, fields)
-            return AsyncMapped(mapped, self)
+            return AsyncMappedTask(mapped, self)
         command = ["sh", "-c", work] if isinstance(work, str) else list(work)
         name = {"name": "map"} if "name" not in fields else {}
         document = {**name, "scouts": 0, **fields, "command": command, "parameters": rows_of(parameters)}

@@ -22,7 +22,7 @@ Parameters = Mapping[str, Iterable[Any]] | Iterable[Any]
 """A grid by name, rows by name, or single values."""
 
 
-class Mapped:
+class MappedTask:
     """A function that runs over many arguments: one job of ``task`` a call."""
 
     def __init__(self, task: Task, client: "Functions") -> None:
@@ -70,7 +70,7 @@ class Functions(Following, Fetching):
     @overload
     def map(
         self, work: Callable[..., Any], parameters: Parameters, *, key: str = "", **fields: Any
-    ) -> Mapped: ...
+    ) -> MappedTask: ...
     @overload
     def map(
         self, work: str | Sequence[str], parameters: Parameters, *, key: str = "", **fields: Any
@@ -82,7 +82,7 @@ class Functions(Following, Fetching):
         *,
         key: str = "",
         **fields: Any,
-    ) -> Mapped | Task:
+    ) -> MappedTask | Task:
         """Run a command or a Python function once for each row of parameters, as the jobs of one task.
 
         ``parameters`` are a grid, ``{"k": [21, 31]}``, rows, ``[{"k": 21}]``, or single values, which a
@@ -91,7 +91,7 @@ class Functions(Following, Fetching):
         """
         if callable(work):
             mapped = self._submitted_calls(work, parameters, key, fields)
-            return Mapped(mapped, self)
+            return MappedTask(mapped, self)
         command = ["sh", "-c", work] if isinstance(work, str) else list(work)
         name = {"name": "map"} if "name" not in fields else {}
         document = {**name, "scouts": 0, **fields, "command": command, "parameters": rows_of(parameters)}
