@@ -10,6 +10,8 @@ from typing import Any
 _WHEN = "s since 1970 UTC"
 
 FIELDS: Mapping[str, str] = {
+    "PersonNotify.notify": "the receivers of tasks that name none",
+    "PersonNotify.secret_made": "when the secret of webhooks was made, in s since 1970 UTC; null: none",
     "NotificationView.wake_at": "when it is tried next, in s since 1970 UTC",
     "NotificationView.since": "since when it is in this state, in s since 1970 UTC",
     "notified": "notifications of the task that were sent or failed",
