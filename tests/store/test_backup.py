@@ -24,6 +24,7 @@ def filled(store_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     opened = Store.open(store_url, new_token=lambda: SECRET)
     opened.save_federation(FEDERATION, "test")
     opened.tokens.create(Credential(role="user", identity=ALICE))
+    opened.notification_settings.make_secret(ALICE)
     opened.close()
     return store_url
 
@@ -35,6 +36,7 @@ def test_a_backup_brings_all_back_but_the_tokens(filled: str, tmp_path: Path) ->
     assert file.stat().st_mode & 0o777 == 0o600
     store = Store.open(filled)
     assert store.tokens.find(SECRET)
+    assert store.notification_settings.secret(ALICE.vo, ALICE.name) == SECRET
     store.save_federation(FEDERATION, "later")
     changed = store.version()
     store.close()
@@ -45,6 +47,7 @@ def test_a_backup_brings_all_back_but_the_tokens(filled: str, tmp_path: Path) ->
     assert (store.version(), changed) == (1, 2)
     assert store.federation() == FEDERATION
     assert store.tokens.find(SECRET) is None
+    assert store.notification_settings.secret(ALICE.vo, ALICE.name) == ""
     store.close()
     with pytest.raises(backup.BackupError, match="exists already"):
         backup.backup(filled, file)

@@ -1,6 +1,7 @@
 """Backups of a whole store, made while servers run: SQLite by its backup API, PostgreSQL by pg_dump.
 
-A backup has everything but the tokens. It is one file, which its user alone may read.
+A backup has everything but tokens and settings of notifications. It is one file,
+which its user alone may read.
 """
 
 import os
@@ -20,8 +21,8 @@ from .database.errors import NewerStore, StoreError
 _SQLITE = b"SQLite format 3\0"
 _POSTGRESQL = b"PGDMP"
 _KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
-_LEFT_OUT = ("tokens",)
-"""Tables whose rows stay out of backups: whoever has an old one has no access by it."""
+_LEFT_OUT = ("tokens", "notification_settings")
+"""Tables whose rows stay out of backups: access, and the secrets that sign webhooks."""
 
 _CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
