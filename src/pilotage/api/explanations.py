@@ -1,7 +1,8 @@
 """Stored decisions with their analysis and as lines of text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -197,9 +198,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
 
 def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Return what a transfer waits for in its queue. The accounts are those of the next pass."""
-    begun = runtime.begin(runtime.store.federation().loops.batch)
-    world = runtime.store.snapshots.read(begun, step(STAGE).plan.parts)
-    decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
+    world, accounts = slot_accounts(runtime)
     seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
     room, live = sources_now.room_of(seen, queue), queries.live()
     bundle = world.federation.staging.files_per_slot
@@ -214,11 +213,19 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
         ahead=ahead,
         full=room.full(transfer),
         breaker=room.breaker(transfer),
-        accounts={name: account for decision in decisions for name, account in decision.notes.items()},
+        accounts=accounts,
         live=live,
         deliveries=forecast.deliveries_before(transfer, before, live, constants, limits),
         lasting=queries.delivery_time(),
     )
+
+
+def slot_accounts(runtime: Runtime) -> tuple[World, dict[str, Mapping[str, Any]]]:
+    """Return what staging reads, and its next pass's account of each queue's slots, by name."""
+    begun = runtime.begin(runtime.store.federation().loops.batch)
+    world = runtime.store.snapshots.read(begun, step(STAGE).plan.parts)
+    decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
+    return world, {name: account for decision in decisions for name, account in decision.notes.items()}
 
 
 def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:

@@ -38,13 +38,16 @@ def get_pilots(
     With these come circuit breakers that opened because of them (P12), and why no server of a queue takes
     pilots where jobs wait (P8).
     """
-    tripped: list[ShownBreaker] = []
-    if empty:
-        now = runtime.clock()
-        found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers"))
-        tripped = [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
+    tripped = breakers_of_empty(runtime, queue) if empty else []
     pilots = runtime.store.queries.pilots(state, queue, limit, empty)
     return answer({"pilots": pilots, "breakers": tripped, "problems": _problems(runtime, queue)})
+
+
+def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
+    """Return breakers that opened because pilots were sent in vain, of one queue or all (P12)."""
+    now = runtime.clock()
+    found = of_empty_pilots(runtime.world(live_and_ended_pilots, "lifted_breakers"))
+    return [breakers.shown(one, now) for one in found if queue in (None, one.place[0])]
 
 
 def _problems(runtime: Runtime, queue: str | None) -> list[str]:
@@ -85,11 +88,16 @@ def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Respons
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
 def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
     """The log of a pilot's agent, without bytes already seen. The server asks a running one for more."""
-    runs = _existing(runtime, pilot).state is PilotState.RUNNING
+    return answer(read_logs(runtime, _existing(runtime, pilot), agent_seen))
+
+
+def read_logs(runtime: Runtime, pilot: Pilot, agent_seen: int) -> KeptLogs:
+    """Return what is kept of a pilot's agent, and ask a running one for more."""
+    runs = pilot.state is PilotState.RUNNING
     if runs:
-        runtime.log_readers.ask("pilot", pilot, runtime.clock())
-    key = LogKey(kind="pilot", record=pilot)
-    return answer(shown(runtime.store, key, {"agent": agent_seen}, runs))
+        runtime.log_readers.ask("pilot", pilot.id, runtime.clock())
+    key = LogKey(kind="pilot", record=pilot.id)
+    return shown(runtime.store, key, {"agent": agent_seen}, runs)
 
 
 def _existing(runtime: Runtime, pilot: int) -> Pilot:

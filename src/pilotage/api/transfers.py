@@ -9,8 +9,11 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.transfer_priorities import set_priorities
 from pilotage.model.records.states import TransferState
+from pilotage.model.records.work import Transfer
+from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import scopes_of, split_identifier
 from pilotage.model.values.types import Whole
+from pilotage.store import Store
 
 from . import set_aside_lines
 from .access import FOR_OPERATORS, Operator, Person, actor
@@ -105,11 +108,17 @@ def get_progress(runtime: TheRuntime) -> Response:
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
 def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Explain a transfer: its share, priority and place, the holders of slots, and its likely start."""
-    found = runtime.store.transfer_queries.transfer(transfer)
+    found = seen(runtime.store, caller, transfer)
+    return answer(explained_transfer(runtime, found, width))
+
+
+def seen(store: Store, caller: Credential, transfer: int) -> Transfer:
+    """Return a transfer whose file the caller may see; 404 for any other."""
+    found = store.transfer_queries.transfer(transfer)
     scopes = scopes_of(caller.identity)
     if found is None or (caller.role != "operator" and split_identifier(found.file)[0] not in scopes):
         raise HTTPException(404, f"there is no transfer {transfer}, or its file is in no scope of yours")
-    return answer(explained_transfer(runtime, found, width))
+    return found
 
 
 @router.post("/priorities", responses=documented(Changed))

@@ -246,7 +246,7 @@ class LiftQuery(BaseModel):
 
 
 def _lift_page(visit: Visit) -> Page:
-    _operators_alone(visit)
+    visit.for_operators("lift circuit breakers")
     query = visit.query(LiftQuery)
     found = _breakers(visit, query)
     model = ActionModel(
@@ -276,7 +276,7 @@ def _lift_page(visit: Visit) -> Page:
 
 
 def _lift(visit: Visit) -> Redirect:
-    _operators_alone(visit)
+    visit.for_operators("lift circuit breakers")
     query = validated(LiftQuery, {name: value for name, value in visit.form.items() if value})
     try:
         circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
@@ -289,11 +289,6 @@ def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
     tripped = circuit_breakers.tripped(visit.runtime)
     chosen = [one for one in tripped if query.name in one.names and query.kind in (None, one.kind)]
     return [shown(one, visit.now) for one in chosen]
-
-
-def _operators_alone(visit: Visit) -> None:
-    if not visit.is_operator:
-        raise HTTPException(403, "only an operator lifts circuit breakers")
 
 
 def _routes() -> Sequence[Route]:

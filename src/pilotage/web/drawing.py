@@ -93,6 +93,29 @@ def meter(part: float, whole: float, label: str) -> Markup:
     )
 
 
+def slots(held: float, emergency: float, promised: float, whole: float) -> Markup:
+    """Return the slots that a share holds, the emergency ones apart, with a mark at what is promised."""
+    told = f"{held:g} held, {emergency:g} of them in emergency, {promised:g} promised, of {whole:g}"
+    scale = 100 / max(whole, held, promised, 1.0)
+    return _marked(scale * held, scale * promised, told, scale * emergency)
+
+
+def use(used: float, target: float) -> Markup:
+    """Return a fraction that is used, with a mark at its target."""
+    return _marked(100 * used, 100 * target, f"{used:.0%} used, target {target:.0%}")
+
+
+def _marked(filled: float, mark: float, told: str, urgent: float = 0.0) -> Markup:
+    """Return a bar of percents; the last ``urgent`` ones of what is filled look apart."""
+    return Markup(
+        f'<svg class="meter" viewBox="0 0 100 12" role="img" aria-label="{escape(told)}">'
+        f'<rect y="2" width="100" height="8" class="t"/>'
+        f'<rect y="2" width="{filled:.1f}" height="8" class="f"/>'
+        f'<rect y="2" x="{filled - urgent:.1f}" width="{urgent:.1f}" height="8" class="err"/>'
+        f'<rect x="{min(mark, 98):.1f}" width="2" height="12" class="mark"/></svg>'
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
     """A state of a record from ``start`` to ``end`` (s since 1970 UTC), and why it was entered."""

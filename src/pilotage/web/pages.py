@@ -73,6 +73,11 @@ class Visit:
         """Whether everybody's records are shown."""
         return self.caller.role == "operator"
 
+    def for_operators(self, what: str) -> None:
+        """Raise a 403 for other people than operators: only operators ``what``, such as ``see pilots``."""
+        if not self.is_operator:
+            raise HTTPException(403, f"only operators {what}")
+
     @property
     def form_token(self) -> str:
         """What each form sends back."""

@@ -171,8 +171,7 @@ def _remaining(visit: Visit, kind: RestrictedKind, name: str) -> restrictions.Re
 
 def _name(visit: Visit) -> str:
     """Return the name of the path. Raises a 403 for other people than operators."""
-    if not visit.is_operator:
-        raise HTTPException(403, "only an operator drains, closes and opens")
+    visit.for_operators("drain, close and open")
     return str(visit.request.path_params["name"])
 
 

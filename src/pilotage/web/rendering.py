@@ -8,7 +8,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from pilotage.explain.words import LAST_MOMENT, ago, moment, number, plural
+from pilotage.explain.words import LAST_MOMENT, ago, moment, number, plural, without_rules
 
 from . import drawing
 
@@ -22,10 +22,11 @@ NAVIGATION: Sequence[tuple[str, str]] = (
     ("Sites", "/sites"),
     ("Queues", "/queues"),
     ("Storages", "/storages"),
+    ("Shares", "/shares"),
 )
 """Sections of the page, with their addresses."""
 
-FOR_OPERATORS: Sequence[tuple[str, str]] = ()
+FOR_OPERATORS: Sequence[tuple[str, str]] = (("Pilots", "/pilots"), ("Transfers", "/transfers"))
 """Further sections that only operators have."""
 
 
@@ -69,6 +70,7 @@ def environment() -> "Environment":
         "span": span,
         "size": size,
         "iso": iso,
+        "told": told,
     }
     made.globals |= {
         "navigation": NAVIGATION,
@@ -113,6 +115,11 @@ def size(count: float | None) -> str:
 def iso(time: float) -> str:
     """Return a moment (s since 1970 UTC) for machines."""
     return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).isoformat(timespec="seconds")
+
+
+def told(lines: Sequence[str]) -> str:
+    """Return lines of an explanation as the command line shows them: without the numbers of rules."""
+    return "\n".join(map(without_rules, lines))
 
 
 def counted(counts: Mapping[Any, int]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, now, queues, sites, storages, task, tasks
+from . import find, job, now, pilots, queues, shares, sites, storages, task, tasks, transfers
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
@@ -15,5 +15,8 @@ ROUTES: Sequence[Route] = (
     *sites.ROUTES,
     *queues.ROUTES,
     *storages.ROUTES,
+    *pilots.ROUTES,
+    *transfers.ROUTES,
+    *shares.ROUTES,
 )
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

@@ -115,18 +115,20 @@ class JobLogPart:
     gaps: Mapping[str, int]
 
 
+def gaps_of(logs: KeptLogs) -> dict[str, int]:
+    """Return the bytes of each stream that were not kept."""
+    return {one.stream: one.size - sum(part.end - part.start for part in one.parts) for one in logs.logs}
+
+
 def log(visit: Visit) -> Page:
     """Show what a job wrote; while it runs, as it comes."""
     job = _seen(visit)
     query = visit.query(JobLogQuery)
     logs = read_logs(visit.runtime, job, query.attempt, {})
-    gaps: dict[str, int] = {
-        one.stream: one.size - sum(part.end - part.start for part in one.parts) for one in logs.logs
-    }
     return _page(
         visit,
         "Log",
-        JobLogPart(logs=logs, gaps=gaps),
+        JobLogPart(logs=logs, gaps=gaps_of(logs)),
         job,
         refresh=3 if logs.runs else 0,
         json=f"/jobs/{job.id}/logs" + (f"?attempt={query.attempt}" if query.attempt else ""),

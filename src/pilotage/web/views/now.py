@@ -13,8 +13,10 @@ from pilotage.api.breakers import ShownBreaker, shown
 from pilotage.explain.analysis import explain
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
-from pilotage.store import FailedGroup, NoFederation, ShareView, TaskView
+from pilotage.store import FailedGroup, NoFederation, TaskView
 from pilotage.web.pages import Page, Visit, view
+
+from .shares import ShareUse, uses
 
 MOST_TASKS = 200
 """Most tasks of a state that are read, the newest."""
@@ -63,16 +65,6 @@ class FailingGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareUse:
-    """A share's running jobs as a fraction of all, next to its target as a fraction."""
-
-    name: str
-    running: int
-    used: float
-    target: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NowModel:
     """The answers of the first page. ``is_bounded``: more tasks are under way than were read."""
 
@@ -105,7 +97,7 @@ def now(visit: Visit) -> Page:
         waits=_waits(visit, live),
         failing=_failing(visit, [*live, *lately]),
         breakers=_breakers(visit),
-        shares=_shares(visit),
+        shares=[one for one in uses(visit) if one.target][:MOST_ROWS],
         is_bounded=any(len(found) == MOST_TASKS for found in by_state.values()),
         has_tasks=any(by_state.values()),
         done=visit.done,
@@ -175,31 +167,6 @@ def _breakers(visit: Visit) -> list[ShownBreaker]:
         return [shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS]
     except NoFederation:
         return []
-
-
-def _shares(visit: Visit) -> list[ShareUse]:
-    """Return the use of shares that have a target, if anything runs."""
-    try:
-        declared = [share for share in visit.store.queries.shares() if share.target]
-    except NoFederation:
-        return []
-    running = {share.name: _running(share) for share in declared}
-    whole, targets = sum(running.values()), sum(share.target for share in declared)
-    if not whole:
-        return []
-    return [
-        ShareUse(
-            name=share.name,
-            running=running[share.name],
-            used=running[share.name] / whole,
-            target=share.target / targets,
-        )
-        for share in declared
-    ][:MOST_ROWS]
-
-
-def _running(share: ShareView) -> int:
-    return sum(share.jobs.get(state, 0) for state in AT_A_PILOT)
 
 
 ROUTES: Sequence[Route] = (view("/", now),)

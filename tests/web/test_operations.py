@@ -1,0 +1,112 @@
+"""Pilots, transfers and shares on the page: what operators see, and what others see of it."""
+
+import re
+
+import pytest
+
+from pilotage.model.documents.decision import Create, Move
+from pilotage.model.records.states import JobState, PilotState
+from pilotage.model.records.work import NewTransfer
+from tests.api.conftest import OTHER_ALICE, House
+
+from .conftest import PageHouse, Submit, TestClient
+
+
+@pytest.fixture
+def transfer(house: House) -> int:
+    """A queued transfer of a file of the VO atlas."""
+    new = NewTransfer(
+        file="atlas:data<b>.txt",
+        source="north-disk",
+        destination="south-disk",
+        direction="download",
+        share="atlas-download",
+        priority=25,
+    )
+    house.commit(Create(records=(new,), cause="needed"))
+    return house.store.queries.transfers(None, 1)[0].id
+
+
+def test_json_and_command_of_each_view_exist(house: House, operator: TestClient, transfer: int) -> None:
+    pilot, _ = house.pilot()
+    addresses = (
+        "/pilots",
+        "/pilots?state=submitted&queue=north-queue&empty=true",
+        f"/pilots/{pilot}",
+        "/transfers",
+        "/transfers?state=queued",
+        f"/transfers/{transfer}",
+        "/shares",
+    )
+    for address in addresses:
+        answer = operator.get(address)
+        assert answer.status_code == 200, answer.text
+        found = re.search(r'href="(/as-json/[^"]*)"', answer.text)
+        assert found, address
+        assert operator.get(found[1].replace("&amp;", "&")).status_code == 200, address
+        assert "as command: <code>pilotage " in answer.text
+        part = operator.get(address, headers={"HX-Request": "true"}).text
+        assert part.strip().startswith('<div id="live"'), address
+
+
+def test_lists_of_pilots_and_transfers_are_for_operators(
+    house: House, pages: PageHouse, alice: TestClient, transfer: int
+) -> None:
+    pilot, _ = house.pilot()
+    for address in ("/pilots", f"/pilots/{pilot}", "/transfers"):
+        assert alice.get(address).status_code == 403, address
+        assert f'href="{address}"' not in alice.get("/tasks").text
+    assert alice.get(f"/transfers/{transfer}").status_code == 200
+    stranger = pages.signed_in("user", OTHER_ALICE)
+    assert stranger.get(f"/transfers/{transfer}").status_code == 404
+
+
+def test_pilots_are_filtered_and_one_tells_its_life(house: House, operator: TestClient) -> None:
+    first, client = house.pilot("north-queue")
+    second, _ = house.pilot("south-queue")
+    client.post("/pilot/report", json={})
+
+    def listed(query: str) -> list[int]:
+        return [
+            int(one) for one in re.findall(r'href="/pilots/(\d+)"', operator.get(f"/pilots?{query}").text)
+        ]
+
+    assert listed("") == [second, first]
+    assert listed("state=submitted") == [second]
+    assert listed("queue=north-queue") == [first]
+    assert listed("empty=true") == []
+    assert operator.get("/pilots?state=lost").status_code == 422
+    assert operator.get("/pilots/999").status_code == 404
+    assert "It got 0 jobs." in operator.get(f"/pilots/{first}").text
+    failed = Move(
+        kind="pilot",
+        ids=(second,),
+        source=PilotState.SUBMITTED,
+        target=PilotState.FAILED,
+        cause="failed",
+        changes={"error": "<script>no</script>"},
+    )
+    house.commit(failed)
+    text = operator.get("/pilots").text + operator.get(f"/pilots/{second}").text
+    assert "&lt;script&gt;no" in text
+    assert "<script>no" not in text
+
+
+def test_transfers_show_who_holds_slots(operator: TestClient, transfer: int) -> None:
+    text = operator.get("/transfers").text
+    assert re.search(r'queued <span class="n">1<', text)
+    assert "atlas:data&lt;b&gt;.txt" in text
+    assert "Slots for preparing" in text
+    assert "0 held, 0 of them in emergency" in text
+    assert "atlas:data&lt;b&gt;.txt" in operator.get(f"/transfers/{transfer}").text
+    assert "atlas:data" not in operator.get("/transfers?state=done").text
+
+
+def test_shares_show_use_next_to_target(house: House, alice: TestClient, submit: Submit) -> None:
+    assert "Nothing runs now." in alice.get("/shares").text
+    jobs = house.activate(submit(jobs=2, scouts=0))
+    for source, target in ((JobState.ACTIVATED, JobState.SENT), (JobState.SENT, JobState.RUNNING)):
+        house.commit(Move(kind="job", ids=jobs, source=source, target=target, cause="test"))
+    text = alice.get("/shares").text
+    assert "<bdi>default</bdi> has 100 % of 2 running jobs" in text
+    assert "2 running" in text
