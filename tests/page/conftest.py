@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
 from pilotage.api import create_app
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.server import listen
 from pilotage.web import make_pages
@@ -55,6 +57,11 @@ class Served:
         self._server.should_exit = True
         self._thread.join()
 
+    def broker(self) -> None:
+        """Let the brokerage decide about all jobs that are there."""
+        self.house.split()
+        take(step("broker"), self.house.runtime, self.house.runtime.begin(1000))
+
     def address(self, path: str) -> str:
         """Return the URL of a path with the numbers of the work in it."""
         names = {name: getattr(self.work, name) for name in Work.__slots__}
@@ -97,19 +104,31 @@ def served(template: Path, browser: Browser) -> Iterator[Served]:
         made.stop()
 
 
+PATIENCE = 60_000.0
+"""Milliseconds after which a test takes what has not happened for what never will."""
+
+expect.set_options(timeout=PATIENCE)
+
 Visit = Callable[..., Page]
 
 
 @pytest.fixture
 def visit(served: Served, browser: Browser) -> Iterator[Visit]:
-    """Opens a signed-in person's page in a context of its own; options are the context's."""
+    """Opens a signed-in person's page in a context of its own; options are the context's.
+
+    No page may break a script, or try what its content policy forbids.
+    """
     contexts: list[BrowserContext] = []
+    faults: list[str] = []
 
     def visited(person: Person | None, path: str, status: int = 200, **options: object) -> Page:
         session = served.session(person) if person else None
         context = browser.new_context(base_url=served.url, storage_state=session, **options)  # type: ignore[arg-type]
         contexts.append(context)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda told: faults.append(told.text) if "Content Security" in told.text else None)
         answer = page.goto(served.address(path))
         assert answer
         assert answer.status == status, page.inner_text("body")
@@ -118,3 +137,4 @@ def visit(served: Served, browser: Browser) -> Iterator[Visit]:
     yield visited
     for context in contexts:
         context.close()
+    assert faults == []

@@ -99,13 +99,15 @@ def submit(person: TestClient, **fields: Any) -> int:
 
 
 class BusyPilot:
-    """A pilot at the north queue that has taken what waits there, and reports what happens to it."""
+    """A pilot that has taken jobs of a task at a queue, and reports what happens to them."""
 
-    def __init__(self, house: House, most: int = 64) -> None:
-        _, self._client = house.pilot()
+    def __init__(self, house: House, task: int, queue: str = "north-queue", most: int = 64) -> None:
+        house.activate(task, queue)
+        _, self._client = house.pilot(queue)
         works = self._client.post("/pilot/match", json=OFFER | {"max_jobs": most}).json()["works"]
-        self.jobs: list[int] = [one["job"] for work in works for one in work["jobs"]]
-        self._held = dict.fromkeys(self.jobs)
+        taken = [(work["task"], one["job"]) for work in works for one in work["jobs"]]
+        self.jobs: list[int] = [job for its_task, job in taken if its_task == task]
+        self._held = {job for _, job in taken}
 
     def report(self, job: int, state: str, log: str = "", **fields: Any) -> None:
         """Report the state of a job, with what it wrote."""
@@ -119,7 +121,7 @@ class BusyPilot:
         answer = self._client.post("/pilot/report", json=body)
         assert answer.status_code == 200, answer.text
         if state in ("done", "failed"):
-            del self._held[job]
+            self._held.remove(job)
 
     def fail(self, job: int, error: str, log: str) -> None:
         """Let a job fail after ten minutes."""
@@ -128,8 +130,7 @@ class BusyPilot:
 
 def run_well(house: House, task: int) -> None:
     """Let all jobs of a task end well."""
-    house.activate(task)
-    pilot = BusyPilot(house)
+    pilot = BusyPilot(house, task)
     house.now += 1200
     for job in pilot.jobs:
         pilot.report(job, "done", exit_code=0, wall_seconds=1100 + job, cpu_seconds=900, max_rss=1800)
@@ -137,8 +138,7 @@ def run_well(house: House, task: int) -> None:
 
 def run_mixed(house: House, task: int) -> tuple[int, int]:
     """Let jobs of a task end well, fail, run and wait; returns one that runs and one that failed."""
-    house.activate(task)
-    pilot = BusyPilot(house, 30)
+    pilot = BusyPilot(house, task, most=30)
     house.now += 1800
     for job in pilot.jobs[:12]:
         output = {"name": "events.root", "size": 1_250_000_000 + job, "checksum": f"adler32:{job:08x}"}
@@ -158,20 +158,18 @@ def run_mixed(house: House, task: int) -> tuple[int, int]:
 
 def run_script(house: House, task: int) -> int:
     """Let a job fail with a script as its error and its output; returns it."""
-    house.activate(task)
-    pilot = BusyPilot(house)
+    pilot = BusyPilot(house, task)
     pilot.fail(pilot.jobs[0], SCRIPT, SCRIPT)
     return pilot.jobs[0]
 
 
 def trip(house: House, person: TestClient, name: str) -> tuple[int, int]:
-    """Let five jobs of a task fail within seconds at one node, which trips its breakers (F2).
+    """Let five jobs of a task fail within seconds at the south queue, which trips its breakers (F2).
 
     Returns the task and a job.
     """
     task = submit(person, name=name, jobs=5, max_attempts=1)
-    house.activate(task)
-    pilot = BusyPilot(house)
+    pilot = BusyPilot(house, task, "south-queue")
     for job in pilot.jobs:
         error = "the payload cannot be started: OSError: disk 7"
         pilot.report(job, "failed", "mount: /scratch: cannot read superblock\n", error=error, wall_seconds=1)

@@ -151,7 +151,9 @@ def test_only_operators_lift(alice: TestClient, operator: TestClient) -> None:
         alice.post("/breakers/lift", data={"form_token": token_of(alice.get("/tasks").text)}).status_code
         == 403
     )
-    assert "nothing rests at north-queue" in operator.get("/breakers/lift?name=north-queue").text
+    for kind in ("", "&kind=queue", "&kind=list-match"):
+        page = operator.get(f"/breakers/lift?name=north-queue{kind}")
+        assert "nothing rests at north-queue" in page.text
     sent = {"form_token": token_of(operator.get("/tasks").text), "name": "nothing"}
     assert operator.post("/breakers/lift", data=sent).status_code == 404
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request, Response
@@ -109,7 +109,7 @@ class Visit:
             known = model.model_fields.get(name)
             if known is None or not value.strip():
                 continue
-            if "list" in str(known.annotation) or "tuple" in str(known.annotation):
+            if get_origin(known.annotation) in (list, tuple):
                 given.setdefault(name, []).append(value)
             else:
                 given[name] = value

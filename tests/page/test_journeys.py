@@ -1,0 +1,173 @@
+"""What people do on the page, in a real browser: from a question to what mends it."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pilotage.model.records.states import JobState
+from tests.api.conftest import ALICE
+
+from .conftest import Served, Visit
+from .work import SCRIPT, BusyPilot, submit, trip
+
+_REACHED = """() => {
+    const one = document.activeElement;
+    return [one.innerText || '', getComputedStyle(one).outlineStyle];
+}"""
+"""The words of what the keyboard has reached, and how its outline is drawn."""
+
+
+def new_task(served: Served, name: str, **fields: object) -> int:
+    """Submit a task of Alice's with one job."""
+    return submit(served.house.as_("user", ALICE), name=name, **fields)
+
+
+def failed_job(served: Served, name: str) -> int:
+    """Let the job of a new task fail."""
+    pilot = BusyPilot(served.house, new_task(served, name, max_attempts=1), "east-queue")
+    pilot.fail(pilot.jobs[0], "OSError: disk full", "the last line before the end\n")
+    served.house.now += 1
+    return pilot.jobs[0]
+
+
+def test_a_failure_leads_to_its_log_and_a_retry(served: Served, visit: Visit) -> None:
+    job = failed_job(served, "fails-once")
+    page = visit("alice", "/")
+    row = page.get_by_role("row").filter(has_text="fails-once")
+    expect(row).to_contain_text("OSError: disk full")
+    row.get_by_role("link", name=f"log of job {job}").click()
+    expect(page.locator("pre", has_text="the last line before the end")).to_be_visible()
+    page.get_by_role("link", name="Retry …").click()
+    expect(page.locator("main")).to_contain_text("1 job will run again: 1 failed.")
+    assert served.house.job(job).state is JobState.FAILED, "nothing happens before the button"
+    page.get_by_role("button", name="Retry it").click()
+    expect(page.get_by_role("status").filter(has_text="Retried. Jobs: 1.")).to_be_visible()
+    assert served.house.job(job).state is not JobState.FAILED
+
+
+def test_a_waiting_task_leads_to_a_what_if_and_a_change(served: Served, visit: Visit) -> None:
+    task = new_task(served, "asks-too-much", jobs=3, ram=64_000)
+    served.broker()
+    page = visit("alice", "/tasks?name=asks-*")
+    page.get_by_role("link", name="asks-too-much").click()
+    expect(page.get_by_role("row").filter(has_text="memory")).to_be_visible()
+    page.get_by_label("Memory, MB").fill("2000")
+    page.get_by_role("button", name="Try").click()
+    expect(page.locator("form.whatif")).to_contain_text("It opens")
+    page.get_by_role("link", name="Change it …").click()
+    expect(page.locator("main")).to_contain_text("3 jobs will change")
+    page.get_by_role("button", name="Change them").click()
+    expect(page.get_by_role("status").filter(has_text="Changed. Jobs: 3.")).to_be_visible()
+    found = served.house.store.queries.task(task)
+    assert found
+    assert found.changes
+
+
+def test_a_queue_that_rests_leads_to_lifting_its_breaker(served: Served, visit: Visit) -> None:
+    trip(served.house, served.house.as_("user", ALICE), "breaks-the-queue")
+    served.house.now += 1
+    page = visit("olga", "/")
+    rests = page.get_by_role("region", name="Which site is bad?")
+    expect(rests).to_contain_text("OSError: disk")
+    rests.get_by_role("link", name="lift south-queue …").first.click()
+    expect(page.locator("main")).to_contain_text("will close, and all is tried again at once")
+    page.get_by_role("button", name="Lift").click()
+    expect(page.get_by_role("status").filter(has_text="Lifted.")).to_be_visible()
+    expect(rests).to_have_count(0)
+
+
+def test_a_journey_needs_the_keyboard_alone(served: Served, visit: Visit) -> None:
+    new_task(served, "by-keyboard")
+    page = visit(None, "/tasks?name=by-*")
+    page.keyboard.type(served.token("alice"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    tab_to(page, "by-keyboard")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="by-keyboard")).to_be_visible()
+    tab_to(page, "Hold …")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Hold task")).to_be_visible()
+    tab_to(page, "Hold it")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Held")).to_be_visible()
+
+
+def tab_to(page: Page, words: str) -> None:
+    """Press Tab until what has these words is reached; each stop on the way shows that it is reached."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        text, outline = page.evaluate(_REACHED)
+        assert outline != "none", f"nobody sees that {text!r} is reached"
+        if text.strip() == words:
+            return
+    raise AssertionError(f"Tab does not reach {words!r}")
+
+
+def test_reading_filters_and_actions_work_without_javascript(served: Served, visit: Visit) -> None:
+    new_task(served, "plain-one", labels={"kind": "plain"})
+    page = visit("alice", "/tasks", java_script_enabled=False)
+    page.get_by_role("textbox", name="Name").fill("plain-*")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("row")).to_have_count(2)
+    expect(page.locator("#refreshing")).to_be_hidden()
+    page.get_by_role("link", name="plain-one").click()
+    for tab in ("Jobs", "Data", "Log", "Use", "Why"):
+        page.get_by_role("navigation", name="Task").get_by_role("link", name=tab).click()
+        expect(page.locator("[aria-current=page]").filter(has_text=tab)).to_be_visible()
+    page.get_by_role("link", name="Cancel …").click()
+    page.get_by_role("button", name="Cancel it").click()
+    expect(page.get_by_role("status").filter(has_text="Cancelled.")).to_be_visible()
+
+
+def test_two_users_do_not_see_each_other(served: Served, visit: Visit) -> None:
+    alice, bob = visit("alice", "/tasks"), visit("bob", "/tasks")
+    expect(alice.locator("main")).to_contain_text("reconstruct-run-4711")
+    expect(bob.locator("main")).to_contain_text("bobs-secret-search")
+    for page, other in ((alice, "bobs-"), (bob, "reconstruct-run-4711")):
+        for path in ("/", "/tasks", f"/tasks?name=*{other}*"):
+            page.goto(path)
+            expect(page.locator("main")).not_to_contain_text(other)
+    for path in ("/tasks/{mixed}", "/tasks/{mixed}/jobs", "/tasks/{mixed}/log", "/jobs/{failed}/log"):
+        visit("bob", path, 404)
+        assert bob.request.get(served.address(f"/as-json{path}")).status == 404
+    visit("alice", "/tasks/{bobs}", 404)
+    visit("alice", "/tasks/{bobs}/cancel", 404)
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/log"])
+def test_markup_in_what_people_wrote_stays_text(served: Served, visit: Visit, path: str) -> None:
+    page = visit("alice", f"/tasks/{{script}}{path}")
+    expect(page.locator("main")).to_contain_text(SCRIPT)
+    assert "taken" not in page.title()
+
+
+def test_a_task_named_as_a_script_is_refused_and_found_nowhere(served: Served, visit: Visit) -> None:
+    body = {"tasks": [{"name": SCRIPT, "command": ["true"]}]}
+    assert served.house.as_("user", ALICE).post("/tasks", json=body).status_code == 422
+    page = visit("alice", "/tasks")
+    page.get_by_role("textbox", name="Name").fill(SCRIPT)
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("textbox", name="Name")).to_have_value(SCRIPT)
+    expect(page.locator("main")).to_contain_text("No task is like that.")
+    assert "taken" not in page.title()
+
+
+def test_a_page_says_that_the_server_is_away_and_comes_back(served: Served, visit: Visit) -> None:
+    task = new_task(served, "survives")
+    page = visit("alice", f"/tasks/{task}")
+    # From here on the test tells the page how time passes.
+    page.clock.install()
+    page.reload()
+    away = page.get_by_text("The server does not answer.")
+    expect(away).to_be_hidden()
+    served.stop()
+    page.clock.run_for(6000)
+    expect(away).to_be_visible()
+    answer = served.house.as_("user", ALICE).post(f"/tasks/{task}/hold")
+    assert answer.status_code == 200, answer.text
+    served.start()
+    page.clock.run_for(6000)
+    expect(away).to_be_hidden()
+    expect(page.locator("#live")).to_contain_text("Held by")
