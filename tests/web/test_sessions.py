@@ -5,7 +5,7 @@ import re
 from pilotage.web.sessions import CODE_LIFE, MOST_ATTEMPTS, SESSION_LIFE
 from tests.api.conftest import ALICE, House
 
-from .conftest import PageHouse, TestClient
+from .conftest import OLGA, PageHouse, TestClient
 
 
 def test_nobody_sees_a_page_without_a_session(pages: PageHouse) -> None:
@@ -128,3 +128,24 @@ def test_pages_allow_no_script_of_anybody_else(alice: TestClient) -> None:
         assert refused.status_code in (404, 413)
         assert refused.headers["content-security-policy"] == policy
         assert refused.headers["content-type"].startswith("text/html")
+
+
+def test_metrics_are_read_beside_pages_with_a_token_and_not_with_a_session(pages: PageHouse) -> None:
+    token = pages.token("operator", OLGA)
+    read = pages.browser().get("/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert (read.status_code, "pilotage_jobs" in read.text) == (200, True)
+    assert pages.signed_in("operator", OLGA).get("/metrics").status_code == 401
+
+
+def test_what_a_session_reads_of_the_api_is_no_script_or_page_for_browsers(alice: TestClient) -> None:
+    for path in ("/as-json/tasks", "/as-json/files/content?file=user.alice:none"):
+        headers = alice.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+
+
+def test_thousands_of_digits_are_no_fault_of_the_server(pages: PageHouse, alice: TestClient) -> None:
+    for browser in (pages.browser(), alice):
+        assert browser.get(f"/tasks/{'9' * 5000}").status_code == 404
+    assert alice.get(f"/tasks/{2**63}").status_code == 404

@@ -27,6 +27,7 @@ from . import (
     files,
     health,
     jobs,
+    metrics,
     notifications,
     output_archives,
     pilot_agent,
@@ -50,9 +51,8 @@ from .dependencies import PREFIX
 from .descriptions import describe
 from .documents import NO_JSON
 from .guard import Guard
-from .metrics import MetricsPage
 from .openapi import OpenApi
-from .pages import Pages
+from .pages import BY_SESSION, Pages
 
 ROUTERS = (
     *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
@@ -83,7 +83,7 @@ def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str 
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _beside(framework, pages) if pages else framework
-    measured = Route("/metrics", MetricsPage(runtime, metrics_token).serve)
+    measured = Route(metrics.PATH, metrics.MetricsPage(runtime, metrics_token).serve)
     routes = [*pilot_agent.PLAIN_ROUTES, measured, Mount("", below)]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.state = framework.state
@@ -98,7 +98,9 @@ def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str 
 def _beside(framework: ASGIApp, pages: Pages) -> ASGIApp:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         of_api = scope["type"] != "http" or scope["path"].startswith(f"{PREFIX}/")
-        await (framework if of_api else pages.serve)(scope, receive, send)
+        # A browser reads the API only in a session; programs need no headers for browsers.
+        answered = pages.safe(send) if BY_SESSION in scope else send
+        await (framework if of_api else pages.serve)(scope, receive, answered)
 
     return serve
 

@@ -20,6 +20,9 @@ from pilotage.store import NoFederation
 
 from .access import KnownTokens, bearer_of
 
+PATH = "/metrics"
+"""Where Prometheus reads. It has a token of its own, and no session."""
+
 KEPT_FOR = 5.0
 """Seconds for which an answer is given again, however many ask."""
 

@@ -294,16 +294,16 @@ def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:
 def _routes() -> Sequence[Route]:
     made = [view("/breakers/lift", _lift_page), action("/breakers/lift", _lift)]
     for verb in ("hold", "release", "finish", "cancel"):
-        path = f"/tasks/{{task:int}}/{verb}"
+        path = f"/tasks/{{task:number}}/{verb}"
         made += [view(path, partial(_steer_page, verb)), action(path, partial(_steer, verb))]
     for verb in ("retry", "set"):
         for kind, find in (("task", _of_task), ("job", _of_job)):
-            path = f"/{kind}s/{{{kind}:int}}/{verb}"
+            path = f"/{kind}s/{{{kind}:number}}/{verb}"
             made += [
                 view(path, partial(_change_page, verb, find)),
                 action(path, partial(_change, verb, find)),
             ]
-    path = "/jobs/{job:int}/cancel"
+    path = "/jobs/{job:number}/cancel"
     return [*made, view(path, _cancel_job_page), action(path, _cancel_job)]
 
 

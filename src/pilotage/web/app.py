@@ -73,12 +73,13 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         serve=partial(_guarded, router, HostCheck(names)),
         admit=admitted,
         refuse=_refusal,
+        safe=_safe,
         open_bodies={SIGN_IN: 4096},
         at_once=STATIC,
     )
 
 
-async def _guarded(router: Router, hosts: HostCheck, scope: Scope, receive: Receive, send: Send) -> None:
+def _safe(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             found = [*message["headers"]]
@@ -86,12 +87,16 @@ async def _guarded(router: Router, hosts: HostCheck, scope: Scope, receive: Rece
             message = {**message, "headers": found + [one for one in _HEADERS if one[0] not in named]}
         await send(message)
 
+    return with_headers
+
+
+async def _guarded(router: Router, hosts: HostCheck, scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     if not hosts.allows(request):
         told = "this server does not know the name that you asked for; set PILOTAGE_URL to its address"
         await _refusal(request, 421, told)(scope, receive, send)
         return
-    await router(scope, receive, with_headers)
+    await router(scope, receive, _safe(send))
 
 
 def _refusal(request: Request, status: int, detail: str) -> Response:

@@ -10,6 +10,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
@@ -161,6 +162,23 @@ class Redirect:
 
 View = Callable[[Visit], Page | Redirect]
 """A view's function. It runs in a thread, and may raise what the API's routes raise."""
+
+
+class _Number(Convertor[int]):
+    """A number of a record. Longer digits are no path of ours: Python refuses to read thousands of them."""
+
+    regex = "[0-9]{1,19}"
+
+    def convert(self, value: str) -> int:
+        """Return the number."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """Return its digits."""
+        return str(value)
+
+
+register_url_convertor("number", _Number())
 
 
 def view(path: str, function: View) -> Route:

@@ -16,8 +16,10 @@ from cachetools import TTLCache
 from fastapi import Request, Response
 from starlette.types import Scope
 
+from pilotage.api import metrics
 from pilotage.api.access import LONGEST_TOKEN
 from pilotage.api.dependencies import PREFIX
+from pilotage.api.pages import BY_SESSION
 from pilotage.model.values.identity import Credential, Identity
 
 SESSION_LIFE = 12 * 3600.0
@@ -165,7 +167,7 @@ def admitted(scope: Scope) -> Scope:
     Paths below :data:`AS_JSON` become the API's, for reading alone.
     """
     path: str = scope["path"]
-    if path.startswith(f"{PREFIX}/"):
+    if path == metrics.PATH or path.startswith(f"{PREFIX}/"):
         return scope
     token = session_token(Request(scope))
     headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
@@ -173,5 +175,5 @@ def admitted(scope: Scope) -> Scope:
         headers.append((b"authorization", f"Bearer {token}".encode("latin-1", "replace")))
     new = {**scope, "headers": headers}
     if path.startswith(f"{AS_JSON}/") and scope["method"] in ("GET", "HEAD") and token:
-        new |= {"path": PREFIX + path.removeprefix(AS_JSON), "raw_path": b""}
+        new |= {"path": PREFIX + path.removeprefix(AS_JSON), "raw_path": b"", BY_SESSION: True}
     return new

@@ -157,7 +157,7 @@ def _seen(visit: Visit) -> JobDetails:
 
 
 ROUTES: Sequence[Route] = (
-    view("/jobs/{job:int}", life),
-    view("/jobs/{job:int}/log", log),
-    view("/jobs/{job:int}/files", files),
+    view("/jobs/{job:number}", life),
+    view("/jobs/{job:number}/log", log),
+    view("/jobs/{job:number}/files", files),
 )

@@ -331,9 +331,9 @@ def _seen(visit: Visit) -> TaskDetails:
 
 
 ROUTES: Sequence[Route] = (
-    view("/tasks/{task:int}", why),
-    view("/tasks/{task:int}/jobs", jobs),
-    view("/tasks/{task:int}/data", data),
-    view("/tasks/{task:int}/log", log),
-    view("/tasks/{task:int}/use", use),
+    view("/tasks/{task:number}", why),
+    view("/tasks/{task:number}/jobs", jobs),
+    view("/tasks/{task:number}/data", data),
+    view("/tasks/{task:number}/log", log),
+    view("/tasks/{task:number}/use", use),
 )
