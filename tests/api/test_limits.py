@@ -106,6 +106,8 @@ def test_bodies_are_bounded_by_route_and_by_the_number_of_values(server: Server)
     assert (status, str(SMALL_BODY) in text) == (413, True)
     status, text = server.ask("POST", "/tasks", b" " * (LARGEST_BODY + 1), token)
     assert (status, str(LARGEST_BODY) in text) == (413, True)
+    status, text = server.ask("POST", "/workflows", b" " * (SMALL_BODY + 1), token)
+    assert status == 422
     status, text = server.ask("POST", "/tasks", b'{"tasks":[' + b"[]," * 1_500_000 + b"[]]}", token)
     assert (status, "more than 1000000 values" in text) == (413, True)
 

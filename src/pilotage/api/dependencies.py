@@ -35,5 +35,8 @@ AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
 WithParameters = Annotated[bool, Query(description="with the parameters of each job's row")]
 Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
+LINE = r"^[^\x00-\x1f\x7f]*$"
+"""One line of text, which any store keeps and any terminal shows."""
+
 Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 """Text that any store can keep."""

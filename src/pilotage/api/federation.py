@@ -16,7 +16,7 @@ from . import world_process
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
 from .content import FileContent
-from .dependencies import PREFIX, TheRuntime, TheStore
+from .dependencies import LINE, PREFIX, TheRuntime, TheStore
 from .documents import Declared, read
 
 NEWEST = 2**31 - 1
@@ -51,12 +51,17 @@ def put_federation(
     ] = False,
     force: Annotated[bool, Query(description="Also where work or files are lost by it.")] = False,
     file: Annotated[
-        str, Query(max_length=4000, description="Path of the file that declares it, by which `up` knows it.")
+        str,
+        Query(
+            max_length=4000,
+            pattern=LINE,
+            description="Path of the file that declares it, by which `up` knows it.",
+        ),
     ] = "",
     expected: Annotated[
         int | None, Query(ge=0, description="The version for which the change was made; 409 if another is.")
     ] = None,
-    note: Annotated[str, Query(max_length=500, description="Why, for the history.")] = "",
+    note: Annotated[str, Query(max_length=500, pattern=LINE, description="Why, for the history.")] = "",
 ) -> Response:
     """Replace the federation without a restart. One with faults is refused as a whole.
 

@@ -55,6 +55,7 @@ ROOM_TIMEOUT = 60.0
 
 LARGE = (
     "/tasks",
+    "/workflows",
     "/files",
     "/datasets",
     "/plan/broker",

@@ -12,7 +12,7 @@ from pilotage.model.records.restrictions import RestrictedKind, Restriction, Res
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
-from .dependencies import PREFIX, TheRuntime
+from .dependencies import LINE, PREFIX, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"])
 
@@ -26,7 +26,9 @@ class WantedRestriction(BaseModel):
         RestrictionMode,
         Field(description="Drain: waiting jobs go elsewhere, running ones end. Close: jobs wait there."),
     ]
-    because: Annotated[str, Field(min_length=1, max_length=500, description="The reason, for everybody.")]
+    because: Annotated[
+        str, Field(min_length=1, max_length=500, pattern=LINE, description="The reason, for everybody.")
+    ]
     until: Annotated[
         float | None, Field(ge=0, le=1e11, description="When it ends, in s since 1970 UTC; null: never.")
     ] = None
