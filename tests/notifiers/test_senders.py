@@ -114,6 +114,8 @@ def test_own_networks_are_refused_also_by_name_and_plain_http_is(hook: Hook) -> 
             "64:ff9b::7f00:1",
             "2002:7f00:1::",
             "ff02::1",
+            "fec0::1",
+            "4000::1",
         ),
     ],
 )

@@ -76,9 +76,12 @@ def post_secret(caller: Person, runtime: TheRuntime) -> Response:
     return answer({"secret": secret_text(secret)}, 201)
 
 
-@router.post("/test", status_code=202, responses=documented(TestSent, status=202))
+@router.post("/test", status_code=202, responses=documented(TestSent, 409, status=202))
 def post_test(body: Receivers, caller: Person, runtime: TheRuntime) -> Response:
-    """Send a test at once to these receivers, or to the caller's own ones if there are none."""
+    """Send a test at once to these receivers, or to the caller's own ones if there are none.
+
+    409: the caller sent many within an hour.
+    """
     notify = body.notify or list(runtime.store.notification_settings.of(caller.identity).notify)
     if not notify:
         return _refused([("notify", "is empty, and you have no receivers of your own: name one")])

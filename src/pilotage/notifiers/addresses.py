@@ -19,6 +19,8 @@ from pilotage.ports.notifying import NotificationError, NotificationRefused
 Network = IPv4Network | IPv6Network
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
+_UNICAST = ip_network("2000::/3")
+"""All of IPv6 that belongs to public networks. Python counts fec0::/10, once of sites, as global."""
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -34,7 +36,7 @@ def refusal(address: str, allowed: Sequence[Network]) -> str:
         return f"{address} is no address of one machine"
     if any(found in network for network in allowed if network.version == found.version):
         return ""
-    if found.is_global and not found.is_multicast:
+    if found.is_global and not found.is_multicast and (found.version == 4 or found in _UNICAST):
         return ""
     return (
         f"{found} belongs to no public network; an operator may allow its network with "

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pilotage.federation.faults import field_name
 from pilotage.federation.task_checks import receiver_faults
+from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import TaskSpec
@@ -12,6 +13,9 @@ from pilotage.model.values.identity import Identity
 from pilotage.tasks import notifying
 
 from .inputs import Fault
+
+MOST_TESTS, TESTS_IN = 20, 3600.0
+"""Most tests that a person sends in so many s. Each goes to one receiver, who may be a stranger."""
 
 
 def faults(runtime: Runtime, notify: Sequence[Notify]) -> list[Fault]:
@@ -35,7 +39,15 @@ def with_own(runtime: Runtime, spec: TaskSpec, own: Sequence[Notify]) -> TaskSpe
 
 
 def send_test(runtime: Runtime, notify: Sequence[Notify], person: Identity) -> list[int]:
-    """Send a test to receivers at once. Return the numbers of its notifications."""
+    """Send a test to receivers at once. Return the numbers of its notifications.
+
+    Raises :class:`NotNow` for a person who has sent many lately.
+    """
+    before = runtime.store.notification_queries.tests(person, runtime.clock() - TESTS_IN)
+    if before + len(notify) > MOST_TESTS:
+        raise NotNow(
+            f"you sent {before} tests within an hour, and {MOST_TESTS} are the most; try again later"
+        )
     decision = notifying.for_test(runtime.world(), tuple(notify), person)
     created = runtime.store.commit(decision, f"user:{person.name}").created
     return [id_ for ids in created for id_ in ids if id_]

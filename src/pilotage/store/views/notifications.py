@@ -19,6 +19,13 @@ _OF_TASK = (
     .group_by(_n.state)
 )
 
+_TESTS = select(func.count()).where(
+    _n.vo == bindparam("vo"),
+    _n.owner == bindparam("owner"),
+    _n.topic == "test",
+    _n.created > bindparam("since"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationView:
@@ -54,6 +61,11 @@ class NotificationQueries:
         return self._database.read(
             lambda connection: [_view(notification(row)) for row in connection.execute(query, {"most": most})]
         )
+
+    def tests(self, person: Identity, since: float) -> int:
+        """Return how many tests a person has sent since a time, in s since 1970 UTC."""
+        values = {"vo": person.vo, "owner": person.name, "since": since}
+        return self._database.read(lambda connection: int(connection.execute(_TESTS, values).scalar_one()))
 
     def of_task(self, task: int) -> Mapping[NotificationState, tuple[int, str, float]]:
         """Return a task's notifications by state: how many, an error, and when the next is sent."""
