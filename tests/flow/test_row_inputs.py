@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.flow.calls import inputs
 from pilotage.model.records.work import InputDataset, InputFile, InputPattern
 
 from .house import House
@@ -119,6 +120,20 @@ def test_nobody_reads_the_folders_of_others_by_a_value(house: House) -> None:
     rows = ({"where": "mine"}, {"where": "theirs"})
     ((field, told),) = refusals(house, inputs=(glob("{where}/a.fq"),), parameters=rows)
     assert (field, "no folder of yours" in told) == ("inputs[0].glob", True)
+
+
+def test_no_submission_looks_for_the_files_of_its_rows_without_end(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, late = inputs.lookup_for, iter([False] * 3)
+    monkeypatch.setattr(
+        inputs,
+        "lookup_for",
+        lambda runtime, owner: replace(real(runtime, owner), is_late=lambda: next(late, True)),
+    )
+    rows = tuple({"path": f"x/{one}"} for one in range(100))
+    ((field, told),) = refusals(house, inputs=(InputPattern(glob="{path}.fq"),), parameters=rows)
+    assert (field, told) == ("inputs[0]", inputs.NO_TIME)
 
 
 def test_the_catalogue_finds_files_behind_links_where_they_lie(house: House) -> None:

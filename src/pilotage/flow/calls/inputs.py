@@ -35,6 +35,11 @@ Paths = Mapping[tuple[str, str], str]
 SCAN_TIME = 30.0
 """Time limit in s for resolving the patterns of one submission."""
 
+NO_TIME = (
+    f"no time is left of the {SCAN_TIME:g} s that a submission has for its patterns; narrow them, or name "
+    "the files with their sizes"
+)
+
 
 class NothingFound(LookupError):
     """No file matches a pattern."""
@@ -44,13 +49,15 @@ class NothingFound(LookupError):
 class Lookup:
     """Look-ups of inputs for somebody. ``scan`` finds files on a storage; None means no catalogue.
 
-    Without an ``owner``, files may be anybody's. ``made`` returns whether a task, by number, is theirs.
+    Without an ``owner``, files may be anybody's. ``made`` returns whether a task, by number, is theirs, and
+    ``is_late`` whether the time for look-ups is over.
     """
 
     scan: Callable[[Storage, str], list[InputFile]]
     catalogue: ReadableCatalogue | None = None
     owner: Identity | None = None
     made: Callable[[int], bool] = lambda _: False
+    is_late: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,8 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
                 raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
             return runtime.deliveries.scan(storage, glob, left)
 
-    return Lookup(scan, runtime.catalogues.read_by(owner), owner, partial(is_task_of, runtime.store, owner))
+    made = partial(is_task_of, runtime.store, owner)
+    return Lookup(scan, runtime.catalogues.read_by(owner), owner, made, lambda: monotonic() > end)
 
 
 def is_task_of(store: Store, owner: Identity, number: int) -> bool:
@@ -147,7 +155,7 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     if faults := [*_template_faults(spec)]:
         return Resolved(spec), faults
     # Before any look-up: files in others' folders are not even listed.
-    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup.made)]):
+    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup)]):
         return Resolved(spec), foreign
     if all(isinstance(item, InputFile | TaskOutputs) for item in spec.inputs):
         return Resolved(row_inputs.by_row(spec)), []
@@ -171,18 +179,20 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
-def _foreign(
-    spec: TaskSpec, federation: Federation, owner: Identity, made: Callable[[int], bool]
-) -> Iterator[Fault]:
+def _foreign(spec: TaskSpec, federation: Federation, owner: Identity, lookup: Lookup) -> Iterator[Fault]:
     """Yield faults of files and patterns at paths that the owner may not name."""
     storages = {storage.name: storage for storage in federation.storages}
     for index, item in enumerate(spec.inputs):
+        # The patterns of many rows take long to compare, too.
+        if isinstance(item, InputPattern) and lookup.is_late():
+            yield f"inputs[{index}]", NO_TIME
+            return
         if isinstance(item, InputFile):
             for _, reason in others_files([item], federation.storages, owner):
                 yield f"inputs[{index}].name", reason
         elif isinstance(item, InputPattern):
             each = row_inputs.patterns(spec, item) if row_inputs.is_template(spec, item) else [item]
-            reasons = (_not_to_list(one, federation, storages, owner, made) for one in each)
+            reasons = (_not_to_list(one, federation, storages, owner, lookup.made) for one in each)
             if reason := next(filter(None, reasons), ""):
                 yield f"inputs[{index}].glob", reason
 
@@ -254,6 +264,8 @@ def _found(
     """
     if isinstance(item, InputFile):
         return [FoundFile(file=item)]
+    if lookup.is_late():
+        raise LookupError(NO_TIME)
     if isinstance(item, InputPattern) and item.storages:
         return _on_storages(item, storages, lookup)
     if lookup.catalogue is None:
