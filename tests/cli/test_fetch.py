@@ -104,6 +104,17 @@ def test_many_small_outputs_come_in_archives_and_others_alone(
     assert len([call for call in calls if call.startswith("GET /files/content")]) == 2
 
 
+def test_an_archive_of_nonsense_is_no_fault_here(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(number) for number in range(1, 31)]}
+    sparse = tarfile.TarInfo("1/out.txt")
+    sparse.pax_headers = {"GNU.sparse.map": "0,x", "GNU.sparse.size": "4"}
+    served.answers["GET /tasks/12/outputs/archive"] = (200, sparse.tobuf(tarfile.PAX_FORMAT))
+    assert pilotage("fetch", 12, "--to", tmp_path).exit_code == 0
+    assert len(list(tmp_path.rglob("out.txt"))) == 30
+
+
 def test_a_server_without_archives_sends_each_file(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -2,10 +2,9 @@
 
 import tarfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
-from itertools import accumulate
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Response
@@ -60,13 +59,13 @@ def get_output_archive(
     one. Files that cannot be read are left out.
     """
     seen(runtime.store, caller, task)
-    wanted = [
+    wanted = (
         (entry, path if is_merged else f"{entry.file.job}/{path}")
-        for entry, is_merged in runtime.store.catalogue.outputs(task)
-        if entry.file.name > after and entry.file.size <= LARGEST and entry.replicas
+        for entry, is_merged in runtime.store.catalogue.outputs(task, after)
+        if entry.file.size <= LARGEST and entry.replicas
         if is_merged or not merged
         if fnmatchcase(path := path_in_job(name_of(entry.file.name)), match)
-    ]
+    )
     federation = runtime.store.federation()
     chosen = _bounded(wanted)
     try:
@@ -79,10 +78,16 @@ def get_output_archive(
     return FileContent(_archive([name for _, name in chosen], contents), media_type=TAR)
 
 
-def _bounded(wanted: Sequence[tuple[CatalogueEntry, str]]) -> list[tuple[CatalogueEntry, str]]:
-    """Return the first ones, as many as one answer may have."""
-    sizes = accumulate(entry.file.size for entry, _ in wanted)
-    return [one for one, total in zip(wanted[:MOST_FILES], sizes, strict=False) if total <= MOST_BYTES]
+def _bounded(wanted: Iterable[tuple[CatalogueEntry, str]]) -> list[tuple[CatalogueEntry, str]]:
+    """Return the first ones, as many as one answer may have. Others are not even read."""
+    found: list[tuple[CatalogueEntry, str]] = []
+    total = 0
+    for one in wanted:
+        total += one[0].file.size
+        if total > MOST_BYTES or len(found) == MOST_FILES:
+            break
+        found.append(one)
+    return found
 
 
 def _archive(names: Sequence[str], contents: Generator[bytes | None]) -> Generator[bytes]:

@@ -46,8 +46,8 @@ def unpacked(archive: BinaryIO, wanted: Mapping[str, WantedFile]) -> Iterator[Wa
                     if stream is not None and _is_written(one, stream.read()):
                         seen.add(one.file)
                         yield one
-    except tarfile.TarError:
-        return  # it broke off: the next one goes on after the last whole file
+    except (tarfile.TarError, ValueError, OverflowError):
+        return  # it broke off, or holds nonsense: the next one goes on after the last whole file
 
 
 def _is_written(one: WantedFile, content: bytes) -> bool:

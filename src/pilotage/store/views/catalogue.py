@@ -32,6 +32,7 @@ _STARTED = (
 )
 
 _MERGING = select(jobs.c.id).where(jobs.c.task == bindparam("of"), jobs.c.kind == "merge")
+_MADE = select(*FILE_COLUMNS).where(_f.task == bindparam("of"), _f.task.is_not(None), _f.job.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +60,25 @@ class Catalogue:
 
         return self._database.read(read)
 
-    def outputs(self, task: int) -> list[tuple[CatalogueEntry, bool]]:
-        """Return the files that a task's jobs made, by identifier, and whether a merge job made each."""
+    def outputs(self, task: int, after: str) -> Iterator[tuple[CatalogueEntry, bool]]:
+        """Yield the files that a task's jobs made, and whether a merge job made each.
+
+        They come by identifier, those after one, and are read in pages: a task may have millions.
+        """
 
         def read(connection: Connection) -> list[tuple[CatalogueEntry, bool]]:
             reader = RecordReader(connection, self._specs)
-            made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
             merging = set(connection.execute(_MERGING, {"of": task}).scalars())
-            entries = _with_replicas(reader, sorted(made, key=lambda file: file.name))
+            name = by_character(reader.dialect, _f.name)
+            made = _MADE.where(name > after).order_by(name).limit(PAGE)
+            entries = _with_replicas(
+                reader, [File(**row._mapping) for row in connection.execute(made, {"of": task})]
+            )
             return [(one, one.file.job in merging) for one in entries]
 
-        return self._database.read(read)
+        while page := self._database.read(read):
+            yield from page
+            after = page[-1][0].file.name
 
     def author(self, file: str) -> str:
         """Return whose word the description of a file is, as events name people.
