@@ -53,6 +53,13 @@ def test_a_backup_brings_all_back_but_the_tokens(filled: str, tmp_path: Path) ->
         backup.backup(filled, file)
 
 
+def test_files_of_backups_may_have_any_name(filled: str, tmp_path: Path) -> None:
+    file = tmp_path / "50% of #1? -x"
+    backup.backup(filled, file)
+    backup.restore(filled, file, replace=True)
+    assert [one.name for one in tmp_path.glob("50*")] == [file.name]
+
+
 def test_a_store_in_use_is_not_replaced(filled: str, tmp_path: Path) -> None:
     file = tmp_path / "backup"
     backup.backup(filled, file)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from cachetools import LRUCache
 from sqlalchemy import Connection, text
 
 from pilotage.model.records.borrowing import Borrowing
@@ -45,6 +46,15 @@ def test_a_commit_writes_one_event_for_the_same_transition_of_a_task(store: Stor
     assert (first.cause, first.actor, first.time) == ("test", "broker", NOW + 5)
     assert (first.records, second.records) == (tuple(jobs), tuple(others))
     assert (first.owner, first.vo) == ("alice", "atlas")
+
+
+def test_events_keep_their_owner_while_others_read_many_tasks(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store.event_log, "_owners", LRUCache(1))
+    made = [new_task(store) for _ in range(3)]
+    found = [(event.task, event.owner) for event in read(store) if event.task]
+    assert found == [(task, "alice") for task in made]
 
 
 def test_creations_and_ends_of_every_kind_are_events(store: Store) -> None:

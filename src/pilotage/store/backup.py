@@ -111,9 +111,14 @@ def _draft(file: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database for reading. In a URI, some letters of a path stand for something else: ? # %."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
 def _copy_sqlite(path: Path, draft: Path) -> None:
     with (
-        closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source,
+        closing(_opened(path)) as source,
         closing(sqlite3.connect(draft, isolation_level=None)) as target,
     ):
         source.backup(target)
@@ -128,7 +133,7 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
     if path.is_file() and path.stat().st_size and not replace:
         raise BackupError(f"there is a store at {path}: move it away, or give --replace")
     _refuse_used_file(path)
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as source:
+    with closing(_opened(file)) as source:
         (fault,) = source.execute("PRAGMA quick_check(1)").fetchone()
         if fault != "ok":
             raise BackupError(f"{file} is damaged: {fault}")
@@ -156,14 +161,16 @@ def _restore_postgresql(file: Path, address: URL, replace: bool) -> None:
     if not is_empty and not replace:
         raise BackupError("the database has tables already: empty it, or give --replace")
     refuse_while_used(address.render_as_string(hide_password=False))
-    found = _run("pg_restore", None, "--data-only", "--table=alembic_version", "--file=-", str(file))
+    found = _run(
+        "pg_restore", None, "--data-only", "--table=alembic_version", "--file=-", str(file.absolute())
+    )
     version = re.search(r"^COPY .*\n(\w+)$", found, re.MULTILINE)
     if version is None:
         raise BackupError(f"{file} is no backup of a store: it has no version")
     _refuse_newer(version[1])
     shape = ("--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error")
     clean = () if is_empty else ("--clean", "--if-exists")
-    _run("pg_restore", address, *shape, *clean, str(file))
+    _run("pg_restore", address, *shape, *clean, str(file.absolute()))
 
 
 def _schema(address: URL) -> tuple[str, bool]:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -115,8 +115,8 @@ class EventLog:
 
         def read(connection: Connection) -> list[LoggedEvent]:
             rows = raw_rows(connection, _PAGE, after=after, last=last, most=most)
-            self._learn(connection, rows)
-            return [self._event(row) for row in rows]
+            owners = self._learn(connection, rows)
+            return [self._event(row, owners) for row in rows]
 
         return self._database.read(read)
 
@@ -129,21 +129,27 @@ class EventLog:
         """Return the transactions that may have numbered events and are not visible yet."""
         return {row[0] for row in self._database.look(_COMMITTING, {})}
 
-    def _learn(self, connection: Connection, rows: Iterable[Sequence[int]]) -> None:
-        """Look up the meanings and tasks that are not known yet. Neither ever changes."""
+    def _learn(self, connection: Connection, rows: Sequence[Sequence[int]]) -> Mapping[int, tuple[str, str]]:
+        """Look up the meanings and tasks that are not known yet. Neither ever changes. Return the owners.
+
+        Who reads earlier events may make this forget the tasks of others meanwhile.
+        """
         with self._lock:
             unknown = {row[2] for row in rows} - self._meanings.keys()
-            strange = {row[3] for row in rows if row[3] not in self._owners} - {NO_TASK}
+            named = {row[3] for row in rows} - {NO_TASK}
+            owners = {task: owner for task in named if (owner := self._owners.get(task))}
+            strange = named - owners.keys()
             for id_, *words in raw_rows(connection, _MEANINGS, ids=sorted(unknown)) if unknown else ():
                 self._meanings[id_] = TransitionKind(*words)
             for id_, owner, vo in raw_rows(connection, _OWNERS, ids=sorted(strange)) if strange else ():
-                self._owners[id_] = owner, vo
+                owners[id_] = self._owners[id_] = owner, vo
+            return owners
 
-    def _event(self, row: Sequence[int | float | str]) -> LoggedEvent:
+    def _event(self, row: Sequence[int | float | str], owners: Mapping[int, tuple[str, str]]) -> LoggedEvent:
         id_, when, meaning, task, records = row
         kind, source, target, cause, actor = self._meanings[int(meaning)]
         # A task that was archived has no owner here.
-        owner, vo = self._owners.get(int(task), ("", ""))
+        owner, vo = owners.get(int(task), ("", ""))
         return LoggedEvent(
             id=int(id_),
             time=float(when),
