@@ -2,8 +2,9 @@
 
 import pytest
 
-from pilotage.explain.task_waits import line, why
+from pilotage.explain.task_waits import likely, line, why
 from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.rules.likely_ends import LikelyEnd
 
 J, T = JobState, TaskState
 
@@ -33,3 +34,9 @@ def test_the_place_in_line_is_told_where_something_is_ahead() -> None:
     assert line(12, 3400, "production") == "12 tasks with 3,400 jobs are ahead in share production."
     assert line(1, 1, "production") == "1 task with 1 job is ahead in share production."
     assert line(0, 0, "production") == ""
+
+
+def test_the_likely_end_is_told_as_an_interval_with_how_often_such_ones_held() -> None:
+    said = "It is likely to end in 40 min to 3 h (true in 3 of 4 such predictions), by 14 finished jobs."
+    assert likely(LikelyEnd(earliest=2400, latest=10_000, jobs=14)) == said
+    assert "in about 90 s (" in likely(LikelyEnd(earliest=90, latest=90.2, jobs=14))

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from pilotage.flow.calls import steering, task_wait
+from pilotage.flow.calls import report, steering, task_wait
 from pilotage.flow.calls.changes import Wanted, set_fields
 from pilotage.flow.calls.retry import retry
 from pilotage.flow.calls.task_wait import PlaceInLine
 from pilotage.flow.task_cancellation import cancel
+from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare
 
 from .house import House
@@ -90,3 +91,27 @@ def shown(house: House, task: int) -> tuple[str, int]:
     found = house.store.queries.task(task)
     assert found is not None
     return found.share, found.priority
+
+
+def test_a_task_with_finished_jobs_is_likely_to_end_in_an_interval(house: House) -> None:
+    task = house.task(jobs=12)
+    house.take("broker")
+    pilot = house.pilot(slots=8)
+    found = [(one.job, one.attempt) for work in house.match(pilot, 8).works for one in work.jobs]
+    house.report(pilot, "running", found)
+    assert (wait(house, task).end, wait(house, task).earliest) == ("", None), "nothing has finished"
+    house.now += 600
+    ends = [Report(job=job, attempt=attempt, state="done", wall_seconds=600) for job, attempt in found[:5]]
+    report.report(house.runtime, pilot, found, ends)
+    for name in ("stage", "finish"):
+        house.take(name)
+    known = wait(house, task)
+    progress = house.store.job_lists.progress(task, "default", house.now)
+    assert (progress.runs, progress.running, progress.slots) == ([600.0] * 5, [600.0] * 3, 3)
+    assert known.end.startswith("It is likely to end in ")
+    assert known.end.endswith(", by 5 finished jobs.")
+    assert known.earliest is not None
+    assert known.latest is not None
+    assert house.now < known.earliest < known.latest
+    steering.hold(house.runtime, task, "user:bob")
+    assert wait(house, task).end == "", "nobody knows when a person releases it"

@@ -23,13 +23,16 @@ class Jobs(BaseModel):
 
 
 class TaskWait(BaseModel):
-    """Why a task waits, in one sentence, and its place in line; empty where it does not wait."""
+    """Why a task waits, its place in line, and when it is likely to end, as sentences; empty: not known."""
 
     why: str
     line: str
     share: str
     tasks_ahead: int
     jobs_ahead: int
+    end: str
+    earliest: float | None
+    latest: float | None
 
 
 class FailedJobs(BaseModel):

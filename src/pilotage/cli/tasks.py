@@ -154,6 +154,8 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
         yield f"{wait['why']} More: pilotage explain {view['id']}"
     if wait.get("line"):
         yield wait["line"]
+    if wait.get("end"):
+        yield wait["end"]
     if view.get("labels"):
         yield f"labels: {_labels(view)}"
     if view.get("held"):

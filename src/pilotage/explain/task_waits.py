@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
+from pilotage.model.rules.likely_ends import LikelyEnd
 
 from .analysis import explain
 from .sure_waits import told
@@ -47,6 +48,21 @@ def line(tasks: int, jobs: int, share: str) -> str:
         return ""
     waiting = f"{jobs:,} job" if jobs == 1 else f"{jobs:,} jobs"
     return f"{plural(tasks, 'task')} with {waiting} {'is' if tasks == 1 else 'are'} ahead in share {share}."
+
+
+def likely(end: LikelyEnd) -> str:
+    """Return when a task is likely to end, with how often such intervals were right."""
+    earliest, latest = rough(end.earliest), rough(end.latest)
+    when = f"in about {latest}" if earliest == latest else f"in {earliest} to {latest}"
+    return f"It is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs."
+
+
+def rough(seconds: float) -> str:
+    """Return a time in the largest unit that leaves two of it."""
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _wait(jobs: int) -> str:

@@ -1,25 +1,33 @@
 """Why a task waits, and its place in line."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.explain import task_waits
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import ENDED, UNSTARTED_JOBS, JobState, TaskState
 from pilotage.model.rules import chains
+from pilotage.model.rules.likely_ends import LikelyEnd, likely_end
 from pilotage.store import TaskDetails
 
+_GOES_ON = (TaskState.SPLITTING, TaskState.RUNNING)
 _WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceInLine:
-    """Why a task waits, and how many tasks and jobs of its share come before it."""
+    """Why a task waits, how many tasks and jobs of its share come before it, and when it is likely to end.
+
+    ``earliest`` and ``latest`` are in s since 1970; none: nothing is known.
+    """
 
     why: str
     line: str
     share: str
     tasks_ahead: int = 0
     jobs_ahead: int = 0
+    end: str = ""
+    earliest: float | None = None
+    latest: float | None = None
 
 
 def after(runtime: Runtime, task: TaskDetails) -> str:
@@ -48,8 +56,31 @@ def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
     queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
     last = choices[0] if choices else None
     why = task_waits.why(task.state, task.jobs, task.held, last, queues, after(runtime, task))
-    if task.held or not any(task.jobs.get(state) for state in _WAITING):
-        return PlaceInLine(why=why, line="", share=task.share)
-    tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
+    tasks = jobs = 0
+    if not task.held and any(task.jobs.get(state) for state in _WAITING):
+        tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
     line = task_waits.line(tasks, jobs, task.share)
-    return PlaceInLine(why=why, line=line, share=task.share, tasks_ahead=tasks, jobs_ahead=jobs)
+    place = PlaceInLine(why=why, line=line, share=task.share, tasks_ahead=tasks, jobs_ahead=jobs)
+    # What no queue takes may wait for ever.
+    end = None if last and not last.candidates.queues else end_of(runtime, task, jobs)
+    if end is None:
+        return place
+    now = runtime.clock()
+    told = task_waits.likely(end)
+    return replace(place, end=told, earliest=now + end.earliest, latest=now + end.latest)
+
+
+def end_of(runtime: Runtime, task: TaskDetails, ahead: int) -> LikelyEnd | None:
+    """Return when a task is likely to end behind so many jobs.
+
+    None if that is unknown: also before its scouts have ended, if it is held, or if it merges.
+    """
+    if task.state not in _GOES_ON or task.held or task.spec.merge or task.jobs.get(JobState.HELD):
+        return None
+    if not task.jobs.get(JobState.FINISHED):
+        return None
+    made = sum(task.jobs.values())
+    unmade = max(0, task.spec.planned_jobs - made) if task.state is TaskState.SPLITTING else 0
+    waiting = sum(task.jobs.get(state, 0) for state in (*_WAITING, JobState.THROTTLED))
+    progress = runtime.store.job_lists.progress(task.id, task.share, runtime.clock())
+    return likely_end(replace(progress, waiting=waiting + unmade, ahead=ahead))

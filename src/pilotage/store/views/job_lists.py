@@ -21,12 +21,13 @@ from sqlalchemy import (
     select,
 )
 
-from pilotage.model.records.counters import JOBS_BY_TASK
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.failures import ending_of
-from pilotage.model.records.states import ENDED, LIVE_JOBS, LIVE_TASKS, JobState
+from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import TaskSpec
+from pilotage.model.rules.likely_ends import Progress
 from pilotage.model.values.scopes import name_of
-from pilotage.store.database.columns import is_state
+from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
 from pilotage.store.tables import jobs as job_rows
@@ -40,6 +41,12 @@ MOST_ERRORS = 5000
 
 MOST_GROUPS = 200
 """Most groups of failed jobs that are shown."""
+
+MOST_RUNS = 500
+"""Most finished jobs of a task whose runs are read, the first ones: the last to finish are short ones."""
+
+MOST_RUNNING = 10_000
+"""Most jobs of a task at pilots whose starts are read."""
 
 JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
 """What jobs are sorted by: numbers from the largest down, ids and words upwards."""
@@ -141,6 +148,12 @@ _line = (
 )
 _AHEAD = select(func.count(), func.sum(_line.c.jobs)).where(_line.c.jobs > 0)
 
+_SLOTS = select(func.sum(_c.count)).where(
+    _c.counter == JOBS_BY_QUEUE,
+    _c.second == bindparam("share"),
+    _c.state.in_([str(state) for state in AT_A_PILOT]),
+)
+
 
 class JobLists:
     """Reads the jobs of tasks. Nothing here changes anything."""
@@ -195,6 +208,27 @@ class JobLists:
         values = {"share": share, "priority": priority, "task": task}
         found = self._database.read(lambda connection: connection.execute(_AHEAD, values).one())
         return int(found[0]), int(found[1] or 0)
+
+    def progress(self, task: int, share: str, time: float) -> Progress:
+        """Return how long a task's finished jobs ran, and those at pilots so far; and its share's slots."""
+        mine = (_j.task == task, _j.kind != "merge")
+        runs = (
+            select(_j.wall_seconds)
+            .where(*mine, is_state(jobs, JobState.FINISHED), _j.wall_seconds.is_not(None))
+            .order_by(_j.id)
+            .limit(MOST_RUNS)
+        )
+        began = case((is_state(jobs, JobState.RUNNING), _j.started), else_=time)
+        running = select(time - began).where(*mine, has_state(jobs, *AT_A_PILOT)).limit(MOST_RUNNING)
+
+        def read(connection: Connection) -> Progress:
+            return Progress(
+                runs=connection.execute(runs).scalars().all(),
+                running=[max(0.0, run or 0.0) for run in connection.execute(running).scalars()],
+                slots=int(connection.execute(_SLOTS, {"share": share}).scalar() or 0),
+            )
+
+        return self._database.read(read)
 
     def failed(self, task: int) -> tuple[list[FailedGroup], int]:
         """Return the failed jobs of a task by error and queue, most jobs first, and how many are left out."""
