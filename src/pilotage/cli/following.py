@@ -39,24 +39,25 @@ def follow(
     from pilotage import client as failures
 
     out = console(stderr)
-    progress = _bars(out, shown)
-    seen = _Seen(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
+    progress = bars(out, shown)
+    seen = Seen(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
     try:
         with progress:
             for task in client.follow(tasks, timeout=timeout, is_any=is_any):
                 seen.update(task)
     except failures.StillUnderWay:
-        raise StillUnderWay(_left(seen, tasks, f"after {timeout:g} s")) from None
+        raise StillUnderWay(left_of(seen, tasks, f"after {timeout:g} s")) from None
     except KeyboardInterrupt:
-        raise Detached(_left(seen, tasks, "and goes on without this command")) from None
+        raise Detached(left_of(seen, tasks, "and goes on without this command")) from None
     return [seen.views[task] for task in tasks]
 
 
-def _bars(out: "Console", shown: bool) -> "Progress":
+def bars(out: "Console", shown: bool) -> "Progress":
+    """Return the bars of tasks: nothing is shown where the output is no terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[mark]}{task.description}", markup=False),
         BarColumn(bar_width=12),
         TextColumn("{task.fields[jobs]}", markup=False),
         TimeElapsedColumn(),
@@ -65,7 +66,7 @@ def _bars(out: "Console", shown: bool) -> "Progress":
     )
 
 
-def _left(seen: "_Seen", tasks: list[int], how: str) -> str:
+def left_of(seen: "Seen", tasks: Sequence[int], how: str) -> str:
     """Say how the tasks that have not ended stand, and how to come back."""
     left = [task for task in tasks if not seen.ended(task)]
     named = " ".join(map(str, left[:MOST_NAMED]))
@@ -77,7 +78,7 @@ def _left(seen: "_Seen", tasks: list[int], how: str) -> str:
     return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
 
 
-class _Seen:
+class Seen:
     """The last state of each task, and its display."""
 
     def __init__(self, progress: "Progress", in_lines: bool, stderr: bool = False) -> None:
@@ -88,9 +89,16 @@ class _Seen:
         self._bars: dict[int, Any] = {}
 
     def ended(self, task: int) -> bool:
+        """Return whether a task is known to have ended."""
         return task in self.views and has_ended(self.views[task])
 
+    def mark(self, marked: int) -> None:
+        """Mark the bar of one task."""
+        for task, bar in self._bars.items():
+            self._progress.update(bar, mark="> " if task == marked else "  ")
+
     def update(self, view: Mapping[str, Any]) -> None:
+        """Show a task as it is now."""
         task = view["id"]
         before = self.views.get(task)
         self.views[task] = view
@@ -104,7 +112,7 @@ class _Seen:
             )
         # A bar without a total pulses, because the number of jobs is not known yet.
         if task not in self._bars:
-            self._bars[task] = self._progress.add_task("", total=None, jobs="")
+            self._bars[task] = self._progress.add_task("", total=None, jobs="", mark="")
         self._progress.update(
             self._bars[task],
             description=visible(f"task {task} {view['name']} {view['state']}"),
@@ -162,7 +170,7 @@ def keep_showing(
 
     out = console()
     if not out.is_terminal:
-        seen = _Seen(Progress(console=out, disable=True), in_lines=True)
+        seen = Seen(Progress(console=out, disable=True), in_lines=True)
         while True:
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):

@@ -58,12 +58,16 @@ def watch(
 ) -> None:
     """Show how tasks go on until they have ended: a bar for each on a terminal, else a line a change.
 
-    Ctrl-C ends the view; the tasks go on.
+    On a terminal, keys select a task, and show why it waits or the log of its newest failed or running job.
+    q or Ctrl-C ends the view; the tasks go on.
     """
-    from . import following
+    from . import following, watching
 
     with connect() as client:
         numbers = task_numbers(client, tasks) if tasks else _under_way(client)
+        if not json_output and watching.has_keys():
+            watching.watch(client, numbers)
+            return
         views = following.follow(client, numbers, shown=not json_output)
     if json_output:
         show_json({"tasks": views})
