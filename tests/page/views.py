@@ -55,5 +55,7 @@ VIEWS = (
     SeenView("pilot", "/pilots/1", "olga"),
     SeenView("transfers", "/transfers", "olga"),
     SeenView("shares", "/shares"),
+    SeenView("workflows", "/workflows"),
+    SeenView("task-workflow", "/tasks/{waiting}/workflow"),
     SeenView("refusal", "/tasks/999999", status=404),
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NAVIGATION: Sequence[tuple[str, str]] = (
     ("Now", "/"),
     ("Tasks", "/tasks"),
+    ("Workflows", "/workflows"),
     ("Sites", "/sites"),
     ("Queues", "/queues"),
     ("Storages", "/storages"),

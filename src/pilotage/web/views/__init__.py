@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, now, pilots, queues, shares, sites, storages, task, tasks, transfers
+from . import find, job, now, pilots, queues, shares, sites, storages, task, tasks, transfers, workflows
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
     *find.ROUTES,
     *tasks.ROUTES,
     *task.ROUTES,
+    *workflows.ROUTES,
     *job.ROUTES,
     *sites.ROUTES,
     *queues.ROUTES,

@@ -99,4 +99,4 @@ def pilot(visit: Visit) -> Page:
     )
 
 
-ROUTES: Sequence[Route] = (view("/pilots", pilots), view("/pilots/{pilot:int}", pilot))
+ROUTES: Sequence[Route] = (view("/pilots", pilots), view("/pilots/{pilot:number}", pilot))

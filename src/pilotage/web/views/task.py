@@ -24,6 +24,8 @@ from pilotage.web.commands import command
 from pilotage.web.fields import FieldQuery, shown_fields
 from pilotage.web.pages import Page, Visit, view
 
+from . import workflows
+
 ROWS = 50
 """Jobs, files or groups of a page."""
 
@@ -39,6 +41,7 @@ TABS: Sequence[tuple[str, str]] = (
     ("Data", "/data"),
     ("Log", "/log"),
     ("Use", "/use"),
+    ("Workflow", "/workflow"),
 )
 """The tabs of a task, with the ends of their addresses."""
 
@@ -83,7 +86,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) 
         line=place.line,
         troubles=troubles,
         verbs=verbs(task),
-        tabs=TABS,
+        tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
         tab=tab,
         done=visit.done,
         part=part,
@@ -326,6 +329,20 @@ def use(visit: Visit) -> Page:
     )
 
 
+def workflow(visit: Visit) -> Page:
+    """Show the chain that a task belongs to."""
+    task = _seen(visit)
+    is_one = task.workflow is not None
+    return _page(
+        visit,
+        "Workflow",
+        workflows.part_of(visit, task),
+        task,
+        json=f"/workflows/{task.workflow}" if is_one else f"/tasks/{task.id}",
+        command=command("status", f"workflow:{task.workflow}" if is_one else task.id),
+    )
+
+
 def _seen(visit: Visit) -> TaskDetails:
     return seen(visit.store, visit.caller, visit.number("task"))
 
@@ -336,4 +353,5 @@ ROUTES: Sequence[Route] = (
     view("/tasks/{task:number}/data", data),
     view("/tasks/{task:number}/log", log),
     view("/tasks/{task:number}/use", use),
+    view("/tasks/{task:number}/workflow", workflow),
 )

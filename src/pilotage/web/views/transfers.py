@@ -141,4 +141,4 @@ def transfer(visit: Visit) -> Page:
     )
 
 
-ROUTES: Sequence[Route] = (view("/transfers", transfers), view("/transfers/{transfer:int}", transfer))
+ROUTES: Sequence[Route] = (view("/transfers", transfers), view("/transfers/{transfer:number}", transfer))
