@@ -57,5 +57,9 @@ VIEWS = (
     SeenView("shares", "/shares"),
     SeenView("workflows", "/workflows"),
     SeenView("task-workflow", "/tasks/{waiting}/workflow"),
+    SeenView("admin", "/admin", "olga"),
+    SeenView("admin-federation", "/admin/federation", "olga"),
+    SeenView("admin-history", "/admin/history", "olga"),
+    SeenView("admin-tokens", "/admin/tokens", "olga"),
     SeenView("refusal", "/tasks/999999", status=404),
 )

@@ -27,7 +27,11 @@ NAVIGATION: Sequence[tuple[str, str]] = (
 )
 """Sections of the page, with their addresses."""
 
-FOR_OPERATORS: Sequence[tuple[str, str]] = (("Pilots", "/pilots"), ("Transfers", "/transfers"))
+FOR_OPERATORS: Sequence[tuple[str, str]] = (
+    ("Pilots", "/pilots"),
+    ("Transfers", "/transfers"),
+    ("Admin", "/admin"),
+)
 """Further sections that only operators have."""
 
 

@@ -4,7 +4,21 @@ from collections.abc import Sequence
 
 from starlette.routing import Route
 
-from . import find, job, now, pilots, queues, shares, sites, storages, task, tasks, transfers, workflows
+from . import (
+    admin,
+    find,
+    job,
+    now,
+    pilots,
+    queues,
+    shares,
+    sites,
+    storages,
+    task,
+    tasks,
+    transfers,
+    workflows,
+)
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
@@ -19,5 +33,6 @@ ROUTES: Sequence[Route] = (
     *pilots.ROUTES,
     *transfers.ROUTES,
     *shares.ROUTES,
+    *admin.ROUTES,
 )
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

@@ -1,0 +1,148 @@
+"""What operators administer: the federation and its history, restrictions, tokens and circuit breakers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.api import set_aside_lines
+from pilotage.api.breakers import ShownBreaker, shown
+from pilotage.api.federation import NEWEST, without_options
+from pilotage.federation.text import render
+from pilotage.flow.calls import circuit_breakers, federation_changes
+from pilotage.flow.calls.federation_changes import DescribedVersion
+from pilotage.model.documents.serialization import to_document
+from pilotage.model.records.restrictions import Restriction
+from pilotage.store import PersonToken
+from pilotage.web.commands import command
+from pilotage.web.pages import Page, Visit, view
+
+VERSIONS = 20
+"""Versions of the federation of a page."""
+
+MOST_ROWS = 200
+"""Most tokens, circuit breakers or lines of a page."""
+
+MOST_PLACES = 200
+"""Most sites, storages and queues together of a federation that is shown; the command shows larger ones."""
+
+TABS: Sequence[tuple[str, str]] = (
+    ("Now", "/admin"),
+    ("Federation", "/admin/federation"),
+    ("History", "/admin/history"),
+    ("Tokens", "/admin/tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminModel:
+    """A tab, and what it shows."""
+
+    tabs: Sequence[tuple[str, str]]
+    tab: str
+    part: object
+
+
+def _page(tab: str, part: object, json: str, line: str, refresh: int = 0) -> Page:
+    return Page(
+        template=f"admin-{tab.lower()}.html",
+        title=f"Admin · {tab}",
+        section="Admin",
+        model=AdminModel(tabs=TABS, tab=tab, part=part),
+        json=json,
+        command=line,
+        refresh=refresh,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NowPart:
+    """What operators restrict, what rests, and what steps have set aside."""
+
+    restrictions: Sequence[Restriction]
+    breakers: Sequence[ShownBreaker]
+    set_aside: Sequence[str]
+
+
+def current(visit: Visit) -> Page:
+    """Show restrictions, circuit breakers that have tripped, and what is set aside."""
+    visit.for_operators("administer")
+    part = NowPart(
+        restrictions=visit.store.restrictions(),
+        breakers=[shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS],
+        set_aside=set_aside_lines.everything(visit.runtime, to_operators=True)[:MOST_ROWS],
+    )
+    return _page("Now", part, "/breakers", command("breakers"), 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationPart:
+    """The federation as a document; options may hold credentials, and are left out."""
+
+    version: int
+    text: str
+
+
+def federation(visit: Visit) -> Page:
+    """Show the federation in force as a document."""
+    visit.for_operators("administer")
+    found = visit.store.declared_federation()
+    is_small = len(found.sites) + len(found.storages) + len(found.queues) <= MOST_PLACES
+    text = render(to_document(without_options(found))) if is_small else ""
+    part = FederationPart(version=visit.store.version(), text=text)
+    return _page("Federation", part, "/federation", command("federation", "show"))
+
+
+class HistoryQuery(BaseModel):
+    """Before which version the page begins."""
+
+    before: Annotated[int, Field(ge=1, le=NEWEST)] = NEWEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPart:
+    """Versions of the federation, newest first."""
+
+    versions: Sequence[DescribedVersion]
+    is_first_page: bool
+    next_page: str
+
+
+def history(visit: Visit) -> Page:
+    """Show who changed the federation, when and why, and what was changed."""
+    visit.for_operators("administer")
+    query = visit.query(HistoryQuery)
+    found = federation_changes.history(visit.store, query.before, VERSIONS)
+    part = HistoryPart(
+        versions=found,
+        is_first_page=query.before == NEWEST,
+        next_page=visit.address(before=found[-1].version) if len(found) == VERSIONS else "",
+    )
+    json = f"/federation/history?before={query.before}&limit={VERSIONS}"
+    return _page("History", part, json, command("federation", "history"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensPart:
+    """Tokens of people, newest first, without the tokens themselves."""
+
+    tokens: Sequence[PersonToken]
+    more: int
+
+
+def tokens(visit: Visit) -> Page:
+    """Show whose tokens hold, and until when."""
+    visit.for_operators("administer")
+    found = visit.store.tokens.people()
+    part = TokensPart(tokens=found[:MOST_ROWS], more=max(len(found) - MOST_ROWS, 0))
+    return _page("Tokens", part, "/tokens", command("token", "list"))
+
+
+ROUTES: Sequence[Route] = (
+    view("/admin", current),
+    view("/admin/federation", federation),
+    view("/admin/history", history),
+    view("/admin/tokens", tokens),
+)
