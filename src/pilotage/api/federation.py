@@ -22,6 +22,10 @@ from .documents import Declared, read
 NEWEST = 2**31 - 1
 """More than any version of a federation."""
 
+_FILE = Query(
+    max_length=4000, pattern=LINE, description="Path of the file that declares it, by which `up` knows it."
+)
+
 router = APIRouter(prefix=PREFIX, tags=["federation"])
 
 
@@ -50,14 +54,7 @@ def put_federation(
         bool, Query(description="Only tell what would change, and what would follow.")
     ] = False,
     force: Annotated[bool, Query(description="Also where work or files are lost by it.")] = False,
-    file: Annotated[
-        str,
-        Query(
-            max_length=4000,
-            pattern=LINE,
-            description="Path of the file that declares it, by which `up` knows it.",
-        ),
-    ] = "",
+    file: Annotated[str, _FILE] = "",
     expected: Annotated[
         int | None, Query(ge=0, description="The version for which the change was made; 409 if another is.")
     ] = None,
