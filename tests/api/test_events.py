@@ -259,6 +259,28 @@ def test_a_quiet_stream_gives_signs_of_life_and_ends_with_its_token(
         assert "your token is no longer valid" in next(line for line in lines if line.startswith("data:"))
 
 
+def test_a_stream_that_is_never_quiet_ends_with_its_token(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_hub, "HEARTBEAT", 0.0)
+    stream = event_hub.Stream(event_hub.Wanted(owner=None), 0)
+
+    async def is_known() -> bool:
+        return False
+
+    async def read() -> list[bytes]:
+        found = []
+        stream.offer(b"1")
+        async for chunk in event_hub.EventHub(house.runtime)._live(stream, is_known):
+            found.append(chunk)
+            if not stream.ending:
+                stream.offer(b"more")
+            assert len(found) < 5, "it goes on without a token"
+        return found
+
+    assert b"your token is no longer valid" in asyncio.run(read())[-1]
+
+
 def test_the_end_of_the_server_ends_streams_at_once(house: House) -> None:
     server = Server(house)
     with server.clients, stream(server.client()) as told:

@@ -7,6 +7,7 @@ holds little memory.
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -221,7 +222,7 @@ class EventHub:
             self._users -= 1
 
     async def _live(self, stream: Stream, is_known: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-        chunk = b""
+        chunk, checked = b"", time.monotonic()
         while True:
             position = self._position
             chunk = await stream.next(min(QUIET, HEARTBEAT) if chunk else HEARTBEAT)
@@ -234,6 +235,9 @@ class EventHub:
                 # The number lets a reader of rare events go on from here.
                 stream.after = max(stream.after, position)
                 yield b": heartbeat\nid: %d\n\n" % stream.after
+            # A stream that is never quiet ends with its token too.
+            if not chunk or time.monotonic() - checked >= HEARTBEAT:
+                checked = time.monotonic()
                 if not await is_known():
                     stream.end("your token is no longer valid")
 
