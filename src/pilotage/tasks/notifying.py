@@ -145,7 +145,8 @@ def begin(world: World) -> Decision:
 def messages_due(world: World) -> list[list[Notification]]:
     """Return the messages that are due, the longest due first, each with all that waits for its receiver.
 
-    While a receiver that failed is given time, news for it wait too.
+    A message that failed is sent again as it was, with the same number. Until its receiver has taken it, or
+    it is given up, further news for that receiver wait.
     """
     by_receiver: dict[tuple[Person, str], list[Notification]] = defaultdict(list)
     for one in sorted(world.notifications, key=lambda one: one.id):
@@ -153,10 +154,10 @@ def messages_due(world: World) -> list[list[Notification]]:
             by_receiver[(one.vo, one.owner), one.receiver].append(one)
     found: list[tuple[float, list[Notification]]] = []
     for waiting in by_receiver.values():
-        tried = [one.wake_at for one in waiting if one.attempt > 1]
-        due = max(tried) if tried else min(one.wake_at for one in waiting)
+        tried = [one for one in waiting if one.attempt > 1]
+        due = max(one.wake_at for one in tried) if tried else min(one.wake_at for one in waiting)
         if due <= world.time:
-            found.append((due, waiting[:MOST_OF_MESSAGE]))
+            found.append((due, (tried or waiting)[:MOST_OF_MESSAGE]))
     return [message for _, message in sorted(found, key=lambda one: (one[0], one[1][0].id))]
 
 

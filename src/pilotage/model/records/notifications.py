@@ -147,9 +147,3 @@ def armed(notify: Iterable[Notify]) -> str:
     """Return a task's first ``notices``: the topics that somebody wants to hear of."""
     wanted = {topic for one in notify for topic in one.on}
     return " ".join(topic for topic in TOPICS if topic in wanted)
-
-
-def split_receiver(receiver: str) -> tuple[str, str]:
-    """Split ``KIND:ADDRESS`` into its two parts."""
-    kind, _, address = receiver.partition(":")
-    return kind, address
