@@ -1,6 +1,5 @@
 """Backups: whole, private, without tokens, and refused where they would harm."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -95,12 +94,12 @@ def test_what_is_no_fitting_backup_is_refused_with_nothing_changed(filled: str, 
 def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     Store.open(url).close()
-    file = tmp_path / "backup"
+    file = tmp_path / "back#up%41"
     backup.backup(url, file)
     data = bytearray(file.read_bytes())
     data[8192:12288] = bytes(range(256)) * 16
     file.write_bytes(data)
-    with pytest.raises((backup.BackupError, sqlite3.DatabaseError)):
+    with pytest.raises(backup.BackupError, match="damaged"):
         backup.restore(url, file, replace=True)
 
 

@@ -1,6 +1,7 @@
 """Back up the store, and bring it back."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .configuration import has_store, settings, store_name, using_store
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def backup(file: Annotated[Path, typer.Argument(help="A new file.")], json_outpu
     from pilotage.store import backup as backups
 
     known = _with_store()
-    with using_store(known.store):
+    with _using(known.store):
         written = backups.backup(known.store, file)
     if json_output:
         show_json({"file": str(file), "bytes": written})
@@ -55,7 +56,7 @@ def restore(
 
     known = settings()
     store_name(known.store)
-    with using_store(known.store):
+    with _using(known.store):
         backups.restore(known.store, file, replace)
     _show(_restored(known, pilots_ended), json_output)
 
@@ -73,6 +74,18 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
     _show(_restored(_with_store(), pilots_ended), json_output)
 
 
+@contextmanager
+def _using(url: str) -> Iterator[None]:
+    """Turn errors of a backup, of the store and of its database into a :class:`CommandFailure`."""
+    from pilotage.store.backup import BackupError
+
+    try:
+        with using_store(url):
+            yield
+    except BackupError as error:
+        raise CommandFailure(str(error)) from error
+
+
 def _with_store() -> "Settings":
     known = settings()
     if not has_store(known.store):
@@ -85,7 +98,7 @@ def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
     from pilotage.store import backup as backups
     from pilotage.store.restored import restored
 
-    with using_store(known.store):
+    with _using(known.store):
         backups.refuse_while_used(known.store)
         with closing(Store.open(known.store)) as store:
             done = restored(store, pilots_ended)

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import URL, create_engine, make_url, text
 
 from . import schema
-from .database.errors import NewerStore, StoreError
+from .database.errors import NewerStore
 
 _SQLITE = b"SQLite format 3\0"
 _POSTGRESQL = b"PGDMP"
@@ -30,7 +30,7 @@ _CONNECTIONS = text(
 )
 
 
-class BackupError(StoreError):
+class BackupError(Exception):
     """A backup cannot be made or restored."""
 
 
@@ -134,10 +134,14 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
         raise BackupError(f"there is a store at {path}: move it away, or give --replace")
     _refuse_used_file(path)
     with closing(_opened(file)) as source:
-        (fault,) = source.execute("PRAGMA quick_check(1)").fetchone()
-        if fault != "ok":
-            raise BackupError(f"{file} is damaged: {fault}")
-        _refuse_newer(source.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+        try:
+            (fault,) = source.execute("PRAGMA quick_check(1)").fetchone()
+            (version,) = source.execute("SELECT version_num FROM alembic_version").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise BackupError(f"{file} is damaged: {error}") from error
+    if fault != "ok":
+        raise BackupError(f"{file} is damaged: {fault}")
+    _refuse_newer(version)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
