@@ -1,5 +1,6 @@
 """Check a federation, load it into the server, show it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,10 +98,15 @@ def load(
     if json_output:
         show_json(answer)
         return
-    for line in (*answer.get("changes", ()), *answer.get("effects", ())):
+    _show_changes(answer, dry_run, f"version {answer['version']} of {federation.name} is in force")
+
+
+def _show_changes(answer: Mapping[str, Any], dry_run: bool, done: str) -> None:
+    """Print what changes and what follows, then what was ``done``, or what would be."""
+    for line in (*answer["changes"], *answer["effects"]):
         echo(line)
     if not dry_run:
-        echo(f"version {answer['version']} of {federation.name} is in force")
+        echo(done)
     elif answer["losses"]:
         echo("it would be refused without --force: what is lost comes first above")
     elif not answer["changes"]:
@@ -180,7 +186,5 @@ def rollback(
     if json_output:
         show_json(answer)
         return
-    for line in (*answer["changes"], *answer["effects"]):
-        echo(line)
-    if not dry_run:
-        echo(f"version {answer['version']} is in force: what version {version} declared")
+    done = f"version {answer['version']} is in force: what version {version} declared"
+    _show_changes(answer, dry_run, done)
