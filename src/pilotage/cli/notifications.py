@@ -105,7 +105,7 @@ def send_test(
         show_json({"notifications": found})
     else:
         _show(found)
-    if any(one["state"] != "sent" for one in found):
+    if [one["state"] for one in found] != ["sent"] * len(ids):
         raise CommandFailure("not every receiver took the test")
 
 

@@ -18,9 +18,6 @@ LAST = ("inputs", "output", "path", "bytes", "checksum")
 FORMULA = ("=", "+", "-", "@")
 """With these a cell begins that spreadsheets calculate. Values of parameters stay as the task gave them."""
 
-PAGE = 1000
-"""Jobs of one request."""
-
 
 def write(to: Path, rows: list[dict[str, object]]) -> tuple[str, str]:
     """Write the manifest of outputs. Return its path, or why none is written.
