@@ -19,7 +19,10 @@ QUESTIONS = {
     "How do I get my results?": ("docs/how-to/files.md", "pilotage fetch"),
     # Operators
     "How do I add a cluster?": ("docs/how-to/add-site.md", "pilotage federation add slurm"),
-    "A site is broken. How do I keep work away from it?": ("docs/how-to/bad-site.md", "status: offline"),
+    "A site is broken. How do I keep work away from it?": (
+        "docs/how-to/bad-site.md",
+        "pilotage queues drain",
+    ),
     "How do I give groups their part?": ("docs/how-to/sharing.md", "shares:"),
     "How do I back up, and come back?": ("docs/how-to/backup.md", "pilotage store restore"),
     "How do I upgrade?": ("docs/how-to/upgrade.md", "pip install --upgrade"),
