@@ -263,7 +263,7 @@ def test_a_stream_that_is_never_quiet_ends_with_its_token(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_hub, "HEARTBEAT", 0.0)
-    stream = event_hub.Stream(event_hub.Wanted(owner=None), 0)
+    stream = event_hub.Stream(event_hub.EventFilter(owner=None), 0)
 
     async def is_known() -> bool:
         return False
