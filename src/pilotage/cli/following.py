@@ -40,7 +40,7 @@ def follow(
 
     out = console(stderr)
     progress = bars(out, shown)
-    seen = Seen(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
+    seen = SeenTask(progress, in_lines=shown and not out.is_terminal, stderr=stderr)
     try:
         with progress:
             for task in client.follow(tasks, timeout=timeout, is_any=is_any):
@@ -66,7 +66,7 @@ def bars(out: "Console", shown: bool) -> "Progress":
     )
 
 
-def left_of(seen: "Seen", tasks: Sequence[int], how: str) -> str:
+def left_of(seen: "SeenTask", tasks: Sequence[int], how: str) -> str:
     """Say how the tasks that have not ended stand, and how to come back."""
     left = [task for task in tasks if not seen.ended(task)]
     named = " ".join(map(str, left[:MOST_NAMED]))
@@ -78,7 +78,7 @@ def left_of(seen: "Seen", tasks: Sequence[int], how: str) -> str:
     return f"{states}{more} {how}; to come back: pilotage wait {named}; to end it: pilotage cancel {named}"
 
 
-class Seen:
+class SeenTask:
     """The last state of each task, and its display."""
 
     def __init__(self, progress: "Progress", in_lines: bool, stderr: bool = False) -> None:
@@ -170,7 +170,7 @@ def keep_showing(
 
     out = console()
     if not out.is_terminal:
-        seen = Seen(Progress(console=out, disable=True), in_lines=True)
+        seen = SeenTask(Progress(console=out, disable=True), in_lines=True)
         while True:
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .configuration import connect
 from .errors import Detached
-from .following import Seen, bars, left_of
+from .following import SeenTask, bars, left_of
 from .layout import visible
 from .output import console, echo, width
 
@@ -83,7 +83,7 @@ class _Followed(threading.Thread):
             self.failure = error
         self._news.put(None)
 
-    def goes_on(self, seen: Seen) -> bool:
+    def goes_on(self, seen: SeenTask) -> bool:
         """Show what is new. Return whether there may be more."""
         try:
             while (task := self._news.get_nowait()) is not None:
@@ -102,7 +102,7 @@ class _View:
         self._out = out
         self._selected = 0
         self._bars = bars(out, shown=True)
-        self.seen = Seen(self._bars, in_lines=False)
+        self.seen = SeenTask(self._bars, in_lines=False)
         self.text: list[str] = []
 
     def press(self, key: str) -> None:

@@ -13,7 +13,7 @@ class Verb:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedAction:
     """A text that an action needs."""
 
     name: str
@@ -36,7 +36,7 @@ class ActionModel:
     lines: Sequence[str] = ()
     faults: Sequence[str] = ()
     fields: Sequence[tuple[str, str, str]] = ()
-    asked: Sequence[Asked] = ()
+    asked: Sequence[AskedAction] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
     address: str
     button: str

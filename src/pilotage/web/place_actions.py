@@ -18,7 +18,7 @@ from pilotage.flow.errors import NotNow
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
 from pilotage.model.values.ends import end_of
 
-from .action_model import ActionModel, Asked, Verb
+from .action_model import ActionModel, AskedAction, Verb
 from .commands import command
 from .pages import Page, Redirect, Visit, action, view
 
@@ -66,7 +66,7 @@ def _restrict_form(kind: RestrictedKind, mode: RestrictionMode, visit: Visit, fa
         says=[effects[kind], f"{there[0].upper()}{there[1:]}.", *_now(visit, kind, name)],
         faults=[fault] if fault else [],
         asked=[
-            Asked(
+            AskedAction(
                 name="because",
                 label="Why, for everybody who asks",
                 value=visit.form.get("because", "")[:500],
@@ -74,7 +74,7 @@ def _restrict_form(kind: RestrictedKind, mode: RestrictionMode, visit: Visit, fa
                 most=500,
                 is_required=True,
             ),
-            Asked(
+            AskedAction(
                 name="until",
                 label="Until, in UTC; empty: until somebody opens it",
                 value=visit.form.get("until", "")[:40],

@@ -24,7 +24,7 @@ class PlaceQuery(BaseModel):
     after: Text = ""
 
 
-class Place(Protocol):
+class ShownPlace(Protocol):
     """A queue or storage of a site; a site is its own."""
 
     @property
@@ -33,7 +33,7 @@ class Place(Protocol):
     def site(self) -> str: ...
 
 
-_Place = TypeVar("_Place", bound=Place)
+_Place = TypeVar("_Place", bound=ShownPlace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
