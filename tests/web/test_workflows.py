@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pilotage.web.chain_graph import Node, graph
+from pilotage.web.chain_graph import GraphNode, graph
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import PageHouse, Submit, TestClient
@@ -59,6 +59,6 @@ def test_a_task_without_a_chain_has_no_tab(alice: TestClient, submit: Submit) ->
 
 
 def test_too_many_tasks_are_not_drawn() -> None:
-    nodes = [Node(id=number, name="n", state="waiting", before=range(number)) for number in range(40)]
+    nodes = [GraphNode(id=number, name="n", state="waiting", before=range(number)) for number in range(40)]
     assert graph(nodes) == ""
     assert "<svg" in graph(nodes[:10])

@@ -11,7 +11,7 @@ BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 150, 40, 50, 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     """A task, and the numbers of those that it comes after."""
 
     id: int
@@ -21,7 +21,7 @@ class Node:
     is_current: bool = False
 
 
-def graph(nodes: Sequence[Node]) -> Markup:
+def graph(nodes: Sequence[GraphNode]) -> Markup:
     """Return tasks in their order, each after those before it; nothing if they are too many to be drawn."""
     known = {one.id for one in nodes}
     edges = [(before, one.id) for one in nodes for before in one.before if before in known]
@@ -39,7 +39,7 @@ def graph(nodes: Sequence[Node]) -> Markup:
     )
 
 
-def _places(nodes: Sequence[Node]) -> Mapping[int, tuple[int, int]]:
+def _places(nodes: Sequence[GraphNode]) -> Mapping[int, tuple[int, int]]:
     """Return the corner of each box. A column has the tasks with as many before them, at most."""
     depths: dict[int, int] = {}
     rows: dict[int, int] = {}
@@ -59,7 +59,7 @@ def _edge(before: tuple[int, int], after: tuple[int, int]) -> str:
     return f'<path d="M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"/>'
 
 
-def _box(node: Node, x: int, y: int) -> str:
+def _box(node: GraphNode, x: int, y: int) -> str:
     name = node.name if len(node.name) <= 15 else f"{node.name[:14]}…"
     look = f"box{' current' if node.is_current else ''}"
     return (

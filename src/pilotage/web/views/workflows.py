@@ -16,7 +16,7 @@ from pilotage.model.records.states import TaskState
 from pilotage.model.rules.chains import before, why
 from pilotage.store import TaskDetails
 from pilotage.store.views.workflows import ReaderView, StageView, WorkflowView
-from pilotage.web.chain_graph import Node, graph
+from pilotage.web.chain_graph import GraphNode, graph
 from pilotage.web.commands import command
 from pilotage.web.pages import Page, Visit, view
 
@@ -111,8 +111,8 @@ def chain_of(visit: Visit, number: int, current: int = 0) -> Chain:
     )
 
 
-def _node(stage: StageView, current: int) -> Node:
-    return Node(
+def _node(stage: StageView, current: int) -> GraphNode:
+    return GraphNode(
         id=stage.id,
         name=stage.name,
         state=stage.state,
