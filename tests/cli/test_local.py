@@ -365,7 +365,7 @@ def test_up_runs_the_server_with_what_was_asked(
     assert (result.exit_code, result.stdout) == (0, "")
     ((settings, federation, asked),) = runs
     path = str(federation_file.resolve())
-    expected = {"only": ("split", "broker"), "listener": None, "path": path, "force": False}
+    expected = {"only": ("split", "broker"), "listener": None, "path": path, "force": False, "code": None}
     assert (federation, asked) == (FEDERATION, expected)
     assert (settings.home, settings.port) == (pilotage.home, 9000)
 
@@ -438,7 +438,7 @@ def test_a_home_has_one_server_and_loops_join_it_by_name(
 def test_up_refuses_a_loop_that_is_not_there(pilotage: Pilotage) -> None:
     result = pilotage("up", "--only", "split,brokr")
     assert result.exit_code == 2
-    assert result.stderr.startswith("there is no loop brokr; there are split, broker, ")
+    assert result.stderr.startswith("there is no loop brokr; there are chain, split, broker, ")
 
 
 def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path) -> None:

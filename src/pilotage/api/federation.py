@@ -10,6 +10,7 @@ from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance, federation_changes
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, Federation
+from pilotage.model.values.types import Whole
 from pilotage.store import FederationChanged, FederationRenamed
 
 from . import world_process
@@ -56,7 +57,8 @@ def put_federation(
     force: Annotated[bool, Query(description="Also where work or files are lost by it.")] = False,
     file: Annotated[str, _FILE] = "",
     expected: Annotated[
-        int | None, Query(ge=0, description="The version for which the change was made; 409 if another is.")
+        int | None,
+        Query(ge=0, le=NEWEST, description="The version that the change is for; 409 if another is."),
     ] = None,
     note: Annotated[str, Query(max_length=500, pattern=LINE, description="Why, for the history.")] = "",
 ) -> Response:
@@ -108,7 +110,7 @@ class Rollback(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Annotated[int, Field(ge=1, le=NEWEST, description="Its number in the history.")]
+    version: Annotated[Whole, Field(ge=1, le=NEWEST, description="Its number in the history.")]
     dry_run: Annotated[bool, Field(description="Only tell what would change.")] = False
     force: Annotated[bool, Field(description="Also where work or files are lost by it.")] = False
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pilotage.flow.calls import restrictions
 from pilotage.flow.errors import NotNow
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
+from pilotage.model.values.types import Seconds
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
@@ -29,9 +30,7 @@ class WantedRestriction(BaseModel):
     because: Annotated[
         str, Field(min_length=1, max_length=500, pattern=LINE, description="The reason, for everybody.")
     ]
-    until: Annotated[
-        float | None, Field(ge=0, le=1e11, description="When it ends, in s since 1970 UTC; null: never.")
-    ] = None
+    until: Annotated[Seconds | None, Field(description="When it ends, s since 1970 UTC; null: never.")] = None
 
 
 class ShownRestriction(BaseModel):
