@@ -39,6 +39,7 @@ def test_queues_show_what_is_there(house: House, alice: TestClient, submit: Subm
         "name": "north-queue",
         "site": "north",
         "status": "online",
+        "restriction": "",
         "cores": 1,
         "max_memory": 0,
         "max_walltime": 0,

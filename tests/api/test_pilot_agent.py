@@ -40,6 +40,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "optional_outputs": [],
         "strict_processes": False,
         "stdin": "",
+        "secrets": [],
         "storage_options": {},
         "asks": False,
         "contained": True,

@@ -88,6 +88,7 @@ def load(
     The server refuses changes that would lose running jobs or known files, and says what would work instead.
     """
     from pilotage.federation import documents
+    from pilotage.federation.source_files import SourceFile
     from pilotage.model.documents.serialization import to_document
     from pilotage.model.records.federation import Federation
 
