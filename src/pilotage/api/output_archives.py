@@ -1,6 +1,5 @@
 """Many small outputs of a task in one answer: a tar archive."""
 
-import tarfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -92,6 +91,8 @@ def _bounded(wanted: Iterable[tuple[CatalogueEntry, str]]) -> list[tuple[Catalog
 
 def _archive(names: Sequence[str], contents: Generator[bytes | None]) -> Generator[bytes]:
     """Yield a tar archive, in chunks."""
+    import tarfile  # a server that sends none is smaller without it
+
     waiting = bytearray()
     with closing(contents):
         for name, content in zip(names, _in_time(contents), strict=False):
@@ -113,6 +114,8 @@ def _in_time(contents: Iterator[bytes | None]) -> Iterator[bytes | None]:
 
 def _member(name: str, content: bytes) -> bytes:
     """Return a file as tar archives have it: a header, and whole blocks."""
+    import tarfile
+
     member = tarfile.TarInfo(name)
     member.size, member.mtime = len(content), int(time.time())
     return member.tobuf(tarfile.PAX_FORMAT) + content + tarfile.NUL * (-len(content) % tarfile.BLOCKSIZE)
