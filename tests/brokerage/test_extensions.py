@@ -126,7 +126,7 @@ def test_an_order_tells_what_put_the_best_first() -> None:
     assert (explanation.ordering, explanation.runner_up) == ("backwards (X3)", "A")
     assert (explanation.margin, explanation.decided_by) == (None, "")
     told = lines(explanation)
-    assert told[1].split()[:7] == ["B", "1", "job", "X3", "backwards", "-1,", "weight"]
+    assert told[1].split()[:6] == ["B", "1", "job", "backwards", "(X3)", "-1,"]
     assert told[-2] == "  runner-up A, by backwards (X3)"
 
 
