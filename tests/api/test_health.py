@@ -88,12 +88,12 @@ def test_one_person_s_requests_leave_room_to_others_and_to_health(
     monkeypatch.setattr(Impatient, "limit", 1000)
     monkeypatch.setattr(guard, "MOST_WAITING", 30)
     alice, bob = server.token(), _of(server, BOB)
-    go_on, own = threading.Event(), server.house.store.federation
+    go_on, own = threading.Event(), server.house.store.declared_federation
 
     def slow(_: object) -> Any:
         return go_on.wait() and own()
 
-    monkeypatch.setattr(type(server.house.store), "federation", slow)
+    monkeypatch.setattr(type(server.house.store), "declared_federation", slow)
     answers: list[int] = []
     hanging = [
         threading.Thread(
