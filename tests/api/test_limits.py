@@ -172,7 +172,7 @@ def test_requests_of_people_that_hang_leave_room_for_pilots(
     number, _ = server.house.pilot()
     pilot, person = server.token(number), server.token()
     go_on = threading.Event()
-    monkeypatch.setattr(type(server.house.store), "federation", lambda _: go_on.wait())
+    monkeypatch.setattr(type(server.house.store), "declared_federation", lambda _: go_on.wait())
     hanging = [
         threading.Thread(target=server.ask, args=("GET", "/federation", None, person)) for _ in range(60)
     ]
