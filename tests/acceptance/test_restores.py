@@ -88,7 +88,7 @@ def test_no_attempt_or_number_is_given_twice_after_a_restore(
     directory, address = place
     text = FEDERATION.format(place=directory)
     with running(directory, free_port, text, "north", "pilots", "ledger", store=address) as house:
-        house.call("POST", "/tasks", {"tasks": [task(directory, "kept", 4)]})
+        house.call("POST", "/tasks", {"tasks": [task(directory, "kept", 12)]})
         file = directory / "backup"
         if moment == "waiting":
             store(house, "backup", str(file))
