@@ -37,7 +37,7 @@ queues: [{ name: q, site: north, storage: disk, computing_element: { options: { 
 ONLY_FOR_WORK = {
     *("numpy", "httpx", "requests", "asyncssh", "boto3", "alembic", "sqlalchemy.orm"),
     *("sqlalchemy.dialects.postgresql", "psycopg"),
-    *("argparse", "html.parser", "tarfile", "xml.etree.ElementTree"),
+    *("argparse", "html.parser", "tarfile", "urllib.request", "xml.etree.ElementTree"),
     *("pilotage.agent.storage", "pilotage.brokerage.production.cycle", "pilotage.computing.batch"),
 }
 

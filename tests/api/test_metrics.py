@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from pilotage.api import create_app, metrics
+from pilotage.api import create_app, metrics_collector
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.store import Store
 from tests.flow.house import House
@@ -54,7 +54,7 @@ def test_only_the_metrics_token_and_operators_read_them(client: TestClient, stor
 
 
 def test_the_smallest_values_of_a_label_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "MOST_LABELS", 2)
+    monkeypatch.setattr(metrics_collector, "MOST_LABELS", 2)
     values: dict[tuple[str, ...], int] = {(f"q{n}", "running"): n for n in range(1, 6)}
-    family = metrics._gauge("pilots", "Pilots.", ("queue", "state"), values)
+    family = metrics_collector._gauge("pilots", "Pilots.", ("queue", "state"), values)
     assert {one.labels["queue"]: one.value for one in family.samples} == {"q4": 4, "q5": 5, "other": 6}
