@@ -68,7 +68,7 @@ PlaceName = Annotated[str, Path(max_length=200)]
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Restrictions, 409))
 def get_restrictions(runtime: TheRuntime) -> Response:
     """Every site, queue and storage that operators drain or have closed, and what is left there."""
-    return answer({"restrictions": [_shown(runtime, one) for one in runtime.store.restrictions()]})
+    return answer({"restrictions": [_shown(*one) for one in restrictions.all_remaining(runtime)]})
 
 
 @router.put("/{kind}/{name}", responses=documented(ShownRestriction, 404, 409))
@@ -86,12 +86,12 @@ def put_restriction(
         until=wanted.until,
     )
     try:
-        restrictions.restrict(runtime, asked)
+        left = restrictions.restrict(runtime, asked)
     except restrictions.UnknownPlace as unknown:
         raise HTTPException(404, str(unknown)) from None
     except NotNow as refused:
         raise HTTPException(409, str(refused)) from None
-    return answer(_shown(runtime, asked))
+    return answer(_shown(asked, left))
 
 
 @router.delete("/{kind}/{name}", responses=documented(Opened, 404, 409))
@@ -106,6 +106,5 @@ def delete_restriction(
     return answer({"opened": found is not None})
 
 
-def _shown(runtime: TheRuntime, one: Restriction) -> dict[str, object]:
-    left = restrictions.remaining(runtime, one.kind, one.name)
+def _shown(one: Restriction, left: restrictions.Remaining) -> dict[str, object]:
     return {**asdict(one), **asdict(left), "empty": left.is_empty}

@@ -1,7 +1,7 @@
 """Drain, close and open sites, queues and storages: what operators do beside the federation's file."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pilotage.flow.errors import NotNow
 from pilotage.flow.restricting import put_in_force
@@ -9,6 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import RestrictedKind, Restriction
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+from pilotage.store import QueueView
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
 """Jobs whose outputs are still on the way."""
@@ -62,13 +63,15 @@ def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restr
     return found
 
 
+def all_remaining(runtime: Runtime) -> list[tuple[Restriction, Remaining]]:
+    """Return every restriction in force, and what is left at its place."""
+    queues = runtime.store.queries.queues()
+    return [(one, _left(runtime, one.kind, one.name, queues)) for one in runtime.store.restrictions()]
+
+
 def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
     """Return what is left at a place."""
-    federation = runtime.store.federation()
-    if kind == "storage":
-        moving = runtime.store.work_there((), [name]).transfers.get(name, 0)
-        return replace(_of_queues(runtime, _queues(federation, "storage", name)), transfers=moving)
-    return _of_queues(runtime, _queues(federation, kind, name))
+    return _left(runtime, kind, name, runtime.store.queries.queues())
 
 
 def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
@@ -77,14 +80,20 @@ def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
     return remaining(runtime, kind, name)
 
 
-def _of_queues(runtime: Runtime, names: Iterable[str]) -> Remaining:
-    wanted = {*names}
-    found = [queue.jobs for queue in runtime.store.queries.queues() if queue.name in wanted]
+def _left(runtime: Runtime, kind: RestrictedKind, name: str, queues: Sequence[QueueView]) -> Remaining:
+    wanted = set(_queues(runtime.store.federation(), kind, name))
+    found = [queue.jobs for queue in queues if queue.name in wanted]
 
     def count(states: Iterable[JobState]) -> int:
         return sum(jobs.get(state, 0) for jobs in found for state in states)
 
-    return Remaining(waiting=count(UNSTARTED_JOBS), running=count(AT_A_PILOT), leaving=count(AFTER_PAYLOAD))
+    moving = runtime.store.work_there((), [name]).transfers.get(name, 0) if kind == "storage" else 0
+    return Remaining(
+        waiting=count(UNSTARTED_JOBS),
+        running=count(AT_A_PILOT),
+        leaving=count(AFTER_PAYLOAD),
+        transfers=moving,
+    )
 
 
 def _queues(federation: Federation, kind: RestrictedKind, name: str) -> list[str]:
