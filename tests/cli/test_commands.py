@@ -131,6 +131,8 @@ def test_a_file_that_can_be_read_once_has_its_faults_told_with_lines(
         with ThreadPoolExecutor() as pool:
             pool.submit(fifo.write_text, content)
             result = pilotage(*command, fifo)
+            # A command that fails before it reads leaves the writer waiting for a reader.
+            os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))
         assert (result.exit_code, result.stderr) == (2, f"{fifo}{told}")
 
 

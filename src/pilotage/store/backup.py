@@ -101,8 +101,7 @@ def _draft(file: Path) -> Iterator[Path]:
     draft.touch(mode=0o600, exist_ok=False)
     try:
         yield draft
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
+        _sync(draft)
         # Link instead of renaming: a file that came meanwhile stays.
         os.link(draft, file)
     except FileExistsError as error:
@@ -114,6 +113,11 @@ def _draft(file: Path) -> Iterator[Path]:
 def _opened(path: Path) -> sqlite3.Connection:
     """Open a database for reading. In a URI, some letters of a path stand for something else: ? # %."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def _copy_sqlite(path: Path, draft: Path) -> None:
@@ -147,6 +151,7 @@ def _restore_sqlite(file: Path, path: Path, replace: bool) -> None:
     try:
         draft.touch(mode=0o600)
         shutil.copyfile(file, draft)
+        _sync(draft)
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         draft.replace(path)
