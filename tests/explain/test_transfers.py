@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from pilotage.explain.transfers import PlaceInQueue, of_transfer
-from pilotage.explain.words import moment
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.records.federation import StagingConstants
 from pilotage.model.records.states import TransferState as X
 from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, PREPARING
+from pilotage.model.values.phrases import moment
 from pilotage.testing import NOW, transfer
 
 CONSTANTS = StagingConstants(base_priorities={"atlas": 80})

@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pilotage.api.app import ROUTERS
-from pilotage.explain.words import moment
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument
 from pilotage.federation.task_checks import task_faults
@@ -25,6 +24,7 @@ from pilotage.model.records.requirements import CPU_SEGMENTS, LARGEST_WORK, Requ
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.classad import ClassAdError
 from pilotage.model.values.identity import Identity
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import LARGEST_FREE
 from pilotage.simulation.scenario import Scenario
 from pilotage.testing import task, world

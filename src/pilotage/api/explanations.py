@@ -22,7 +22,6 @@ from pilotage.explain import (
 )
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.explain.words import plural
 from pilotage.flow.calls import (
     borrowing_outlook,
     conditions,
@@ -54,6 +53,7 @@ from pilotage.model.records.states import (
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.records.work import Pilot, Requirements, Transfer
 from pilotage.model.rules import site_limits
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import STAGE
 from pilotage.pilots import batch_waits, list_match

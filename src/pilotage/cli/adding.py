@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import settings
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, echo, plural, show, show_json
+from .output import Column, Json, echo, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.federation.importers.inspection import Inspected

@@ -32,7 +32,7 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
     """
     if context.invoked_subcommand:
         return
-    from pilotage.explain.words import moment
+    from pilotage.model.values.phrases import moment
 
     with connect() as client:
         found = client.breakers()
@@ -87,7 +87,7 @@ def lift(
 
 def until(breaker: Mapping[str, Any]) -> str:
     """Tell when a breaker is half-open, or what probes the place next."""
-    from pilotage.explain.words import moment
+    from pilotage.model.values.phrases import moment
 
     return f"{breaker['probe']} probes next" if breaker["state"] == "half-open" else moment(breaker["until"])
 

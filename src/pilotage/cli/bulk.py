@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import ENDED
+from pilotage.model.values.phrases import plural
 
 from .errors import BadInput, CommandFailure
-from .output import counts, echo, plural
+from .output import counts, echo
 from .questions import confirmed, is_interactive
 from .task_filters import TaskFilters
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import BadInput
-from .output import Column, Json, ago, echo, plural, show, show_json
+from .output import Column, Json, ago, echo, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Record, Table

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .errors import BadInput
-from .output import Json, document_text, echo, plural, show_json
+from .output import Json, document_text, echo, show_json
 
 if TYPE_CHECKING:
     from pilotage.simulation.drawing import Drawn

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from . import adding, importing
 from .configuration import connect
 from .errors import BadInput
-from .output import Column, Json, document_text, echo, plural, show, show_json
+from .output import Column, Json, document_text, echo, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Record
@@ -146,7 +148,7 @@ def history(
     json_output: Json = False,
 ) -> None:
     """Show who changed the federation, when, why and what: loads, drains, closures. For operators."""
-    from pilotage.explain.words import moment
+    from pilotage.model.values.phrases import moment
 
     with connect() as client:
         found = client.federation_history(limit=limit)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .layout import visible
-from .output import Json, console, echo, plural, show_json
+from .output import Json, console, echo, show_json
 from .subjects import Task, task_number
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
+from pilotage.model.values.phrases import plural
 
 from .errors import CommandFailure, Detached, StillUnderWay
 from .layout import visible
-from .output import Column, console, counts, echo, plural, table
+from .output import Column, console, counts, echo, table
 
 if TYPE_CHECKING:
     from rich.console import Console

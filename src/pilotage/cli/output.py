@@ -95,11 +95,6 @@ def show_json(document: object) -> None:
     typer.echo(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def plural(count: int, noun: str) -> str:
-    """Return ``1 queue``, ``2 queues``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def one_line(text: str, most: int = 80) -> str:
     """Return the first line of a text, cut to fit a cell of a table."""
     first = text.partition("\n")[0].strip()

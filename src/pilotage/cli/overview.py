@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState
+from pilotage.model.values.phrases import plural
 
 from .breakers import until
-from .output import counts, echo, one_line, plural, show_json
+from .output import counts, echo, one_line, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import BadInput, CommandFailure
-from .output import Json, console, document_text, echo, plural, show_json
+from .output import Json, console, document_text, echo, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client

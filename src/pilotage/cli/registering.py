@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .fetching import bar
-from .output import Json, echo, plural, show_json
+from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import BadInput, CommandFailure, PayloadFailed
 from .layout import visible
-from .output import Json, echo, plural, show_json
+from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client

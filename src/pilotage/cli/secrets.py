@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect, has_store, settings, using_store
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, ago, echo, plural, show, show_json
+from .output import Column, Json, ago, echo, show, show_json
 from .questions import is_interactive
 
 app = typer.Typer(help="Keep secrets that your payloads get.", no_args_is_help=True)

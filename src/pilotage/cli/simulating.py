@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, console, echo, plural, show, show_json
+from .output import Column, Json, console, echo, show, show_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -57,7 +57,8 @@ def _rows(storage: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 def _free(space: dict[str, Any]) -> tuple[str, str]:
     """Return the number with its origin, and when it was measured or why it was not."""
-    from pilotage.explain.words import moment, number
+    from pilotage.explain.words import number
+    from pilotage.model.values.phrases import moment
 
     if space["free"] is None:
         return "unknown", space["problem"]

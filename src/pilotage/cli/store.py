@@ -108,7 +108,7 @@ def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
 
 
 def _show(done: "Restored", json_output: bool) -> None:
-    from pilotage.explain.words import moment
+    from pilotage.model.values.phrases import moment
 
     if json_output:
         show_json(asdict(done))

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import CommandFailure
 from .layout import visible
-from .output import console, echo, plural, show_json
+from .output import console, echo, show_json
 from .subjects import task_number
 
 AT_ONCE = 100

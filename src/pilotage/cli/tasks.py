@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.model.records.states import ENDED
+from pilotage.model.values.phrases import plural
 
 from .configuration import connect
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, ago, counts, echo, one_line, plural, show, show_json, show_lines, width
+from .output import Column, Json, ago, counts, echo, one_line, show, show_json, show_lines, width
 from .subjects import Task, task_number, task_numbers, work_of
 from .task_filters import TaskFilters, with_filters
 

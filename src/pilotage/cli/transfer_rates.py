@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pilotage.explain.layout import folded
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
+from pilotage.model.values.phrases import plural
 
 from .layout import lay_out
-from .output import Column, console, echo, has_colour, plural
+from .output import Column, console, echo, has_colour
 
 if TYPE_CHECKING:
     from pilotage.client import Client

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from pilotage.model.values.phrases import plural
+
 from .configuration import connect
 from .errors import BadInput
-from .output import Json, console, document_text, echo, plural, show_json
+from .output import Json, console, document_text, echo, show_json
 
 app = typer.Typer()
 

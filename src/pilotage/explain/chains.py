@@ -6,9 +6,9 @@ from typing import Protocol
 from pilotage.model.records.chains import Predecessor
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.rules import chains
+from pilotage.model.values.phrases import plural
 
 from .layout import INDENT, Column, table
-from .words import plural
 
 MOST_ERROR = 300
 """Most characters of an error."""

@@ -1,8 +1,7 @@
 """Circuit breakers in words."""
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
-
-from .words import moment
+from pilotage.model.values.phrases import moment
 
 
 def line(breaker: CircuitBreaker, time: float) -> str:

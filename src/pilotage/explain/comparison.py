@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.documents.decision import Choice
+from pilotage.model.values.phrases import moment, plural
 
 from .analysis import explain
 from .layout import Column, table
 from .rendering import lines
-from .words import few, moment, plural, without_rules
+from .words import few, without_rules
 
 MOST_NAMED = 5
 """Most queues, and obstacles, that are named."""

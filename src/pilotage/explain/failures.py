@@ -6,8 +6,9 @@ from typing import Protocol
 
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import JobState
+from pilotage.model.values.phrases import plural
 
-from .words import few, plural, shortened
+from .words import few, shortened
 
 MOST_CAUSES = 5
 """Most causes shown, starting with those of most jobs."""

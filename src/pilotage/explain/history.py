@@ -5,8 +5,7 @@ from typing import Protocol
 
 from pilotage.model.records.failures import FailedAttempt
 from pilotage.model.records.states import JobState, State
-
-from .words import moment
+from pilotage.model.values.phrases import moment
 
 
 class Event(Protocol):

@@ -7,9 +7,9 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.records.work import Pilot, Requirements
 from pilotage.model.rules.site_limits import Bounds
+from pilotage.model.values.phrases import moment, plural
 
 from .history import Event
-from .words import moment, plural
 
 SHOWN = 10
 """Most jobs, and waiting pilots, listed individually."""

@@ -12,12 +12,13 @@ from pilotage.model.records.matching import BorrowRequest, ClaimRequest
 from pilotage.model.records.transfer_queues import TRANSFER_QUEUES, TransferQueue
 from pilotage.model.records.work import NewPilot, Requirements
 from pilotage.model.rules.job_order import Heads
+from pilotage.model.values.phrases import plural
 
 from .analysis import Explanation, explain
 from .layout import Column, folded, table
 from .pilots import stays
 from .rendering import lines, of_planned
-from .words import few, plural, shortened
+from .words import few, shortened
 
 CHANGES = (
     Column("records", number=True),

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from pilotage.model.records.publications import Publication, PublishedDataset, published_name
 from pilotage.model.records.states import LIVE_TASKS, PublicationState, TaskState
+from pilotage.model.values.phrases import plural
 
-from .words import ago, plural
+from .words import ago
 
 
 def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[str]:

@@ -9,12 +9,13 @@ from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.queue_condition import QueueCondition
+from pilotage.model.values.phrases import moment, plural
 
 from .advice import need_at
 from .analysis import explain, obstacles
 from .circuit_breakers import line
 from .rendering import measure, weight_of
-from .words import ago, few, moment, number, plural
+from .words import ago, few, number
 
 MOST_OF_A_REASON = 160
 """Most characters of an error inside a sentence. Its whole text stands with its queue."""

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.model.documents.decision import Choice, DatedChoice
+from pilotage.model.values.phrases import moment, plural
 
 from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
-from .words import few, moment, number, plural, shortened
+from .words import few, number, shortened
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
 FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4": "Rank"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from .words import moment
+from pilotage.model.values.phrases import moment
 
 
 class _SetAside(Protocol):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from pilotage.model.documents.decision import Choice, Refusal
+from pilotage.model.values.phrases import plural
 
 from .analysis import Obstacle, obstacles
-from .words import number, plural
+from .words import number
 
 SHOWN = 2
 """Obstacles that are named, those that stand alone in the way at most queues first."""

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
 from pilotage.model.rules.likely_ends import LikelyEnd
+from pilotage.model.values.phrases import plural
 
 from .analysis import explain
 from .sure_waits import told
-from .words import few, plural
+from .words import few
 
 
 def why(

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pilotage.model.rules.job_rooms import JobQuota
-
-from .words import moment, plural
+from pilotage.model.values.phrases import moment, plural
 
 
 def of_quotas(full: Sequence[tuple[JobQuota, int]]) -> str:

@@ -12,10 +12,11 @@ from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_shares import base_priority
+from pilotage.model.values.phrases import moment, plural
 
 from .circuit_breakers import line
 from .history import Event
-from .words import ago, moment, plural
+from .words import ago
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

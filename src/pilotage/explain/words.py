@@ -2,12 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from pilotage.model.documents.decision import Value
-
-LAST_MOMENT = 253_402_300_799.0
-"""The last second that has a date of four digits for its year, in s since 1970."""
 
 _RULES = re.compile(r" \([BDEFMPX]\d{1,2}(?:, ?[BDEFMPX]\d{1,2})*\)")
 
@@ -20,11 +16,6 @@ def number(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
     return str(value)
-
-
-def plural(count: int, noun: str) -> str:
-    """Return ``1 queue``, ``2 queues``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def ago(seconds: float) -> str:
@@ -46,11 +37,6 @@ def without_rules(line: str) -> str:
 def few(names: Sequence[str], most: int = 3) -> str:
     """Return the first names, and dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
-def moment(time: float) -> str:
-    """Return a moment (s since 1970) as date and time in UTC."""
-    return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def shortened(ids: Iterable[int]) -> str:

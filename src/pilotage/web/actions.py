@@ -17,7 +17,6 @@ from pilotage.api.jobs import refuse_to_cancel
 from pilotage.api.jobs import seen as seen_job
 from pilotage.api.tasks import seen as seen_task
 from pilotage.explain.comparison import side_by_side
-from pilotage.explain.words import plural
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow import task_cancellation
 from pilotage.flow.calls import circuit_breakers, steering
@@ -26,6 +25,7 @@ from pilotage.flow.calls.retry import retry, retry_preview
 from pilotage.flow.errors import NotNow
 from pilotage.model.circuit_breakers.breaker import Kind
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, JobState
+from pilotage.model.values.phrases import plural
 from pilotage.store import JobDetails, TaskDetails
 
 from .action_model import ActionModel

@@ -8,7 +8,8 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from pilotage.explain.words import LAST_MOMENT, ago, moment, number, plural, without_rules
+from pilotage.explain.words import ago, number, without_rules
+from pilotage.model.values.phrases import LAST_MOMENT, moment, plural
 
 from . import drawing
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from pilotage.model.rules.entry_points import entry_points
 from pilotage.model.rules.site_limits import NOBODY, JobsThere, bounds, jobs_there, limits
 from pilotage.model.rules.stations import stations_of, told_stations
 from pilotage.model.values.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
+from pilotage.model.values.phrases import moment
 
 CUR_MATCHES, MATCHED = "CurMatches", "JobsMatchedSinceLastAdvertisement"
 CURRENT, SUBMITTING, PENDING = "CurrentJobs", "CurrentSubmittingJobs", "PendingJobs"
@@ -180,8 +180,9 @@ def _stale(told: Advertisement | None, world: World, error: str) -> str:
     old = f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
     if told.source == "pushed":
         return old
-    since = datetime.fromtimestamp(told.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return f"{old}: its batch system has not answered since {since}" + (f", {error[:300]}" if error else "")
+    return f"{old}: its batch system has not answered since {moment(told.time)}" + (
+        f", {error[:300]}" if error else ""
+    )
 
 
 def _declared(

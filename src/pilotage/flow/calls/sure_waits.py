@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.explain import queues, sure_waits
-from pilotage.explain.words import moment
 from pilotage.flow import planning
 from pilotage.flow.loops.time_limit import TimeLimit
 from pilotage.flow.runtime import Runtime
@@ -18,6 +17,7 @@ from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.work import Job, Pilot, Requirements, Task, TaskSpec
 from pilotage.model.rules.sources import outputs_at
 from pilotage.model.values.identity import Identity
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import BROKER
 from pilotage.pilots import lacking
 from pilotage.store import TaskDetails

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.elements import place_of, servers_of
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import ADVERTISE
 from pilotage.pilots import advertising
 
@@ -29,7 +29,7 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
 def _idle(world: World) -> Iterator[str]:
     due = advertising.due(world)
     if not due:
-        told = counted(len(world.advertisements), "advertisement")
+        told = plural(len(world.advertisements), "advertisement")
         yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"
     else:
         yield f"no batch system of {', '.join(site for site, _ in due)} has answered since (M2)"

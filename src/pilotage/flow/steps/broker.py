@@ -11,7 +11,6 @@ from typing import Any
 from pilotage.brokerage import soundness
 from pilotage.brokerage.engine.site_claims import with_site_claims
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.matching.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.reads import ProcessFields, startable
 from pilotage.flow.runtime import Runtime
@@ -24,6 +23,7 @@ from pilotage.model.documents.subjects import QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import UNSTARTED_JOBS, JobState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import BROKER, LIFT, STAGE
 from pilotage.staging import lost
 from pilotage.store import Pass
@@ -224,7 +224,7 @@ def _idle(world: World) -> Iterator[str]:
     wakes = [job.wake_at for job in world.jobs if job.state is JobState.PENDING and job.wake_at is not None]
     if states[JobState.PENDING]:
         until = f" until {moment(min(wakes))} at the earliest" if wakes else ""
-        yield f"{counted(states[JobState.PENDING], 'job')} pending{until}: no queue takes them (B36, B37)"
+        yield f"{plural(states[JobState.PENDING], 'job')} pending{until}: no queue takes them (B36, B37)"
 
 
 STEP = Step(

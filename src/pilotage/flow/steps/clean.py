@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pilotage.flow.idle_reasons import moment
 from pilotage.flow.reads import ProcessFields
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Forget
 from pilotage.model.documents.subjects import FILE, SITE
 from pilotage.model.documents.world import World
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import CLEAN
 from pilotage.staging import unwanted
 from pilotage.store import Pass

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision, Move
@@ -10,6 +9,7 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.notifications import Notification
 from pilotage.model.records.states import JobState, NotificationState, TaskState
+from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.worlds.notifications import to_note, to_send
 from pilotage.tasks import notifying
@@ -35,9 +35,9 @@ def _idle(world: World) -> Iterator[str]:
     under_way = [one for one in world.notifications if one.state is NotificationState.SENDING]
     later = [one.wake_at for one in world.notifications if one.wake_at > world.time]
     if under_way:
-        yield f"{counted(len(under_way), 'notification')} on the way"
+        yield f"{plural(len(under_way), 'notification')} on the way"
     if later:
-        yield f"{counted(len(later), 'notification')} not sent before {moment(min(later))}"
+        yield f"{plural(len(later), 'notification')} not sent before {moment(min(later))}"
     if not world.notifications:
         yield "nobody is to be told anything now"
 

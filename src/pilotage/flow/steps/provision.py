@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.elements import place_of
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
@@ -15,6 +14,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PILOTS_AT_A_SITE, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.records.work import NewPilot, Pilot
 from pilotage.model.values.identity import Credential
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import PROVISION
 from pilotage.pilots import circuit_breakers, credentials, list_match, queue_test_pilots, submissions
 from pilotage.pilots.task_queues import element_of
@@ -180,14 +180,14 @@ def _idle(world: World) -> Iterator[str]:
     for name, why in sorted(world.unable_queues.items()):
         yield f"no pilots are submitted to {name} from this server: {why}"
     if asked := list_match.to_ask(world):
-        yield f"{counted(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
+        yield f"{plural(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
     yield from list_match.problems(world)
     from pilotage.pilots import director
 
     if wait := director.due_in(world):
         yield f"the next iteration is due in {wait:.0f} s (P2)"
         return
-    yield f"{counted(waiting, 'job')} waiting for pilots; the draw (P3), the bound (P4) or the room gave none"
+    yield f"{plural(waiting, 'job')} waiting for pilots; the draw (P3), the bound (P4) or the room gave none"
 
 
 STEP = Step(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.outside.publishing import PublicationOrder
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
@@ -11,6 +10,7 @@ from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.publications import Publication, is_own, published_name, split_dataset
 from pilotage.model.records.states import PublicationState
+from pilotage.model.values.phrases import moment, plural
 from pilotage.model.values.step_names import PUBLISH
 from pilotage.ports.catalogue import OutputFile
 from pilotage.staging import publishing
@@ -59,7 +59,7 @@ def _idle(world: World) -> Iterator[str]:
     waiting = [one for one in world.publications if one.state is PublicationState.WAITING]
     later = [one.wake_at for one in waiting if one.wake_at > world.time]
     if under_way:
-        yield f"{counted(len(under_way), 'output')} being registered"
+        yield f"{plural(len(under_way), 'output')} being registered"
     if later:
         yield f"{len(later)} not tried again before {moment(min(later))}"
     if not under_way and not waiting:

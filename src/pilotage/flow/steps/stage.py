@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from pilotage.flow.idle_reasons import moment
 from pilotage.flow.loops.isolation import error_line
 from pilotage.flow.outside import breaker_notices
 from pilotage.flow.outside.scratch import clear
@@ -17,6 +16,7 @@ from pilotage.model.documents.decision import Committed, Decision, Move, Touch
 from pilotage.model.documents.subjects import SITE, TASK, TRANSFER
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.step_names import STAGE
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.flow.task_cancellation import let_go
@@ -10,6 +9,7 @@ from pilotage.model.documents.decision import Committed, Decision, Move
 from pilotage.model.documents.subjects import TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import JobState
+from pilotage.model.values.phrases import plural
 from pilotage.store.worlds.parts import only_where
 from pilotage.store.worlds.work_of_tasks import failing_alike, live_jobs
 from pilotage.tasks import stopping
@@ -25,7 +25,7 @@ def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Commi
 
 def _idle(world: World) -> Iterator[str]:
     if world.failures:
-        failed = counted(len(world.failures), "failed attempt")
+        failed = plural(len(world.failures), "failed attempt")
         yield f"{failed}: not enough, or not the task's fault"
     else:
         yield "no attempt of a live task has failed lately"

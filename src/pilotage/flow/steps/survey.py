@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.documents.subjects import SITE
 from pilotage.model.documents.world import World
+from pilotage.model.values.phrases import plural
 from pilotage.model.values.step_names import SURVEY
 from pilotage.staging import spaces
 
@@ -21,7 +21,7 @@ def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
 
 def _idle(world: World) -> Iterator[str]:
     if waiting := spaces.due(world):
-        yield f"{counted(len(waiting), 'answer')} of storages awaited"
+        yield f"{plural(len(waiting), 'answer')} of storages awaited"
     else:
         period = world.federation.brokerage.storage_space_period
         yield f"every storage was asked for its free space within the last {period:g} s"

@@ -4,7 +4,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pilotage.flow.idle_reasons import counted
 from pilotage.flow.outside.scratch import clear
 from pilotage.flow.restricting import end_lapsed
 from pilotage.flow.runtime import Runtime
@@ -15,6 +14,7 @@ from pilotage.model.documents.subjects import PILOT, QUEUE, TASK
 from pilotage.model.documents.world import World
 from pilotage.model.records.states import LIVE_PILOTS, PilotState
 from pilotage.model.records.work import Pilot
+from pilotage.model.values.phrases import plural
 from pilotage.store.worlds.watching import due_jobs, lapsed, late_pilots
 from pilotage.watchdog import timeouts
 from pilotage.watchdog.timeouts import WATCH
@@ -49,7 +49,7 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
 
 def _idle(world: World) -> Iterator[str]:
     pilots = sum(pilot.state in LIVE_PILOTS for pilot in world.pilots)
-    yield f"none is late of {counted(len(world.jobs), 'job')} and {counted(pilots, 'live pilot')}"
+    yield f"none is late of {plural(len(world.jobs), 'job')} and {plural(pilots, 'live pilot')}"
 
 
 STEP = Step(

@@ -10,12 +10,12 @@ An operator may lift a breaker: it closes, and no failure of before counts any m
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 from typing import Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BeforeValidator
 
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
 
 Kind = Literal["server", "list-match", "empty-pilots", "queue", "node", "storage"]
@@ -126,8 +126,7 @@ class CircuitBreaker:
     @property
     def text(self) -> str:
         """Until when it is open, and why, in words."""
-        until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return f"circuit breaker open until {until}: {self.reason}"
+        return f"circuit breaker open until {moment(self.until)}: {self.reason}"
 
     @property
     def told(self) -> str:

@@ -1,11 +1,11 @@
 """Restrictions of sites, queues and storages by operators: apart from the federation's file."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import CLOSED
 
 RestrictedKind = Literal["site", "queue", "storage"]
@@ -42,9 +42,5 @@ class Restriction:
     @property
     def text(self) -> str:
         """Return it in words: ``drained by operator:eva until 2026-11-26 18:00:00 UTC: new disks``."""
-        end = "" if self.until is None else f" until {_moment(self.until)}"
+        end = "" if self.until is None else f" until {moment(self.until)}"
         return f"{_DONE[self.mode]} by {self.actor}{end}: {self.because}"
-
-
-def _moment(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

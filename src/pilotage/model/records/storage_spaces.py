@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from pilotage.model.values.phrases import moment
 from pilotage.model.values.types import DESCRIBED
 
 from .federation import Federation, Storage
@@ -92,11 +92,6 @@ def _free_space(storage: Storage, found: StorageSpace | None, time: float, perio
             f"; since then: {problem}" if problem else ""
         )
     return FreeSpace(gigabytes=storage.free, problem=problem)
-
-
-def moment(time: float) -> str:
-    """Return a time in s since 1970 as date and time, UTC."""
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _short(gigabytes: float | None) -> str:

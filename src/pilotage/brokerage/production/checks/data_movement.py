@@ -8,7 +8,8 @@ from pilotage.brokerage.engine.needs import without_source
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.records.states import JobState
-from pilotage.model.records.storage_spaces import LEAST_FREE, LEAST_PART, moment
+from pilotage.model.records.storage_spaces import LEAST_FREE, LEAST_PART
+from pilotage.model.values.phrases import moment
 
 GIGABYTE = 1e9
 _OPEN = "the storage is opened again"
