@@ -13,6 +13,7 @@ from pilotage.federation.documents import checked
 from pilotage.federation.documents import read as read_document
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.notifications import Notify
 from pilotage.model.records.work import InputFile, TaskSpec
 from pilotage.simulation.reading import read
 from pilotage.simulation.recording import EndedJob, RecordedTask, document_of, recorded
@@ -25,9 +26,11 @@ FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation
 SPEC = TaskSpec(
     name="count",
     share="production",
-    command=("sh", "-c", "curl -H 'Authorization: secret'"),
-    environment={"TOKEN": "secret"},
-    payload_files={"key": "secret"},
+    command=("sh", "-c", "curl -H 'Authorization: hushed'"),
+    environment={"TOKEN": "hushed"},
+    payload_files={"key": "hushed"},
+    stdin="hushed",
+    notify=(Notify(url="https://example.org/hushed"),),
     inputs=tuple(InputFile(name=f"data/{at}", size=10**8, replicas=("east-disk", "gone")) for at in range(4)),
     scouts=0,
 )
@@ -45,7 +48,7 @@ def test_work_is_what_jobs_took_by_the_power_of_where_they_ran() -> None:
     assert [(one.at, one.work, one.user) for one in made.tasks] == [(0, 400, "alice"), (200, 1600, "alice")]
     assert made.tasks[0].job_spread == 0
     assert made.tasks[1].job_spread == pytest.approx(0.566, abs=0.001)
-    assert "secret" not in str(to_document(made))
+    assert "hushed" not in str(to_document(made))
     assert {one.replicas for one in made.tasks[0].task.inputs if isinstance(one, InputFile)} == {
         ("east-disk",)
     }
@@ -83,7 +86,7 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     told = CliRunner().invoke(app, ["record", str(path), "--json"], env=environment)
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == {"output": str(path), "tasks": 1, "left_out": 1}
-    assert "secret" not in path.read_text()
+    assert "hushed" not in path.read_text()
     case = read(path)
     assert [(one.work, one.job_spread) for one in case.scenario.tasks] == [(7200, 0)], "no merge job's"
     assert list(case.scenario.sites) == ["north"], "there alone pilots started"

@@ -57,9 +57,9 @@ def recorded(
 
     It begins with the first task, and keeps chains of recorded tasks. After the last arrival it lasts as long
     as tasks usually took.
-    ``federation`` is the name of its federation file. It leaves out commands, environments and payload files:
-    they may hold secrets, and no simulation runs them. The places where jobs ran give their work. The waits
-    of pilots, in s by queue, give the batch systems' delays.
+    ``federation`` is the name of its federation file. It leaves out commands, environments, payload files,
+    standard inputs and receivers of notifications: they may hold secrets, and no simulation uses them. The
+    places where jobs ran give their work. The waits of pilots, in s by queue, give the batch systems' delays.
     """
     powers = {queue.name: queue.core_power or UNKNOWN_CORE_POWER for queue in declared.queues}
     storages = {storage.name for storage in declared.storages}
@@ -143,6 +143,8 @@ def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
         environment={},
         payload_files={},
         secrets=(),
+        stdin="",
+        notify=(),
         merge=spec.merge and replace(spec.merge, command=("merge",)),
     )
 
