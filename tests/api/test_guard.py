@@ -17,7 +17,7 @@ def test_an_unexpected_fault_is_logged_under_the_number_that_the_client_gets(
         raise RuntimeError("the secret of the house")
 
     client = house.as_("user", ALICE)
-    monkeypatch.setattr(house.store, "federation", fail)
+    monkeypatch.setattr(house.store, "declared_federation", fail)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/federation")
     assert answer.status_code == 500
