@@ -29,10 +29,11 @@ BELIEVED_FOR = 2.0
 
 
 class Health(BaseModel):
-    """A sign of life, and the server that gives it."""
+    """A sign of life, and the server that gives it. ``time`` is its clock, in s since 1970 UTC."""
 
     status: str
     version: str
+    time: float
 
 
 class Ready(BaseModel):
@@ -89,7 +90,7 @@ class Readiness:
 @router.get("/live", response_model=Health)
 async def get_live() -> Health:
     """Report that the server lives; open to everybody."""
-    return Health(status="ok", version=version("pilotage"))
+    return Health(status="ok", version=version("pilotage"), time=time.time())
 
 
 @router.get("/ready", responses={200: {"model": Ready}, 503: {"model": Ready}}, response_class=Response)

@@ -129,6 +129,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "breakers": CommandEntry("breakers", "Show circuit breakers that have tripped, and lift them."),
     },
     "The server": {
+        "doctor": CommandEntry(
+            "doctor", "Examine the installation: what is wrong, why it matters, and what mends it."
+        ),
         "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
         "store": CommandEntry("store", "Back up the store, and bring it back."),
         "history": CommandEntry("history", "Archive what ended long ago."),

@@ -1,9 +1,10 @@
 """The settings of this run, or their faults."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from pilotage.store_address import is_there, shown_address
 
 from .errors import BadInput, CommandFailure
 
@@ -45,28 +46,16 @@ def _place(name: str) -> str:
 
 def store_name(url: str) -> str:
     """Return the address of a store without its password. Raises :class:`BadInput` if it is no address."""
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    with suppress(ArgumentError):
-        address = make_url(url)
-        if address.get_backend_name() in ("sqlite", "postgresql"):
-            # Hide the password: this goes to terminals and logs.
-            return address.render_as_string(hide_password=True)
-    remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
-    raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}")
+    try:
+        return shown_address(url)
+    except ValueError as error:
+        raise BadInput(f"PILOTAGE_STORE {error}") from None
 
 
 def has_store(url: str) -> bool:
-    """Return whether a store is available: a database server's, or an existing file.
-
-    Raises :class:`BadInput` if it is no address.
-    """
-    from sqlalchemy import make_url
-
+    """Return whether a store is available. Raises :class:`BadInput` if it is no address."""
     store_name(url)
-    address = make_url(url)
-    return address.get_backend_name() != "sqlite" or Path(address.database or ":memory:").is_file()
+    return is_there(url)
 
 
 @contextmanager

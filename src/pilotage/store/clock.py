@@ -37,7 +37,7 @@ _NOW = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 
 def clock_of(database: Database) -> Clock:
     """Return the clock of a store. For SQLite it is this machine's, because the file is here."""
-    kept = DatabaseClock(lambda: _read(database)) if database.is_postgresql else time.time
+    kept = DatabaseClock(lambda: time_of(database)) if database.is_postgresql else time.time
     return MonotoneClock(kept, newest=database.read(_newest))
 
 
@@ -46,7 +46,8 @@ def _newest(connection: Connection) -> float:
     return max(connection.execute(query).scalar() or 0.0 for query in _TIMES)
 
 
-def _read(database: Database) -> float:
+def time_of(database: Database) -> float:
+    """Return PostgreSQL's time now, in s since 1970 UTC."""
     with database.engine.connect() as connection:
         return float(connection.execute(_NOW).scalar_one())
 

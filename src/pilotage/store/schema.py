@@ -26,7 +26,7 @@ def upgrade(connection: Connection) -> None:
     Raises :class:`NewerStore` and :class:`UnreleasedStore`. Only the one writer calls it, so two processes
     that open a store at once do not migrate twice.
     """
-    current = _current(connection)
+    current = version_of(connection)
     if current is None and not inspect(connection).get_table_names():
         _create(connection)
     elif current != newest():
@@ -35,7 +35,7 @@ def upgrade(connection: Connection) -> None:
 
 def is_current(connection: Connection) -> bool:
     """Return whether the tables have the newest version that this program knows."""
-    return _current(connection) == newest()
+    return version_of(connection) == newest()
 
 
 def newest() -> str:
@@ -43,7 +43,8 @@ def newest() -> str:
     return max(path.name[1:5] for path in (_MIGRATIONS / "versions").glob("v*.py"))
 
 
-def _current(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> str | None:
+    """Return the version of the tables; None if there are none of ours."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()

@@ -1,0 +1,69 @@
+"""Checks of the federation against this machine's packages, and of its nodes."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from pilotage.model.records.states import LIVE_PILOTS
+
+from .checks import Finding, check, warning
+from .installation import Installation
+from .server import LEAST_SKEW, MOST_SKEW
+
+MOST_PILOTS = 200
+"""Newest pilots whose nodes are looked at."""
+
+
+@check("adapters")
+def lacking_adapters(known: Installation) -> Iterator[Finding]:
+    """Name what the federation needs and this machine lacks: packages, programs, adapters."""
+    from pilotage.federation.faults import field_name
+    from pilotage.flow.calls import acceptance
+
+    federation = known.federation
+    for fault in acceptance.lacking(federation):
+        yield warning(
+            f"{field_name(fault.path)}: {fault.text}",
+            "steps on this machine cannot use it; another server may",
+            "pip install what it names, here",
+        )
+    for fault in acceptance.faults(federation):
+        yield Finding(
+            what=f"{field_name(fault.path)}: {fault.text}",
+            why="no machine can use it",
+            mend="mend the file; pilotage federation load FILE",
+        )
+
+
+@check("nodes")
+def nodes(known: Installation) -> Iterator[Finding]:
+    """Compare clocks and agents of the newest pilot's node at each queue with this server's."""
+    seen: set[str] = set()
+    for pilot in known.store.queries.pilots(None, None, MOST_PILOTS):
+        if pilot.queue in seen or (node := known.store.logs.node(pilot.id)) is None:
+            continue
+        seen.add(pilot.queue)
+        ahead, agent = node.get("clock_ahead", 0.0), node.get("agent", "")
+        where = f"{pilot.node or 'a node'} of {pilot.queue}"
+        if abs(ahead) > LEAST_SKEW:
+            yield Finding(
+                what=f"the clock of {where} is {abs(ahead):.0f} s {'ahead' if ahead > 0 else 'behind'}",
+                why="certificates and signed addresses fail there, and builds go wrong",
+                mend="ask the site to run NTP; pilotage queues test " + pilot.queue,
+                severity="fault" if abs(ahead) > MOST_SKEW else "warning",
+            )
+        if agent and agent != version("pilotage") and pilot.state in LIVE_PILOTS:
+            yield warning(
+                f"the agent at {where} is of version {agent}, and this server of {version('pilotage')}",
+                "it knows older messages; it ends with its pilot",
+                f"nothing, or: pilotage queues drain {pilot.queue}, until its pilots have ended",
+            )
+
+
+@check("waiting work")
+def sure_waits(known: Installation) -> Iterator[Finding]:
+    """Name what will surely keep jobs waiting."""
+    from pilotage.federation.faults import field_name
+    from pilotage.flow.calls import acceptance
+
+    for fault in acceptance.waiting(known.federation):
+        yield warning(f"{field_name(fault.path)}: {fault.message}", "jobs wait", fault.remedy)

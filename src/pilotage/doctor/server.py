@@ -1,0 +1,110 @@
+"""Checks of a server through its API: whatever any client can see of it."""
+
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from .checks import Finding, check, warning
+from .installation import Installation
+
+MOST_SKEW = 30.0
+"""Seconds that clocks may differ before certificates, signatures and tokens suffer."""
+
+LEAST_SKEW = 2.0
+"""Seconds that clocks may differ before times in logs mislead."""
+
+
+@check("server", first=True)
+def answers(known: Installation) -> Iterator[Finding]:
+    """Ask the server for a sign of life."""
+    from pilotage.client import Client, ClientError
+
+    url = known.settings.url
+    known.client = Client(settings=known.settings)
+    try:
+        known.told_health = known.client.health()
+    except ClientError as error:
+        known.lacks["server"] = f"no server answers at {url}"
+        yield Finding(
+            what=f"{known.lacks['server']}: {error}",
+            why="nobody can submit or look, and pilots cannot report",
+            mend="pilotage up, on the server's machine; or export PILOTAGE_URL with the right address",
+        )
+
+
+@check("server version")
+def same_version(known: Installation) -> Iterator[Finding]:
+    """Compare the server's version with this one."""
+    server = known.server.health()["version"]
+    if server != version("pilotage"):
+        yield warning(
+            f"the server is version {server}, and this machine has {version('pilotage')}",
+            "commands and server may know different fields",
+            f"pip install 'pilotage=={server}'",
+        )
+
+
+@check("server clock")
+def server_clock(known: Installation) -> Iterator[Finding]:
+    """Compare the server's clock with this machine's."""
+    client = known.server
+    before = time.time()
+    told = float(client.health().get("time", 0.0))
+    after = time.time()
+    if not told:
+        return
+    ahead = told - (before + after) / 2
+    # Half the way there and back is nobody's fault.
+    if abs(ahead) - (after - before) / 2 > LEAST_SKEW:
+        yield Finding(
+            what=f"the server's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this one",
+            why="times that you read and give mean something else there",
+            mend="timedatectl set-ntp true, on the machine whose clock is wrong",
+            severity="fault" if abs(ahead) > MOST_SKEW else "warning",
+        )
+
+
+@check("server readiness")
+def ready(known: Installation) -> Iterator[Finding]:
+    """Ask whether the server can do its work, and which loops fail."""
+    told = known.server.readiness()
+    for problem in told["problems"]:
+        yield Finding(what=problem, why="the server decides nothing meanwhile", mend="pilotage doctor, there")
+    for loop, fault in told["failing_loops"].items():
+        yield Finding(
+            what=f"the loop {loop} fails: {fault}",
+            why="what this loop does for jobs does not happen",
+            mend="pilotage doctor, on the server's machine; its log has the whole error",
+        )
+
+
+@check("access")
+def access(known: Installation) -> Iterator[Finding]:
+    """Ask whether the server accepts this machine's token."""
+    from pilotage.client import NotAllowed, NotSignedIn
+
+    client = known.server
+    try:
+        client.queues()
+    except NotSignedIn as error:
+        yield Finding(
+            what=f"the server does not accept this token: {error}",
+            why="it refuses your commands",
+            mend="pilotage token create --role user --name NAME, on the server's machine",
+        )
+    except NotAllowed as error:
+        yield warning(str(error), "most commands are for people", "export PILOTAGE_TOKEN with your own")
+
+
+@check("circuit breakers")
+def breakers(known: Installation) -> Iterator[Finding]:
+    """Name places that rest because work failed there, and records on which decisions fail."""
+    found = known.server.breakers()
+    for one in found:
+        yield warning(
+            f"{one['what']}: {one['reason']}",
+            "work goes elsewhere, or waits",
+            f"remove the cause; then: pilotage breakers lift {one['names'][0]}",
+        )
+    for line in found.document.get("set_aside", ()):
+        yield warning(line, "this record waits, everything else goes on", "what the line says lifts it")

@@ -1,0 +1,80 @@
+"""What a database says of itself: rights, settings and sizes that matter to a store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, text
+
+SETTINGS = (
+    *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_encoding", "server_version"),
+    *("server_version_num", "statement_timeout", "transaction_timeout", "idle_session_timeout"),
+    *("default_transaction_read_only", "synchronous_commit", "max_wal_size"),
+)
+"""Settings of PostgreSQL that matter, as this user's connections have them."""
+
+_SETTINGS = text("SELECT name, setting FROM pg_settings WHERE name = ANY(:names)")
+_FACTS = text(
+    "SELECT pg_is_in_recovery() AS replica, "
+    "has_schema_privilege(current_schema(), 'CREATE') AS creates, "
+    "(SELECT count(*) FROM pg_stat_activity) AS connections, "
+    "pg_database_size(current_database()) AS bytes, "
+    "current_user AS login, current_schema() AS schema, "
+    "coalesce((SELECT max(age(datfrozenxid)) FROM pg_database), 0) AS age"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFacts:
+    """What a database says of itself. Sizes in bytes."""
+
+    kind: str
+    """``sqlite`` or ``postgresql``."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings by name, as it writes them."""
+    bytes: int = 0
+    """Size of the database."""
+    is_replica: bool = False
+    """Whether it only follows another one, and takes no writes."""
+    may_create: bool = True
+    """Whether this user may make tables, as migrations do."""
+    connections: int = 0
+    """Connections of everybody."""
+    oldest_age: int = 0
+    """Transactions since the oldest row that was not frozen."""
+    login: str = ""
+    """The user of the connection."""
+    schema: str = ""
+    """The schema that has the tables."""
+
+
+def inspected(connection: Connection) -> DatabaseFacts:
+    """Return what the database at a connection says of itself."""
+    if connection.dialect.name == "sqlite":
+        return _sqlite(connection)
+    rows = connection.execute(_SETTINGS, {"names": list(SETTINGS)})
+    told = connection.execute(_FACTS).one()
+    return DatabaseFacts(
+        kind="postgresql",
+        settings={str(row.name): str(row.setting) for row in rows},
+        bytes=told.bytes,
+        is_replica=told.replica,
+        may_create=bool(told.creates),
+        connections=told.connections,
+        oldest_age=told.age,
+        login=told.login,
+        schema=told.schema or "",
+    )
+
+
+def faults_of_pages(connection: Connection) -> list[str]:
+    """Return what SQLite finds broken in its file: the first few. It reads the whole file."""
+    found = [str(row[0]) for row in connection.execute(text("PRAGMA quick_check(5)"))]
+    return [] if found == ["ok"] else found
+
+
+def _sqlite(connection: Connection) -> DatabaseFacts:
+    told = {
+        name: str(connection.execute(text(f"PRAGMA {name}")).scalar())
+        for name in ("journal_mode", "page_count", "page_size", "freelist_count")
+    }
+    return DatabaseFacts(kind="sqlite", settings=told, bytes=int(told["page_count"]) * int(told["page_size"]))

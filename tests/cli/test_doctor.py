@@ -1,0 +1,182 @@
+"""The doctor finds what is wrong, says what mends it, and outlives checks that break or hang."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
+from pilotage.doctor.examination import Examined, examined
+from pilotage.doctor.installation import Installation, NotExamined
+from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.values.identity import Credential, Identity
+from pilotage.settings import Settings
+from pilotage.store import Store
+from tests.waiting import PATIENCE
+
+from .conftest import FakeServer, Pilotage
+
+HEALTH: dict[str, Any] = {"GET /health/live": {"status": "ok", "version": "0.0.9", "time": 1_700_000_000.0}}
+
+
+def _federation(directory: Path, **storage: Any) -> Federation:
+    element = ComputingElement(kind="slurm", options={"token_file": str(directory / "jwt")})
+    return Federation(
+        name="small",
+        sites=(Site(name="north", nucleus=True),),
+        storages=(
+            Storage(name="disk", site="north", url=f"file://{directory}/disk"),
+            Storage(name="broken", site="north", url=f"file://{directory}/file/below", **storage),
+        ),
+        queues=(
+            Queue(name="fast", site="north", storage="disk", computing_element=ComputingElement()),
+            Queue(name="slow", site="north", storage="disk", computing_element=element),
+        ),
+    )
+
+
+def _examined(home: Path, url: str, *names: str) -> dict[tuple[str, str], Examined]:
+    known = Installation(Settings.read(home=str(home), store=url, url="http://127.0.0.1:1"))
+    wanted = [one for one in all_checks() if one.first or one.name in names]
+    try:
+        return {(one.check, one.about): one for one in examined(known, wanted)}
+    finally:
+        known.close()
+
+
+def _told(found: Examined) -> str:
+    return " ".join(one.what for one in found.findings)
+
+
+def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: str) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "file").write_text("no folder")
+    store = Store.open(store_url)
+    store.save_federation(_federation(tmp_path), "test")
+    soon = store.clock() + 86_400
+    store.tokens.create(Credential(role="user", identity=Identity(name="ada"), expires=soon))
+    store.close()
+    found = _examined(
+        tmp_path,
+        store_url,
+        "storage",
+        "batch system",
+        "people's tokens",
+        "database writes",
+        "credential file",
+    )
+    assert found["store", ""] == Examined(check="store")
+    assert found["database writes", ""].findings == ()
+    assert found["storage", "disk"].findings == ()
+    assert not [*(tmp_path / "disk").rglob("*doctor*")], "nothing stays behind"
+    assert "Not a directory" in _told(found["storage", "broken"])
+    assert found["batch system", "fast"].findings == ()
+    assert found["batch system", "slow"].findings, "there is no such option, or no Slurm"
+    assert "No such file" in _told(found["credential file", str(tmp_path / "jwt")])
+    tokens = found["people's tokens", ""].findings
+    assert [one.severity for one in tokens] == ["warning", "fault"], "one ends soon, and no operator has one"
+    assert "of ada (user) ends" in tokens[0].what
+
+
+def test_a_storage_that_takes_no_files_is_only_listed(tmp_path: Path, sqlite_url: str) -> None:
+    (tmp_path / "file" / "below").mkdir(parents=True, mode=0o500)
+    store = Store.open(sqlite_url)
+    store.save_federation(_federation(tmp_path, blacklisted=("write_lan", "write_wan")), "test")
+    store.close()
+    assert _examined(tmp_path, sqlite_url, "storage")["storage", "broken"].findings == ()
+    assert [*(tmp_path / "file" / "below").iterdir()] == []
+
+
+@pytest.mark.postgresql
+def test_settings_of_postgresql_that_lose_data_or_cut_off_are_named(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    engine = create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE {name} SET statement_timeout = '5s'"))
+    engine.dispose()
+    found = _examined(tmp_path, postgresql_url, "database settings", "database rights", "database clock")
+    told = _told(found["database settings", ""])
+    assert "fsync is off" in told, "the server of the tests forgets in a crash"
+    assert "statement_timeout is 5 s" in told
+    assert found["database rights", ""].findings == found["database clock", ""].findings == ()
+
+
+def test_an_older_store_is_named_and_not_migrated(tmp_path: Path, sqlite_url: str) -> None:
+    engine = create_engine(sqlite_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0100'"))
+    found = _examined(tmp_path, sqlite_url, "database writes")
+    assert "of version 0100" in _told(found["store", ""])
+    assert "of version 0100" in found["database writes", ""].skipped
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "0100"
+    engine.dispose()
+
+
+def test_a_check_that_breaks_or_hangs_is_a_finding_and_the_others_go_on() -> None:
+    go_on = threading.Event()
+
+    def hangs(_: Installation) -> Iterator[Finding]:
+        go_on.wait(PATIENCE)
+        yield from ()
+
+    def breaks(_: Installation) -> Iterator[Finding]:
+        raise KeyError("free")
+
+    def cannot(_: Installation) -> Iterator[Finding]:
+        raise NotExamined("nothing to examine")
+
+    def things(_: Installation) -> dict[str, int]:
+        raise ValueError("no list")
+
+    checks = [
+        DoctorCheck(name="hangs", examine=hangs),
+        DoctorCheck(name="breaks", examine=breaks),
+        DoctorCheck(name="cannot", examine=cannot),
+        DoctorCheck(name="things", examine=hangs, each=things),
+        DoctorCheck(name="well", examine=lambda _: ()),
+    ]
+    found = {one.check: one for one in examined(Installation(), checks, limit=0.3)}
+    go_on.set()
+    assert "did not end" in _told(found["hangs"])
+    assert "KeyError: 'free'" in _told(found["breaks"])
+    assert "no list" in _told(found["things"])
+    assert found["cannot"].skipped == "nothing to examine"
+    assert found["well"] == Examined(check="well")
+
+
+def test_a_client_sees_what_it_can_of_a_server(pilotage: Pilotage, server: FakeServer) -> None:
+    ready = {"problems": ["disk full"], "failing_loops": {"stage": "KeyError"}}
+    server.answers |= {**HEALTH, "GET /health/ready": (503, ready)}
+    server.answers["GET /queues"] = (401, {"detail": "a valid bearer token is needed"})
+    server.answers["GET /breakers"] = {"breakers": [], "set_aside": ["task 4 is set aside"]}
+    result = pilotage("doctor")
+    assert result.exit_code == 1
+    for told in (
+        "fault: server readiness: disk full",
+        "the loop stage fails: KeyError",
+        "warning: server version: the server is version 0.0.9",
+        "behind this one",
+        "fault: access:",
+        "warning: circuit breakers: task 4 is set aside",
+        "no store on this machine",
+    ):
+        assert told in result.stdout, told
+    document = json.loads(pilotage("doctor", "--json", "--only", "server clock").stdout)
+    assert document["sound"] is False
+    assert document["examined"][-1]["findings"][0]["mend"].startswith("timedatectl")
+
+
+def test_wrong_settings_and_unknown_names_are_named(pilotage: Pilotage) -> None:
+    result = pilotage("doctor", PILOTAGE_PORT="many", PILOTAGE_PORTS="1")
+    assert result.exit_code == 1
+    assert "PILOTAGE_PORT: 'many' is not a whole number" in result.stdout
+    assert "PILOTAGE_PORTS is no setting; PILOTAGE_PORT is one" in result.stdout
+    assert pilotage("doctor", "--only", "nothing").exit_code == 2
+    assert "storage: Write, read" in pilotage("doctor", "--list").stdout
