@@ -168,7 +168,7 @@ def _run(
     )
     services = _services(runtime, settings, steps)
     ended = threading.Event()
-    secrets.release_held(runtime)
+    secrets.begin(runtime)
 
     # Handle the signal with the API too: its server passes the signal on at its end, and we must survive
     # that.

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from pilotage.agent.wire import Secret
 from pilotage.explain import task_waits
-from pilotage.flow.calls import secrets, steering
+from pilotage.flow.calls import conditions, secrets, steering, sure_waits
 from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document
@@ -18,11 +18,12 @@ from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.secrets import LONGEST_SECRET, MOST_SECRETS, NamedSecret, value_fault
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import TaskSpec
-from pilotage.model.rules import secret_holds
+from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Identity
 from pilotage.store.tables.secrets import Encrypted
 
 from .house import ALICE, House, attempts
+from .test_calls_of_many import match_all
 
 BOB = Identity(name="bob", vo="ligo")
 WORD = "S3CRET-w0rd"
@@ -71,9 +72,11 @@ def test_a_row_that_is_moved_to_somebody_else_is_worthless(house: House) -> None
     secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
     (found,) = house.store.secrets.everything()
     house.store.secrets.put(replace(found, owner=BOB.name), MOST_SECRETS)
-    task(house, "TOKEN", owner=BOB)
+    number = task(house, "TOKEN", owner=BOB)
     house.take("broker")
     assert attempts(house.match(house.pilot())) == []
+    assert "damaged secret TOKEN (pilotage secrets set TOKEN)" in why(house, number)
+    assert secrets.set_(house.runtime, BOB, "TOKEN", WORD) == [number]
 
 
 def test_a_removed_secret_holds_the_task_until_it_is_set_again(house: House) -> None:
@@ -94,26 +97,54 @@ def test_a_removed_secret_holds_the_task_until_it_is_set_again(house: House) -> 
     assert {one.value for work in answer.works for one in work.secrets} == {"another word"}
 
 
-def test_a_server_without_the_key_holds_the_tasks_and_makes_no_other_key(
-    house: House, tmp_path: Path
-) -> None:
+def test_a_server_without_the_key_leaves_jobs_with_secrets_to_others(house: House, tmp_path: Path) -> None:
     secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
-    number = task(house, "TOKEN")
-    keys = house.runtime.secret_keys
-    house.runtime.secret_keys = SecretKeys(tmp_path / "elsewhere" / FILE)
+    number, plain = task(house, "TOKEN", jobs=2), house.task(command=("true",))
     house.take("broker")
-    assert attempts(house.match(house.pilot())) == []
-    assert "lacks the key of the secrets" in why(house, number)
-    assert "there is no" in secrets.key_fault(house.runtime)
+    keys, pilot = house.runtime.secret_keys, house.pilot()
+    house.runtime.secret_keys = SecretKeys(tmp_path / "elsewhere" / FILE)
+    house.runtime.unreadable_secrets.forget()
+    assert [work.task for work in house.match(pilot).works] == [plain]
+    assert match_all(house, [pilot], most=9) == {pilot: []}
+    assert house.states(number) == {JobState.ACTIVATED: 2}
+    found = house.store.queries.task(number)
+    assert found
+    (told,) = conditions.waits_for_key(house.runtime, found)
+    assert told.endswith(f"this one has not: there is no {tmp_path}/elsewhere/{FILE}")
+    assert told in sure_waits.of_submitted(house.runtime, [number])
     with pytest.raises(NotNow, match="there is no"):
         secrets.set_(house.runtime, ALICE, "OTHER", WORD)
-    secrets.release_held(house.runtime)
-    assert house.store.queries.held_by(secret_holds.NO_KEY) == [number]
     house.runtime.secret_keys = keys
-    assert not secrets.key_fault(house.runtime)
-    secrets.release_held(house.runtime)
+    house.now += KNOWN_FOR + 1
+    assert conditions.waits_for_key(house.runtime, found) == []
+    assert [len(work.jobs) for work in house.match(pilot).works] == [2]
+
+
+def test_jobs_that_a_server_without_the_key_took_go_back_once(house: House, tmp_path: Path) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    number = task(house, "TOKEN")
     house.take("broker")
-    assert len(attempts(house.match(house.pilot()))) == 1
+    house.runtime.unreadable_secrets.owners(house.now)
+    house.runtime.secret_keys = SecretKeys(tmp_path / "elsewhere" / FILE)
+    pilot = house.pilot()
+    for _ in range(2):
+        assert attempts(house.match(pilot)) == []
+        house.take("broker")
+    assert house.states(number) == {JobState.ACTIVATED: 1}
+    (job,) = house.store.queries.jobs(number, None, 2)
+    assert job.attempt == 2
+
+
+def test_an_owner_whose_secrets_another_key_encrypted_keeps_nobody_else_from_theirs(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "TOKEN", WORD)
+    secrets.set_(house.runtime, BOB, "TOKEN", WORD)
+    (found,) = house.store.secrets.find(BOB.name, BOB.vo, {"TOKEN"})
+    house.store.secrets.put(replace(found, key="another"), MOST_SECRETS)
+    alices, bobs = task(house, "TOKEN"), task(house, "TOKEN", owner=BOB)
+    house.take("broker")
+    house.runtime.unreadable_secrets.forget()
+    assert [work.task for work in house.match(house.pilot()).works] == [alices]
+    assert house.states(bobs) == {JobState.ACTIVATED: 1}
 
 
 def test_who_holds_a_task_already_stays_its_holder(house: House) -> None:

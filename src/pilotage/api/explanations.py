@@ -129,6 +129,7 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
         *found,
         *conditions.waits_for_brokerage(runtime, task),
         *conditions.waits_for_others(runtime, task),
+        *conditions.waits_for_key(runtime, task),
     ]
 
 
@@ -335,7 +336,8 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     asked = queries.requirements(job.id)
     queue, live = declared[job.queue], queries.live_pilots(job.queue)
     found = eligible_pilots.eligible_pilots(queue, asked, live) if asked else []
-    told = list(pilots.of_eligible(job.queue, found, time))
+    told = [f"  {why}" for why in conditions.job_waits_for_key(runtime, asked)]
+    told += pilots.of_eligible(job.queue, found, time)
     if not found:
         told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
         told += _throttle(runtime, queue.site, time)

@@ -73,7 +73,7 @@ def rotate(json_output: Json = False) -> None:
 
     The server reads the new file by itself. Copy it to the other servers of the same store.
     """
-    from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
+    from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys, SecretSpoilt
     from pilotage.store import Store
 
     known = settings()
@@ -83,7 +83,7 @@ def rotate(json_output: Json = False) -> None:
     try:
         with using_store(known.store), closing(Store.open(known.store)) as store:
             count = keys.rotate(store.secrets)
-    except KeyMissing as error:
+    except (KeyMissing, SecretSpoilt) as error:
         raise CommandFailure(str(error)) from None
     if json_output:
         show_json({"secrets": count, "file": str(known.home / FILE)})

@@ -27,6 +27,7 @@ from .loops.time_limit import TimeLimit
 from .loops.wakeups import Wakeable, Wakeups
 from .matching.idle_timeouts import IdleTimeouts
 from .matching.site_variables import SiteVariables
+from .matching.unreadable_secrets import UnreadableSecrets
 from .outside.catalogues import Catalogues
 from .outside.catalogues import Load as LoadCatalogue
 from .outside.deliveries import Deliveries
@@ -92,6 +93,7 @@ class Runtime:
         self.store, self.seeds, self.clock = store, seeds, clock or store.clock
         self.server_url, self.priorities = server_url, priorities
         self.presence, self.secret_keys = presence or Unnamed(), secret_keys or SecretKeys(None)
+        self.unreadable_secrets = UnreadableSecrets(store, self._own_keys)
         self.workers, self.time_limit = workers or Workers(), time_limit or TimeLimit()
         self.wakeups, self.brokerages = Wakeups(steps), Brokerages()
         self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
@@ -115,12 +117,15 @@ class Runtime:
     def _notifying(self, sender: NotificationSender, told: Callable[[], None]) -> Notifying:
         return Notifying(self.store, sender, self.workers, told, self.server_url.partition(",")[0])
 
+    def _own_keys(self) -> frozenset[str]:
+        return self.secret_keys.digests()
+
     @cached_property
     def matching(self) -> "Matching":
         """The cache of matches, made for the first match because it imports numpy."""
         from .matching.matching import Matching
 
-        return Matching(self.store)
+        return Matching(self.store, unreadable=self.unreadable_secrets.owners)
 
     def tell_news(self) -> None:
         """Call ``news`` after a commit of this process, or of one that tells. They must return at once."""

@@ -183,7 +183,10 @@ def spares(
 
 def _is_for(offer: BorrowableJob, has: PilotResources, admission: Admission, readers: Readers) -> bool:
     """Return whether a pilot would take an offer that it has room for."""
-    admitted = admission.takes(offer.wanted.vo, offer.wanted.owner, offer.job.task)
+    wanted = offer.wanted
+    admitted = admission.takes(wanted.vo, wanted.owner, offer.job.task) and (
+        not wanted.secrets or admission.gives_secrets(wanted.vo, wanted.owner)
+    )
     if not admitted or not fits(offer.needs, has):
         return False
     return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)

@@ -1,6 +1,6 @@
-"""Tasks whose jobs a pilot is not given because they failed fast where it runs, and the one probe (F2)."""
+"""Whose jobs a pilot is not given: they failed fast where it runs (F2), or need unreadable secrets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker, Scope, scopes
@@ -21,16 +21,22 @@ class Admission:
     """Whose jobs are kept from a pilot, and those of whom it takes one job as a probe.
 
     ``held`` are the jobs of closed tasks that wait in the task queues of the pilot's queue: rows of
-    requirements, priority and jobs.
+    requirements, priority and jobs. ``unreadable`` are people, by VO and name, whose secrets the server
+    cannot decrypt: it leaves jobs that need them to other servers.
     """
 
     closed: frozenset[Scope] = frozenset()
     probing: frozenset[Scope] = frozenset()
     held: tuple[tuple[str, int, int], ...] = ()
+    unreadable: Collection[tuple[str, str]] = frozenset()
 
     def takes(self, vo: str, owner: str, task: int = 0) -> bool:
         """Tell whether the pilot may be given jobs of a task; of a task 0: of any of the owner's."""
         return self.closed.isdisjoint(scopes(vo, owner, task))
+
+    def gives_secrets(self, vo: str, owner: str) -> bool:
+        """Tell whether the server can give the owner's jobs their secrets."""
+        return (vo, owner) not in self.unreadable
 
     @property
     def closed_tasks(self) -> frozenset[int]:

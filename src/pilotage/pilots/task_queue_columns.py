@@ -50,6 +50,7 @@ class TaskQueueColumns:
     shares: NDArray[np.int64]
     share_names: list[str]
     places: Mapping[str, int]
+    secrets: NDArray[np.bool_]
     edges: NDArray[np.float64] | None = None
 
     def left(self, draw: Draw, jobs: int) -> None:
@@ -104,6 +105,7 @@ def columns(queue: Queue | None, standing: Iterable[Level]) -> TaskQueueColumns:
         shares=np.array([shares[one.share] for one in wanted], dtype=np.int64),
         share_names=list(shares),
         places={name: place for place, name in enumerate(names)},
+        secrets=np.array([one.secrets for one in wanted], dtype=np.bool_),
     )
 
 
@@ -117,8 +119,8 @@ def draw(
 ) -> list[Draw]:
     """Return the jobs that one pilot takes, by task queue and priority, in the order of their turns.
 
-    ``admission`` withholds jobs that fail fast where it runs (F2). ``turns`` are those of the global shares,
-    if there are several. They count the drawn jobs.
+    ``admission`` withholds jobs that fail fast where it runs (F2), and those whose secrets the server cannot
+    decrypt. ``turns`` are those of the global shares, if there are several. They count the drawn jobs.
     """
     has, owners = offered(request, pilot), columns.table.needs.owner
     # If all work is similar, the pilot could run the jobs of any task queue.
@@ -133,15 +135,25 @@ def draw(
         columns = columns.less(admission.held)
     fitting = (columns.heads > 0) & columns.table.fitting(has)
     if admission is not OPEN:
-        fitting &= np.array([admission.takes(key[0], key[2]) for key in columns.table.numbers], dtype=bool)[
-            owners
-        ]
+        fitting &= _admitted(columns, admission)
     found = np.flatnonzero(fitting).tolist()
     if not found:
         return []
     shares = WaitingShares.among(columns.shares[found], columns.share_names, turns) if turns else None
     order = WeightedDraw(seed, request.pilot, columns.heads[found], owners[found], shares=shares)
     return _several(columns, request, found, order, turns)
+
+
+def _admitted(columns: TaskQueueColumns, admission: Admission) -> NDArray[np.bool_]:
+    """Return for each task queue whether an admission lets a pilot have its jobs."""
+    people, owners = columns.table.numbers, columns.table.needs.owner
+    found: NDArray[np.bool_] = np.array([admission.takes(vo, name) for vo, _, name in people], dtype=bool)[
+        owners
+    ]
+    if admission.unreadable:
+        gives = np.array([admission.gives_secrets(vo, name) for vo, _, name in people], dtype=bool)
+        found &= gives[owners] | ~columns.secrets
+    return found
 
 
 def _several(

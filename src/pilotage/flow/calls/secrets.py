@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.agent.wire import Secret
 from pilotage.flow.errors import NotNow
-from pilotage.flow.outside.secret_keys import KeyMissing
+from pilotage.flow.outside.secret_keys import KeyMissing, SecretSpoilt
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.decision import Decision
@@ -17,7 +17,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.secrets import MOST_SECRETS, KeptSecret
 from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import JobState
-from pilotage.model.records.work import Task
+from pilotage.model.records.work import Job, Requirements, Task
 from pilotage.model.rules import secret_holds
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import MATCH
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ACTOR = "secrets"
+OTHER_SERVERS = "a server that lacks the key of its secrets"
 
 Values = Mapping[int, tuple[Secret, ...]]
 """Secrets with their values, by task."""
@@ -53,7 +54,9 @@ def set_(runtime: Runtime, owner: Identity, name: str, value: str) -> list[int]:
         raise NotNow(f"this server cannot keep secrets: {error}") from None
     if not secrets.put(keys.encrypt(owner.name, owner.vo, name, value), MOST_SECRETS):
         raise NotNow(f"you have {MOST_SECRETS} secrets, the most; remove one: pilotage secrets remove NAME")
-    return _released(runtime, secret_holds.missing(name), owner)
+    runtime.unreadable_secrets.forget()
+    reasons = secret_holds.missing(name), secret_holds.damaged(name)
+    return sorted(task for reason in reasons for task in _released(runtime, reason, owner))
 
 
 def remove(store: Store, owner: Identity, name: str) -> bool:
@@ -61,14 +64,20 @@ def remove(store: Store, owner: Identity, name: str) -> bool:
     return store.secrets.remove(owner.name, owner.vo, name)
 
 
-def release_held(runtime: Runtime) -> None:
-    """Release tasks that a server without the key held, if this one has it."""
-    held = runtime.store.queries.held_by(secret_holds.NO_KEY)
-    if held and (fault := key_fault(runtime)):
-        log.error("%d tasks wait for their secrets: %s", len(held), fault)
-        return
-    for task in held:
+def begin(runtime: Runtime) -> None:
+    """Warn if this server cannot decrypt all secrets. Release tasks that an earlier version held for that."""
+    if fault := key_fault(runtime):
+        log.warning("jobs with secrets are left to servers that have their key; this one has not: %s", fault)
+    for task in runtime.store.queries.held_by(secret_holds.NO_KEY):
         change_task(runtime, task, ACTOR, holding.release)
+
+
+def waits_for_key(runtime: Runtime, owner: Identity) -> str:
+    """Return why a person's jobs with secrets wait for another server; empty if this one can give them."""
+    if (owner.vo, owner.name) not in runtime.unreadable_secrets.owners(runtime.clock()):
+        return ""
+    fault = key_fault(runtime)
+    return f"its jobs wait for a server that has the key of their secrets; this one has not: {fault}"
 
 
 def key_fault(runtime: Runtime) -> str:
@@ -96,7 +105,8 @@ def faults(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
 def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple["Matched", Values]:
     """Return the secrets of what a pilot got, by task.
 
-    Jobs that lack one go back: their task is held, with the reason.
+    Jobs that lack one go back: to other servers if they have the key. Otherwise their task is held, with the
+    reason.
     """
     values: dict[int, tuple[Secret, ...]] = {}
     reasons: dict[int, str] = {}
@@ -111,14 +121,19 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
             values[task.id] = found
     if not reasons:
         return matched, values
+    tasks = {task.id: task for task in matched.tasks}
     moves = JobMoves()
     for job in matched.jobs:
         if job.task in reasons:
-            cause = f"given back by {reasons[job.task]}"
-            moves.add(job, JobState.SENT, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=True)
+            cause = f"given back by {reasons[job.task] or OTHER_SERVERS}"
+            # Jobs of earlier versions learn here that they need secrets.
+            changes = {**FRESH, "requirements": _requirements(tasks[job.task], job)}
+            moves.add(job, JobState.SENT, JobState.DEFINED, cause=cause, changes=changes, next_attempt=True)
     back = Decision(step=MATCH, time=time, seed=seed, changes=moves.gathered())
     runtime.store.commit(back, ACTOR)
     for number, reason in sorted(reasons.items()):
+        if not reason:
+            continue
         log.warning("task %d is held by %s", number, reason)
         change_task(runtime, number, ACTOR, partial(_hold, who=reason))
     kept = tuple(job for job in matched.jobs if job.task not in reasons)
@@ -132,19 +147,28 @@ def _hold(world: World, who: str) -> Decision:
     return holding.hold(world, who)
 
 
+def _requirements(task: Task, job: Job) -> str:
+    return Requirements.of(task.changed(job.changes, job.kind).expected(job.kind), task.owner).text
+
+
 def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
-    """Return the secrets of a task; or what holds it because one cannot be had."""
+    """Return the secrets of a task; or what holds it because one cannot be had, empty for another server."""
     owner = task.owner
     names = {one.name for one in task.spec.secrets}
     stored = {one.name: one for one in runtime.store.secrets.find(owner.name, owner.vo, names)}
     if lacking := sorted(names - stored.keys()):
         return secret_holds.missing(lacking[0])
-    try:
-        keys = runtime.secret_keys.read()
-        plain = {name: keys.decrypt(one) for name, one in stored.items()}
-    except KeyMissing as error:
-        log.error("the secrets of task %d cannot be decrypted: %s", task.id, error)
-        return secret_holds.NO_KEY
+    plain: dict[str, str] = {}
+    for name, one in sorted(stored.items()):
+        try:
+            plain[name] = runtime.secret_keys.read().decrypt(one)
+        except KeyMissing as error:
+            log.warning("jobs of task %d go back: %s", task.id, error)
+            runtime.unreadable_secrets.forget()
+            return ""
+        except SecretSpoilt as error:
+            log.error("the secrets of task %d cannot be decrypted: %s", task.id, error)
+            return secret_holds.damaged(name)
     return tuple(Secret(plain[one.name], one.in_variable, one.file or "") for one in task.spec.secrets)
 
 

@@ -1,7 +1,8 @@
-"""The circuit breakers of queues and nodes as the matches of one process know them (F2)."""
+"""Whose jobs the matches of one process give to a pilot: circuit breakers (F2), and readable secrets."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.circuit_breakers.jobs import job_breakers
@@ -13,6 +14,14 @@ from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
 
+Unreadable = Callable[[float], Collection[tuple[str, str]]]
+"""Whose secrets this server cannot decrypt, by VO and name, at a time in s since 1970."""
+
+
+def nobodys(_: float) -> Collection[tuple[str, str]]:
+    """Return nobody: this process reads all secrets, or gives none."""
+    return ()
+
 
 class Admissions:
     """Reads failures again when this process has committed one, or after some seconds.
@@ -20,8 +29,9 @@ class Admissions:
     Safe to use from many threads.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, unreadable: Unreadable = nobodys) -> None:
         self._store = store
+        self._unreadable = unreadable
         self._lock = threading.Lock()
         self._read_at: float | None = None
         self._breakers: tuple[CircuitBreaker, ...] = ()
@@ -29,7 +39,11 @@ class Admissions:
         store.listeners.append(self._heard)
 
     def admission(self, pilot: Pilot, time: float) -> Admission:
-        """Return the admission of a pilot: all, one job as a probe, or nothing."""
+        """Return the admission of a pilot: all, one job as a probe, or nothing; and whose secrets stay."""
+        found, unreadable = self._of_breakers(pilot, time), self._unreadable(time)
+        return replace(found, unreadable=unreadable) if unreadable else found
+
+    def _of_breakers(self, pilot: Pilot, time: float) -> Admission:
         with self._lock:
             if not is_fresh(self._read_at, time):
                 # Set before reading: a failure that is committed meanwhile makes it None again.

@@ -23,7 +23,7 @@ from pilotage.pilots.task_queues import is_open
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
 
-from .admissions import Admissions
+from .admissions import Admissions, Unreadable, nobodys
 from .borrowing import BorrowableJobs
 from .matched import Matched, matched
 from .share_cache import ShareCache
@@ -56,12 +56,17 @@ class Matching:
     cache: one that another server emptied just now counts for its owner until it is drawn.
     """
 
-    def __init__(self, store: Store, borrowing: BorrowableJobs | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        borrowing: BorrowableJobs | None = None,
+        unreadable: Unreadable = nobodys,
+    ) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
-        self._admissions = Admissions(store)
+        self._admissions = Admissions(store, unreadable)
         self._shares = ShareCache(store)
         self._borrowing = borrowing or BorrowableJobs(store)
         self._begin = store.matches_begin()

@@ -22,6 +22,10 @@ class KeyMissing(Exception):
     """The server cannot encrypt or decrypt; the message says why, and what to do."""
 
 
+class SecretSpoilt(Exception):
+    """A stored secret is not what its key encrypted; the message names it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """The keys of a file, each with its digest; the first one encrypts."""
@@ -42,16 +46,21 @@ class Keys:
         return Encrypted(owner, vo, name, ciphertext, self.newest)
 
     def decrypt(self, secret: Encrypted) -> str:
-        """Return the value. Raises :class:`KeyMissing`."""
-        from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+        """Return the value. Raises :class:`KeyMissing`, :class:`SecretSpoilt`."""
+        from cryptography.fernet import Fernet, InvalidToken
 
+        key = self.by_digest.get(secret.key)
+        if key is None:
+            raise KeyMissing(
+                f"no key in the server's {FILE} is the one that encrypted the secret {secret.name}"
+            )
         try:
-            text = MultiFernet([Fernet(key) for key in self.by_digest.values()]).decrypt(secret.ciphertext)
+            text = Fernet(key).decrypt(secret.ciphertext)
         except InvalidToken:
-            raise KeyMissing(f"no key in the server's {FILE} decrypts the secret {secret.name}") from None
+            raise SecretSpoilt(f"the stored secret {secret.name} is damaged") from None
         owner, vo, name, value = json.loads(text)
         if (owner, vo, name) != (secret.owner, secret.vo, secret.name):
-            raise KeyMissing(f"the stored secret {secret.name} was encrypted for another name or person")
+            raise SecretSpoilt(f"the stored secret {secret.name} was encrypted for another name or person")
         return str(value)
 
 
@@ -76,6 +85,13 @@ class SecretKeys:
                 raise KeyMissing(f"others may read {self._path}: chmod 600 {self._path}")
             lines = file.read(MOST_KEYS * 64).split()
         return _checked(lines, self._path)
+
+    def digests(self) -> frozenset[str]:
+        """Return the digests of the keys; none if the file cannot be read."""
+        try:
+            return frozenset(self.read().by_digest)
+        except KeyMissing:
+            return frozenset()
 
     def read_or_make(self, needed: Callable[[], frozenset[str]]) -> Keys:
         """Return the keys, and make the first one if nothing was encrypted yet.

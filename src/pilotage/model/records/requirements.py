@@ -55,6 +55,8 @@ class Requirements:
     """Submit pools for their pilots; none: the default ones (P5)."""
     share: str = DEFAULT_SHARE
     """Global share of the jobs. It decides first whose turn it is at a pilot (P13)."""
+    secrets: bool = False
+    """Whether a job gets secrets of its owner, which only servers with their key give to pilots."""
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
@@ -75,6 +77,7 @@ class Requirements:
             force_generic=spec.force_generic,
             submit_pools=tuple(sorted(set(spec.submit_pools))),
             share=spec.share,
+            secrets=bool(spec.secrets),
         )
 
     def seconds(self, core_power: float) -> float:
@@ -114,7 +117,14 @@ class Requirements:
         )
 
 
-_SPECIAL = {"gpus": 0, "container": False, "force_generic": False, "submit_pools": (), "share": DEFAULT_SHARE}
+_SPECIAL = {
+    "gpus": 0,
+    "container": False,
+    "force_generic": False,
+    "submit_pools": (),
+    "share": DEFAULT_SHARE,
+    "secrets": False,
+}
 """Rarely used requirements with their default. Texts leave out defaults."""
 
 

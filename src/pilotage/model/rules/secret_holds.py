@@ -1,8 +1,7 @@
 """Why jobs are held for their secrets, in the words that stand for who holds the task."""
 
 NO_KEY = "its server, which lacks the key of the secrets (secrets.key in the server's home),"
-"""Holds a task whose secrets its server cannot decrypt."""
-
+"""Held tasks in stores of earlier versions: servers without the key leave jobs to others now."""
 
 STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set TASK queues=OTHERS,"
 """Holds a task with secrets at a queue that forwards; the brokerages place none there."""
@@ -11,3 +10,8 @@ STAYING = "its secrets, which no queue hands to another Pilotage: pilotage set T
 def missing(name: str) -> str:
     """Return what holds a task whose secret is not set."""
     return f"its missing secret {name} (pilotage secrets set {name})"
+
+
+def damaged(name: str) -> str:
+    """Return what holds a task whose secret is not what its key encrypted."""
+    return f"its damaged secret {name} (pilotage secrets set {name})"

@@ -80,6 +80,12 @@ class Secrets:
         query = select(_s.key).distinct()
         return frozenset(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
+    def owners_beyond(self, keys: Collection[str]) -> frozenset[tuple[str, str]]:
+        """Return people, by VO and name, of whom a secret is encrypted with none of these keys."""
+        query = select(_s.vo, _s.owner).where(_s.key.not_in(keys)).distinct()
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return frozenset((vo, owner) for vo, owner in rows)
+
     def encrypt_again(self, old: Encrypted, new: Encrypted) -> bool:
         """Replace the ciphertext of an unchanged secret. Return False if it was set or removed meanwhile."""
         query = (
