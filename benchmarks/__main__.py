@@ -28,6 +28,7 @@ MODULES = (
     "serving",
     "streams",
     "sweep",
+    "page",
     "passes",
     "cycle",
     "lifecycle",

@@ -30,9 +30,9 @@ _NUMBERS = {
 _USED = ("exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir")
 
 
-def fill(store: Store, jobs: int, state: JobState = JobState.FINISHED) -> None:
+def fill(store: Store, jobs: int, state: JobState = JobState.FINISHED, per_task: int = JOBS_PER_TASK) -> None:
     """Put so many jobs, finished or defined, in tasks of a thousand, into a store that has none."""
-    store.database.write(lambda connection: _fill(connection, jobs, state))
+    store.database.write(lambda connection: _fill(connection, jobs, state, per_task))
     if store.database.is_postgresql:
         with _alone(store).connect() as connection:
             connection.exec_driver_sql("VACUUM (ANALYZE)")
@@ -43,22 +43,22 @@ def _alone(store: Store) -> Engine:
     return store.database.engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
-def _fill(connection: Connection, jobs: int, state: JobState) -> None:
+def _fill(connection: Connection, jobs: int, state: JobState, per_task: int) -> None:
     ended = state is JobState.FINISHED
-    now, spec = time.time() - AGE * ended, TaskSpec(name="stored", jobs=JOBS_PER_TASK)
-    count = jobs // JOBS_PER_TASK
+    now, spec = time.time() - AGE * ended, TaskSpec(name="stored", jobs=per_task)
+    count = jobs // per_task
     row = {"priority": 500, "owner": "bench", "vo": "bench", "group": "", "vo_role": ""}
     row |= {"state": "finished" if ended else "running"}
-    row |= {"created": now, "since": now, "spec": to_json(spec).decode(), "planned_jobs": JOBS_PER_TASK}
+    row |= {"created": now, "since": now, "spec": to_json(spec).decode(), "planned_jobs": per_task}
     connection.execute(insert(tasks), [{"id": number, **row} for number in range(1, count + 1)])
     queue = "many-slots" if ended else ""
     values = {"kind": "normal", "share": "default", "priority": 500, "state": str(state), "attempt": 1}
     values |= {"requirements": Requirements.of(spec, OWNER).text, "created": now, "since": now}
     values |= {"queue": queue, "events": 1, "input_count": 0, "history": HISTORY if ended else MADE}
     values |= dict.fromkeys(_USED, 0) | {"pilot": 1, "started": now, "ended": now} if ended else {}
-    _fill_jobs(connection, jobs, values)
+    _fill_jobs(connection, jobs, values, per_task)
     counted = [(JOBS_BY_QUEUE, queue, "default", jobs)]
-    counted += [(JOBS_BY_TASK, str(number), "", JOBS_PER_TASK) for number in range(1, count + 1)]
+    counted += [(JOBS_BY_TASK, str(number), "", per_task) for number in range(1, count + 1)]
     names = ("counter", "first", "second", "count")
     connection.execute(
         insert(counters), [{**dict(zip(names, one, strict=True)), "state": str(state)} for one in counted]
@@ -66,11 +66,11 @@ def _fill(connection: Connection, jobs: int, state: JobState) -> None:
     connection.execute(insert(numbers), [{"kind": "task", "last": count}, {"kind": "job", "last": jobs}])
 
 
-def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any]) -> None:
+def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any], per_task: int) -> None:
     """Have the database make the rows: a million in a statement."""
     given = _NUMBERS[connection.dialect.name]
     names, bound = ", ".join(values), ", ".join(f":{name}" for name in values)
-    task = f"1 + (id - 1) / {JOBS_PER_TASK}"
+    task = f"1 + (id - 1) / {per_task}"
     sql = f"INSERT INTO jobs (id, task, {names}) {given} SELECT id, {task}, {bound} FROM n"
     connection.execute(text(sql), values | {"jobs": jobs})
 

@@ -391,7 +391,7 @@ def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
     head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == TaskState.FAILED else []
     if not head and not task.jobs.get(JobState.FAILED):
         return []
-    failed = runtime.store.queries.failed_jobs(task.id, MOST_FAILED)
+    failed = runtime.store.job_lists.last_failures(task.id, MOST_FAILED)
     if len(failed) == MOST_FAILED:
         head.append(f"  the causes of the first {MOST_FAILED} jobs of which an attempt failed:")
     return [*head, *failures.of_failed(failed)]

@@ -65,6 +65,8 @@ def affected(task: Task, jobs: Iterable[Job], only: int | None = None) -> list[J
 
 def with_changes(world: World, values: Mapping[str, Any]) -> World:
     """Return the world as if all of its jobs had the changes."""
+    if not values:
+        return world
     tasks = {task.id: task for task in world.tasks}
     changed = (replace(job, **changed_columns(tasks[job.task], job, values)) for job in world.jobs)  # type: ignore[arg-type]
     return replace(world, jobs=tuple(changed))

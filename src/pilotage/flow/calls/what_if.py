@@ -51,7 +51,8 @@ def compared(
     world: World, other: World, told: Iterable[FieldChange], limit: TimeLimit | None = None
 ) -> WhatIf:
     """Decide for the one task of two worlds, the second of them changed (pure); see :func:`decide`."""
-    before, after = (_choices(one, limit) for one in (world, other))
+    before = _choices(world, limit)
+    after = before if other is world else _choices(other, limit)
     fit, would_fit = _fit(before), _fit(after)
     return WhatIf(
         time=world.time,

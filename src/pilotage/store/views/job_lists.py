@@ -24,7 +24,7 @@ from sqlalchemy import (
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, LIVE_TASKS, JobState
-from pilotage.model.records.work import TaskSpec
+from pilotage.model.records.work import JobKind, TaskSpec
 from pilotage.model.rules.likely_ends import Progress
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import has_state, is_state
@@ -91,6 +91,18 @@ class FailedGroup:
     failed: int
     retried: int
     example: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastFailure:
+    """How a job's last attempt failed, for good or before the job is tried again."""
+
+    id: int
+    kind: JobKind
+    queue: str
+    exit_code: int | None
+    error: str
+    state: JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,22 +242,29 @@ class JobLists:
 
         return self._database.read(read)
 
+    def last_failures(self, task: int, limit: int) -> list[LastFailure]:
+        """Return how a task's jobs failed, also those that are tried again, by id."""
+        query = (
+            select(_j.id, _j.kind, _j.queue, _j.exit_code, _j.error, _j.state)
+            .where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
+            .order_by(_j.id)
+            .limit(limit)
+        )
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [LastFailure(**{**row._mapping, "state": JobState(row.state)}) for row in rows]
+
     def failed(self, task: int) -> tuple[list[FailedGroup], int]:
         """Return the failed jobs of a task by error and queue, most jobs first, and how many are left out."""
         many = func.count().label("many")
         query = (
-            select(_j.queue, _j.exit_code, _j.error, _j.state, many, func.min(_j.id))
+            select(_j.queue, _j.exit_code, _j.error, _j.state, many, func.min(_j.id), func.sum(many).over())
             .where(_j.task == task, _has_failed())
             .group_by(_j.queue, _j.exit_code, _j.error, _j.state)
             .order_by(many.desc())
             .limit(MOST_ERRORS)
         )
-        counted = select(func.count()).where(_j.task == task, _has_failed())
-
-        def read(connection: Connection) -> tuple[Sequence[Any], int]:
-            return connection.execute(query).all(), connection.execute(counted).scalar_one()
-
-        rows, all_ = self._database.read(read)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        all_ = int(rows[0][-1]) if rows else 0
         groups = _grouped(rows)[:MOST_GROUPS]
         return groups, max(0, all_ - sum(group.failed + group.retried for group in groups))
 
@@ -260,7 +279,7 @@ def telling_line(error: str) -> str:
 
 def _grouped(rows: Iterable[Any]) -> list[FailedGroup]:
     groups: dict[tuple[str, int | None, str], FailedGroup] = {}
-    for queue, exit_code, error, state, many, job in rows:
+    for queue, exit_code, error, state, many, job, _ in rows:
         is_final = state == JobState.FAILED
         new = FailedGroup(
             error=telling_line(error),

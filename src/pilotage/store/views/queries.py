@@ -148,11 +148,6 @@ class Queries:
         query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
         return self._jobs(task, query if state is None else query.where(is_state(jobs, state)))
 
-    def failed_jobs(self, task: int, limit: int) -> list[JobView]:
-        """Return a task's jobs that failed, or had a failed attempt, by id."""
-        query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
-        return self._jobs(task, query.order_by(_j.id).limit(limit))
-
     def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
         """Return the condition of queues, all or by name. Raises :class:`NoFederation`."""
 

@@ -32,6 +32,9 @@ ROWS = 50
 LOGS = 10
 """Jobs whose logs a page shows."""
 
+MOST_QUEUES = 100
+"""Most queues whose use a page shows, those of most wall time."""
+
 DECISIONS = 5
 """Decisions that a page explains."""
 
@@ -311,6 +314,7 @@ class UsePart:
     """What ended jobs used, by queue, and in all."""
 
     queues: Sequence[UseAtQueue]
+    more_queues: int
     wall_seconds: float
     failed_wall_seconds: float
 
@@ -320,7 +324,8 @@ def use(visit: Visit) -> Page:
     task = _seen(visit)
     queues = visit.store.job_lists.use(task.id)
     part = UsePart(
-        queues=queues,
+        queues=queues[:MOST_QUEUES],
+        more_queues=max(len(queues) - MOST_QUEUES, 0),
         wall_seconds=sum(one.wall_seconds for one in queues),
         failed_wall_seconds=sum(one.failed_wall_seconds for one in queues),
     )

@@ -1,0 +1,184 @@
+"""The page of a large federation: the first byte and the size of each view at an idle server.
+
+A task has 100,000 jobs at 5,000 queues of 500 sites. Some of its jobs failed, with 1,000 different errors.
+"""
+
+import statistics
+import tempfile
+import time
+from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from sqlalchemy import Connection, delete, insert, text, update
+
+from pilotage.demo import service
+from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
+from pilotage.model.records.states import JobState
+from pilotage.store import Store
+from pilotage.store.tables.counters import counters
+from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
+from pilotage.store.tables.jobs import jobs
+
+from . import house, stored_jobs
+
+JOBS = 100_000
+QUEUES = 5_000
+SITES = 500
+REPEATS = 3
+
+VIEWS = {
+    "now": "/",
+    "tasks": "/tasks",
+    "task_why": "/tasks/1",
+    "task_jobs": "/tasks/1/jobs",
+    "task_jobs_last": f"/tasks/1/jobs?after={JOBS - 50}",
+    "task_jobs_failed": "/tasks/1/jobs?failed=true",
+    "task_jobs_sorted": "/tasks/1/jobs?sort=memory",
+    "task_data": "/tasks/1/data",
+    "task_log": "/tasks/1/log",
+    "task_use": "/tasks/1/use",
+    "job": "/jobs/77777",
+    "job_log": "/jobs/77777/log",
+    "sites": "/sites",
+    "site": "/sites/site-0077",
+    "queues": "/queues",
+    "queues_last": "/queues?after=queue-4899",
+    "queue": "/queues/queue-0777",
+    "storages": "/storages",
+    "storage": "/storages/disk-0077",
+    "shares": "/shares",
+    "pilots": "/pilots",
+    "transfers": "/transfers",
+    "workflows": "/workflows",
+    "admin": "/admin",
+    "admin_federation": "/admin/federation",
+    "admin_history": "/admin/history",
+    "drain": "/queues/queue-0777/drain",
+    "retry": "/tasks/1/retry",
+}
+"""Names of figures, and the addresses of their views."""
+
+
+def figures(databases: tuple[house.Database, ...] = ("sqlite", "postgresql")) -> dict[str, float]:
+    """``page_VIEW_ms`` to the first byte and ``page_VIEW_kb``, the slowest and the largest view.
+
+    Figures of PostgreSQL end with ``_postgresql``.
+    """
+    found: dict[str, float] = {}
+    for database in databases:
+        suffix = "" if database == "sqlite" else f"_{database}"
+        with tempfile.TemporaryDirectory(prefix="pilotage-bench-") as folder:
+            place = Path(folder)
+            place.chmod(0o755)
+            with house.store(database, place) as url:
+                _fill(url)
+                # The other loops would start the jobs that wait.
+                with service.running(None, place / "home", None, url, "--only", "watch") as server:
+                    browser = Browser(server)
+                    measured = {name: _view(browser, path) for name, path in VIEWS.items()}
+        found |= {f"page_{name}_ms{suffix}": ms for name, (ms, _) in measured.items()}
+        found |= {f"page_{name}_kb{suffix}": kb for name, (_, kb) in measured.items()}
+        found[f"page_slowest_ms{suffix}"] = max(ms for ms, _ in measured.values())
+        found[f"page_largest_kb{suffix}"] = max(kb for _, kb in measured.values())
+    return found
+
+
+def _fill(url: str) -> None:
+    store = Store.open(url)
+    store.save_federation(federation(), "bench")
+    stored_jobs.fill(store, JOBS, per_task=JOBS)
+    made = TransitionKind.of("job", None, JobState.DEFINED, "split", "bench")
+    number = TransitionKinds(store.database).numbers([made])[made]
+    store.database.write(partial(_spread, entry(number, time.time(), "bench")))
+    store.close()
+
+
+def federation() -> Federation:
+    """Return a federation of many queues, with links from each site to some others."""
+    sites = [f"site-{number:04}" for number in range(SITES)]
+    element = ComputingElement(max_pilots=100)
+    links = [(one, sites[(at + step) % SITES]) for at, one in enumerate(sites) for step in (1, 2, 3, 50)]
+    return Federation(
+        name="bench",
+        sites=tuple(Site(name=name, nucleus=at < 5) for at, name in enumerate(sites)),
+        storages=tuple(
+            Storage(name=f"disk-{at:04}", site=name, url=f"memory://{name}") for at, name in enumerate(sites)
+        ),
+        queues=tuple(
+            Queue(
+                name=f"queue-{number:04}",
+                site=sites[number % SITES],
+                storage=f"disk-{number % SITES:04}",
+                max_memory=4000,
+                computing_element=element,
+            )
+            for number in range(QUEUES)
+        ),
+        links=tuple(Link(source=one, destination=other, throughput_1h=10.0) for one, other in links),
+    )
+
+
+_QUEUE = f"substr('0000' || (id % {QUEUES}), -4)"
+_QUEUE_POSTGRESQL = f"lpad((id % {QUEUES})::text, 4, '0')"
+
+
+def _spread(history: str, connection: Connection) -> None:
+    """Spread the jobs over all queues; let some fail, run and wait, and let the counters agree."""
+    number = _QUEUE if connection.dialect.name == "sqlite" else _QUEUE_POSTGRESQL
+    for statement in (
+        f"UPDATE jobs SET queue = 'queue-' || {number}, max_rss = id % 4000",
+        "UPDATE jobs SET state = 'failed', exit_code = 1, error = 'payload exited with code 1' || "
+        "'\nOSError: disk ' || (id % 1000) || ' is full' WHERE id % 20 = 0",
+        "UPDATE jobs SET state = 'running', ended = NULL, wall_seconds = NULL WHERE id % 20 = 1",
+        "UPDATE jobs SET state = 'activated', started = NULL, ended = NULL, wall_seconds = NULL, "
+        "pilot = NULL WHERE id % 20 IN (2, 3)",
+        "UPDATE tasks SET state = 'running'",
+    ):
+        connection.execute(text(statement))
+    connection.execute(update(jobs).values(history=history))
+    connection.execute(delete(counters))
+    for counter, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task", "''")):
+        rows = connection.execute(
+            text(
+                f"SELECT {first} AS first, {second} AS second, state, count(*) AS count "
+                "FROM jobs GROUP BY 1, 2, 3"
+            )
+        )
+        counted = [{"counter": counter, **row, "first": str(row["first"])} for row in rows.mappings()]
+        connection.execute(insert(counters), counted)
+
+
+def _view(browser: "Browser", path: str) -> tuple[float, float]:
+    """Return the milliseconds to the first byte, in the median, and the size in kB as it is sent."""
+    seconds, sizes = zip(*(browser.read(path) for _ in range(REPEATS)), strict=True)
+    return 1000 * statistics.median(seconds), statistics.median(sizes) / 1000
+
+
+class Browser:
+    """Reads pages of a server in a session of its operator."""
+
+    def __init__(self, server: service.DemoServer) -> None:
+        address = urlsplit(server.url)
+        self._connection = HTTPConnection(str(address.hostname), address.port, timeout=120)
+        form = urlencode({"token": server.token, "next": "/"})
+        self._connection.request(
+            "POST", "/sign-in", form, {"Content-Type": "application/x-www-form-urlencoded"}
+        )
+        answer = self._connection.getresponse()
+        answer.read()
+        self._cookie = str(answer.getheader("Set-Cookie")).partition(";")[0]
+        self.read("/sign-in")
+
+    def read(self, path: str) -> tuple[float, int]:
+        """Return the seconds to the first byte of a page, and its bytes."""
+        begun = time.monotonic()
+        self._connection.request("GET", path, headers={"Cookie": self._cookie})
+        answer = self._connection.getresponse()
+        seconds = time.monotonic() - begun
+        size = len(answer.read())
+        if answer.status != 200:
+            raise service.ServerError(f"{path}: {answer.status}")
+        return seconds, size
