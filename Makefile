@@ -14,7 +14,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio test-page pictures quick check bench lock format docs site clean
+.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos pictures quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -49,6 +49,14 @@ test-rucio: $(READY) ## the tests on a real Rucio server, which it installs firs
 test-page: $(READY) ## the tests of the page in a real browser, which it installs first (Debian's chromium, as root)
 	tests/page/install.sh
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/page
+
+# Minutes, seed and kinds of faults of make chaos; without a seed it draws one.
+MINUTES ?= 5
+SEED ?=
+ONLY ?=
+
+chaos: $(READY) ## a storm of faults on a real federation, and what it broke; MINUTES=5, SEED=7 repeats one, ONLY="pilot killed" for kinds
+	$(BIN)/python -m tests.chaos --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") --only "$(ONLY)"
 
 pictures: $(READY) ## screenshots of every view of the page, light and dark, into build/pictures (needs chromium too)
 	tests/page/install.sh

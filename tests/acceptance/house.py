@@ -52,6 +52,9 @@ class House:
     port: int
     federation: Path
     parts: Mapping[str, Sequence[str]]
+    # The address for pilots, if a proxy stands between, and further variables of all processes.
+    public_url: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # One for all calls: to make a client takes longer than most calls.
     _client: httpx.Client = field(default_factory=httpx.Client, repr=False)
@@ -61,7 +64,8 @@ class House:
         environment = os.environ | {
             "PILOTAGE_HOME": str(self.home),
             "PILOTAGE_STORE": self.store,
-            "PILOTAGE_URL": f"http://127.0.0.1:{self.port}",
+            "PILOTAGE_URL": self.public_url or self.url,
+            **self.environment,
         }
         command = [sys.executable, "-m", "pilotage.cli", "up", *self.parts[name]]
         database = make_url(self.store).database
@@ -97,7 +101,9 @@ class House:
                 command = set(process.cmdline())
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
-            if AGENTS & command and f"--url={self.url}" in command:
+            # Several servers stand behind one another, with commas between.
+            told = {argument.partition(",")[0] for argument in command}
+            if AGENTS & command and f"--url={self.public_url or self.url}" in told:
                 found.append(process)
         return sorted(found, key=lambda process: process.pid)
 
@@ -128,10 +134,7 @@ class House:
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                token = (self.home / "token").read_text()
-                headers = {"Authorization": f"Bearer {token}"}
-                url = f"{self.url}/api/v1{path}"
-                answer = self._client.request(method, url, json=body, headers=headers, timeout=60)
+                answer = self.ask(method, path, body)
                 if answer.status_code < 500:
                     answer.raise_for_status()
                     return answer.json() if answer.content else None
@@ -141,6 +144,15 @@ class House:
             if time.monotonic() > end:
                 raise AssertionError(f"no answer from {path}: {fault}\n{self.last_words()}")
             time.sleep(0.1)
+
+    def ask(
+        self, method: str, path: str, body: object = None, key: str = "", timeout: float = 60
+    ) -> httpx.Response:
+        """Call the API once, with an idempotency key. Raises httpx.TransportError and FileNotFoundError."""
+        token = (self.home / "token").read_text()
+        headers = {"Authorization": f"Bearer {token}"} | ({"Idempotency-Key": key} if key else {})
+        url = f"{self.url}/api/v1{path}"
+        return self._client.request(method, url, json=body, headers=headers, timeout=timeout)
 
     def last_words(self) -> str:
         """The end of every part's log."""

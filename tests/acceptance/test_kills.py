@@ -1,6 +1,5 @@
 """Whatever is killed, at whatever moment: the task finishes, each output exists once, no attempts overlap."""
 
-import contextlib
 import functools
 import itertools
 import os
@@ -11,14 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from sqlalchemy import make_url
 
 from tests import postgresql
-from tests.waiting import PATIENCE, wait_for
+from tests.waiting import wait_for
 
 from .house import House
 
@@ -109,7 +106,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path, fre
             victims[name] = functools.partial(house.restart, name)
         victims["agent"] = lambda: house.kill_an_agent(dice)
         if server is not None:
-            victims["database"] = lambda: _kill_database(server)
+            victims["database"] = functools.partial(postgresql.restart_after_kill, server)
         task = house.call("POST", "/tasks", {"tasks": [_task(place)]})["tasks"][0]["id"]
         killed = _kill(house, task, victims, dice)
         wait_for(lambda: _ended(house, task), f"the end of the task; killed {killed}")
@@ -175,16 +172,6 @@ def _kill(
         if victims[victim]() is not False:
             killed.append(victim)
     return killed
-
-
-def _kill_database(server: Any) -> None:
-    postmaster = psutil.Process(server.get_pid())
-    processes = [*postmaster.children(), postmaster]
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes, timeout=PATIENCE)
-    server.ensure_postgres_running()
 
 
 def _ended(house: House, task: int) -> bool:

@@ -1,0 +1,209 @@
+"""The system under test: PostgreSQL, two servers with all loops, three sites with pilots, proxies between."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from sqlalchemy import Engine, create_engine, make_url
+
+from tests import postgresql
+from tests.acceptance.house import House
+from tests.conftest import locked_port
+from tests.waiting import PATIENCE
+
+from .proxy import Proxy
+from .work import Work, write_inputs
+
+NAME = "chaos"
+SITES = ("north", "east", "west")
+
+HEARTBEAT = 6.0
+"""Seconds of silence after which a pilot counts as lost."""
+
+TIMEOUTS = (HEARTBEAT, 10.0, 20.0, 30.0)
+"""The time-outs that a freeze may pass, in s: silent pilots; PostgreSQL's for writers and for locks (see
+``store/database/engine.py``); a pilot's call."""
+
+MAX_JOBS, MAX_SUBMITTING, MAX_PILOTS, LIVE_JOBS = 8, 6, 2, 30
+DELIVERIES, MOST_EMERGENCY = 6, 1
+TRANSFER_SLOTS = {"north-disk": 4, "east-disk": 2, "west-disk": 2}
+LINK_SLOTS = 2
+"""The limits of sites, queues, the one user, all deliveries, storages and links."""
+
+PILOTS_ADDRESS = "127.0.0.2"
+"""The address of the proxies through which pilots call; servers listen on the same ports of 127.0.0.1."""
+
+
+def federation(place: Path, version: int) -> dict[str, Any]:
+    """Return the federation. Versions differ in numbers that lose no work."""
+    return {
+        "name": NAME,
+        "sites": [
+            {
+                "name": site,
+                "nucleus": site == "north",
+                "max_jobs": MAX_JOBS,
+                "max_submitting_jobs": MAX_SUBMITTING,
+            }
+            for site in SITES
+        ],
+        "storages": [
+            {
+                "name": f"{site}-disk",
+                "site": site,
+                "url": f"file://{place}/storages/{site}",
+                "transfer_slots": TRANSFER_SLOTS[f"{site}-disk"],
+            }
+            for site in SITES
+        ],
+        "queues": [_queue(place, site) for site in SITES],
+        "links": [
+            {"source": a, "destination": b, "closeness": 1 + version % 5, "transfer_slots": LINK_SLOTS}
+            for a in SITES
+            for b in SITES
+            if a != b
+        ],
+        "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5},
+        "timeouts": {
+            "heartbeat": HEARTBEAT,
+            "sent": 6,
+            "starting": 30,
+            "holding": 60,
+            "transferring": 60,
+            "pilot_created": 15,
+            "assigned": 60,
+            "pending": 2,
+        },
+        "director": {"period": 0.5, "failing_pause": 0.5},
+        "brokerage": {"storage_min_free": 0, "pending_time": 2},
+        "guard": {"in_a_row": 1000, "same": 1000},
+        "quotas": {"jobs_by_user": LIVE_JOBS},
+        "staging": {
+            "delivery_timeout": 5,
+            "retry_delay": 0.2,
+            "max_attempts": 1000,
+            "storage_rest": 1,
+            "delivery_slots": DELIVERIES,
+            "max_emergency": MOST_EMERGENCY,
+            "files_per_slot": 1,
+        },
+    }
+
+
+def _queue(place: Path, site: str) -> dict[str, Any]:
+    element = {
+        "max_pilots": MAX_PILOTS,
+        "pilot_slots": 2,
+        "writable_paths": [str(place / "ledger")],
+        "options": {"directory": str(place / "pilots")},
+    }
+    return {"name": f"{site}-queue", "site": site, "storage": f"{site}-disk", "computing_element": element}
+
+
+class System:
+    """Everything that a storm strikes."""
+
+    def __init__(self, place: Path, stack: ExitStack) -> None:
+        self.place = place
+        self.storages = place / "storages"
+        for folder in ("ledger", "pilots", *(f"storages/{site}" for site in SITES)):
+            (place / folder).mkdir(parents=True)
+        write_inputs(self.storages)
+        self.database = postgresql.start(place / "postgresql")
+        stack.callback(self.database.cleanup)
+        self._direct = make_url(self.database.get_uri()).set(drivername="postgresql+psycopg")
+        socket = f"{self._direct.query['host']}/.s.PGSQL.5432"
+        database_port, *ports = (stack.enter_context(locked_port()) for _ in range(3))
+        self.database_proxy = Proxy("127.0.0.1", database_port, lambda: socket)
+        self.api_proxies = [Proxy(PILOTS_ADDRESS, port, partial(int, port)) for port in ports]
+        for proxy in (self.database_proxy, *self.api_proxies):
+            stack.callback(proxy.close)
+        store = f"postgresql+psycopg://postgres@127.0.0.1:{database_port}/postgres"
+        self.houses = [self._house(at, store, ports) for at in range(2)]
+        self.victims, self.struck = threading.Lock(), list[House]()
+        self.database_turn = threading.Lock()
+        self.ended_codes: list[int] = []
+        self._version, self._lock = 0, threading.Lock()
+
+    def _house(self, at: int, store: str, ports: Sequence[int]) -> House:
+        home = self.place / f"home-{at}"
+        home.mkdir()
+        file = self.place / "federation.yaml"
+        file.write_text(json.dumps(federation(self.place, 0)))
+        here, other = (f"http://{PILOTS_ADDRESS}:{ports[number]}" for number in (at, 1 - at))
+        address = ("--host", "127.0.0.1", "--port", str(ports[at]))
+        parts = {"server": (str(file), *address)}
+        return House(home, store, ports[at], file, parts, here, {"PILOTAGE_MORE_URLS": other})
+
+    def engine(self) -> Engine:
+        """Return a way into the database that no fault of the network disturbs."""
+        return create_engine(self._direct, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+
+    def start(self) -> None:
+        """Start both servers, and wait until they answer."""
+        for house in self.houses:
+            house.start("server")
+            house.call("GET", "/health/ready")
+
+    def call(self, method: str, path: str, body: object = None, key: str = "") -> Any:
+        """Ask one server after the other, until one answers. Raises AssertionError when none does."""
+        end, at, fault = time.monotonic() + PATIENCE, 0, ""
+        while time.monotonic() < end:
+            try:
+                answer = self.houses[at % 2].ask(method, path, body, key, timeout=5)
+                if answer.status_code < 500:
+                    assert answer.is_success, f"{method} {path}: {answer.text[:2000]}"
+                    return answer.json() if answer.content else None
+                fault = answer.text
+            except (httpx.TransportError, FileNotFoundError) as error:
+                fault = repr(error)
+            at += 1
+            time.sleep(0.1)
+        raise AssertionError(f"no server answers {method} {path}: {fault}")
+
+    def submit(self, work: Work) -> list[int]:
+        """Submit work until it is accepted; a repeated request is the same submission."""
+        answer = self.call("POST", work.path, work.document, work.key)
+        assert not answer["refused"], answer
+        return [task["id"] for task in answer["tasks"]]
+
+    def reload(self) -> None:
+        """Put another version of the federation in force."""
+        with self._lock:
+            self._version += 1
+            self.call("PUT", "/federation", federation(self.place, self._version))
+
+    def agents(self) -> list[psutil.Process]:
+        """Return the running pilots."""
+        return [agent for house in self.houses for agent in house.agents()]
+
+    def last_words(self) -> str:
+        """Return the ends of all logs."""
+        return "\n".join(house.last_words() for house in self.houses)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[System]:
+    """Run a system in a directory of its own, which is removed if all went well."""
+    # The user of PostgreSQL's server must be able to enter it.
+    place = Path(tempfile.mkdtemp(prefix="pilotage-chaos-"))
+    place.chmod(0o755)
+    with ExitStack() as stack:
+        system = System(place, stack)
+        for house in system.houses:
+            stack.callback(house.stop)
+        system.start()
+        yield system
+    if not os.environ.get("PILOTAGE_CHAOS_KEEP"):
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,171 @@
+"""The verdict on a storm: hypotheses about what must hold. Each yields a sentence for all that does not."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from pilotage.model.records.counters import COUNTERS
+from pilotage.model.records.states import LIVE, STATES
+from pilotage.store.tables.counters import counts
+from pilotage.store.tables.events import unpacked
+
+from .system import NAME
+from .work import Expectation
+
+TABLES = {"task": "tasks", "job": "jobs", "transfer": "transfers", "pilot": "pilots"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a storm left: the database, the place of all files, and what each accepted task must become."""
+
+    connection: Connection
+    place: Path
+    expected: Mapping[int, Expectation]
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return [tuple(row) for row in self.connection.execute(text(statement))]
+
+
+def accepted_tasks_ended(evidence: Evidence) -> Iterator[str]:
+    """Every accepted task ended as it should, and there is no task that nobody submitted."""
+    rows = evidence.rows("SELECT id, state, error FROM tasks")
+    found, errors = {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+    for task, expected in evidence.expected.items():
+        if task not in found:
+            yield f"task {task} ({expected.name}) was accepted, and is gone"
+        # A task may have ended before somebody cancelled it.
+        elif found[task] != expected.state and (expected.state, found[task]) != ("cancelled", "finished"):
+            yield f"task {task} ({expected.name}) is {found[task]}, not {expected.state}: {errors[task]}"
+    for task in sorted(set(found) - set(evidence.expected), key=str):
+        yield f"task {task} is there, and nobody submitted it, or it was submitted twice"
+
+
+def outputs_once_and_right(evidence: Evidence) -> Iterator[str]:
+    """Each output of a finished task is there once, with the right content; there is no other file."""
+    root = evidence.place / "storages" / "north" / "tasks" / NAME
+    finished = {row[0] for row in evidence.rows("SELECT id FROM tasks WHERE state = 'finished'")}
+    for task, expected in evidence.expected.items():
+        files = [path for path in (root / str(task)).rglob("*") if path.is_file()]
+        for name, count in Counter(path.name for path in files).items():
+            if count > 1:
+                yield f"{name} of task {task} ({expected.name}) is there {count} times"
+            if name not in expected.outputs:
+                yield f"{name} of task {task} ({expected.name}) is an output that it does not have"
+        there = {path.name: path.read_text() for path in files}
+        for name, content in expected.outputs.items():
+            if name not in there and task in finished:
+                yield f"{name} of task {task} ({expected.name}) is missing"
+            elif there.get(name, content) != content:
+                yield f"{name} of task {task} ({expected.name}) has wrong content: {there[name][:200]!r}"
+
+
+def no_two_attempts_at_once(evidence: Evidence) -> Iterator[str]:
+    """No two attempts of a job ran at once, and none ran again after one that was accepted."""
+    ledger = evidence.place / "ledger"
+    overlaps = ledger / "overlaps"
+    if overlaps.exists():
+        yield from overlaps.read_text().splitlines()
+    for book in ledger.iterdir():
+        begun = Counter(re.findall(r"^(\S+) begins", book.read_text(), re.MULTILINE))
+        for attempt, times in begun.items():
+            if times > 1:
+                yield f"attempt {attempt} began {times} times"
+
+
+def nothing_is_live(evidence: Evidence) -> Iterator[str]:
+    """No job, transfer or pilot is left over once all tasks have ended."""
+    for kind, table in TABLES.items():
+        states = ", ".join(f"'{state}'" for state in LIVE[kind])  # type: ignore[index]
+        for number, state in evidence.rows(f"SELECT id, state FROM {table} WHERE state IN ({states})"):
+            yield f"{kind} {number} is still {state}"
+
+
+def counters_agree(evidence: Evidence) -> Iterator[str]:
+    """No slot leaks: the counters by which limits are kept agree with the records."""
+    told: Counter[tuple[str, str, str, str]] = Counter()
+    for counter, first, second, state, count in evidence.connection.execute(counts.select()):
+        told[counter, first, second, state] += count
+    counted: Counter[tuple[str, str, str, str]] = Counter()
+    for counter, (kind, columns) in COUNTERS.items():
+        names = ", ".join(f'CAST("{column}" AS varchar)' for column in columns)
+        for *key, state, count in evidence.rows(
+            f"SELECT {names}, state, COUNT(*) FROM {TABLES[kind]} GROUP BY {names}, state"
+        ):
+            counted[counter, key[0], " ".join(key[1:]), state] += count
+    for line in sorted(told.keys() | counted.keys()):
+        if line[0] in COUNTERS and told[line] != counted[line]:
+            yield f"the counter {' '.join(line)} is {told[line]}, and there are {counted[line]}"
+
+
+def no_token_left(evidence: Evidence) -> Iterator[str]:
+    """No token of a pilot outlives it."""
+    for (pilot,) in evidence.rows("SELECT pilot FROM tokens WHERE pilot IS NOT NULL"):
+        yield f"pilot {pilot} has ended, and its token is still valid"
+
+
+def no_file_left(evidence: Evidence) -> Iterator[str]:
+    """No part of a file, scratch area or work directory is left."""
+    storages = evidence.place / "storages"
+    for path in storages.rglob("*"):
+        if path.is_file() and (path.name.endswith(".part") or ".scratch" in path.parts):
+            yield f"{path.relative_to(storages)} is left behind"
+    for pilot in (evidence.place / "pilots").iterdir():
+        for path in pilot.iterdir():
+            if path.is_dir() and re.fullmatch(r"\d+\.\d+", path.name):
+                yield f"the work directory {pilot.name}/{path.name} is left behind"
+
+
+def events_agree(evidence: Evidence) -> Iterator[str]:
+    """The last event of each record is its state, and each event begins where the one before ended."""
+    last: dict[tuple[str, int], str] = {}
+    for kind, source, target, records in evidence.rows(
+        "SELECT kind, source, target, records FROM events JOIN meanings ON meanings.id = events.meaning"
+        " ORDER BY events.id"
+    ):
+        for number in unpacked(records):
+            before = last.get((kind, number), "")
+            if before != source:
+                yield f"an event moves {kind} {number} from {source or 'nothing'}, not {before or 'nothing'}"
+            last[kind, number] = target
+    for kind, table in TABLES.items():
+        for number, state in evidence.rows(f"SELECT id, state FROM {table}"):
+            told = last.get((kind, number))
+            if told != state:
+                yield f"{kind} {number} is {state}, and its last event says {told}"
+
+
+def no_connection_left(evidence: Evidence) -> Iterator[str]:
+    """No transaction is left open in the database."""
+    for pid, state in evidence.rows(
+        "SELECT pid, state FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+        " AND pid <> pg_backend_pid()"
+    ):
+        yield f"database process {pid} is {state}"
+
+
+HYPOTHESES: tuple[Callable[[Evidence], Iterator[str]], ...] = (
+    accepted_tasks_ended,
+    outputs_once_and_right,
+    no_two_attempts_at_once,
+    nothing_is_live,
+    counters_agree,
+    no_token_left,
+    no_file_left,
+    events_agree,
+    no_connection_left,
+)
+"""What must hold after each storm."""
+
+assert set(TABLES) <= set(STATES)
+
+
+def judge(evidence: Evidence) -> list[str]:
+    """Return all that is wrong."""
+    return [f"{hypothesis.__name__}: {fault}" for hypothesis in HYPOTHESES for fault in hypothesis(evidence)]
