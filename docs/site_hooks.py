@@ -25,11 +25,6 @@ OUTSIDE = {
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 CODE_OR_LINK = re.compile(rf"^```.*?^```|{LINK.pattern}|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-CODE_OR_RULES = re.compile(
-    r"^```.*?^```|^#.*?$|^ {4}.*?$|`[^`\n]*`| \(([BDEFMPT]\d{0,2}(?:(?:, | to | and )[BDEFMPT]\d{0,2})*)\)",
-    re.MULTILINE | re.DOTALL,
-)
-NOTED = ("tutorials/", "how-to/", "explanation/")
 HEADING = re.compile(r"^(##+) (.+)$")
 
 
@@ -84,16 +79,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return found[1]
         return f"[{found[1]}]({os.path.relpath(target, Path(place).parent)}{hash_}{anchor})"
 
-    return CODE_OR_LINK.sub(relinked, _noted(markdown) if place.startswith(NOTED) else markdown)
-
-
-def _noted(markdown: str) -> str:
-    """Take numbers of published rules out of the sentences: each becomes a small note behind its words."""
-
-    def note(found: re.Match[str]) -> str:
-        return f'<sup class="rule" title="published rules">{found[1]}</sup>' if found[1] else found[0]
-
-    return CODE_OR_RULES.sub(note, markdown)
+    return CODE_OR_LINK.sub(relinked, markdown)
 
 
 def _in_site(path: str) -> str | None:

@@ -67,3 +67,20 @@ def test_the_glossary_is_short_and_its_first_words_are_those_of_the_first_lesson
     assert len(first) <= 8
     lesson = (ROOT / "docs" / "tutorials" / "first-task.md").read_text()
     assert [word for word in first if f"| **{word}** |" not in lesson] == []
+
+
+RULE = re.compile(r"\b[BDEFHMPT]\d{1,2}\b")
+
+
+def test_sentences_for_users_carry_no_numbers_of_rules() -> None:
+    """They stand in code, in the table at a page's end, or in its last line."""
+    folders = [ROOT / "docs" / name for name in ("tutorials", "how-to", "explanation")]
+    found = {
+        f"{page.name}: {line}"
+        for page in (ROOT / "README.md", *(page for folder in folders for page in folder.glob("*.md")))
+        for line in re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        .partition("\n## The published rules\n")[0]
+        .splitlines()
+        if RULE.search(re.sub(r"`[^`]*`", "", line)) and not line.startswith(("    ", "Published rules: "))
+    }
+    assert found == set()

@@ -1,5 +1,6 @@
 """The tutorials, word for word: their files are written, their commands are run, their promises hold."""
 
+import json
 import os
 import re
 import shlex
@@ -13,11 +14,11 @@ import pytest
 from pilotage.client import Client, TaskFailed
 from tests.waiting import wait_for
 
+from .pages import PAGES, commands, files, run
+
 pytestmark = pytest.mark.slow
 
-PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
-FILE = re.compile(r"as `([\w.]+)`[^`]*?\n\n```\w+\n(.*?)```", re.DOTALL)
-COMMAND = re.compile(r"^    (?=pilotage |python3 )(.+)$", re.MULTILINE)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -40,21 +41,21 @@ def server(place: Path) -> Iterator[None]:
         process.terminate()
 
 
-def followed(page: str, place: Path, files: set[str], fault: str) -> list[tuple[str, int]]:
+def followed(page: str, place: Path, saved: set[str], fault: str) -> list[tuple[str, int]]:
     """Write the files of a page and run its commands, in order; return these with their exit codes.
 
     The logs of what failed show the fault.
     """
     text = (PAGES / page).read_text()
-    written = dict(FILE.findall(text))
-    assert set(written) == files
+    written = files(text)
+    assert set(written) == saved
     for name, content in written.items():
         (place / name).write_text(content)
-    commands = COMMAND.findall(text)
-    assert commands[:2] == ["pilotage init", "pilotage up"]
+    typed = commands(text)
+    assert typed[:2] == ["pilotage init", "pilotage up"]
     ended = []
-    for command in commands[2:]:
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, timeout=300)
+    for command in typed[2:]:
+        done = run(command)
         ended.append((command, done.returncode))
         if command.endswith("--failed"):
             assert fault in done.stdout, f"{command}\n{done.stdout}{done.stderr}"
@@ -121,3 +122,48 @@ def _waiting_ends_where_a_failure_holds_the_rest() -> None:
         assert "is held" in client.explain(f"workflow:{made['id']}")["lines"][-1]
         assert client.workflow(made["id"])["why"].keys() == {f"{two.id}", f"{three.id}"}
         assert client.explain_workflow(made["id"], width=80)["lines"]
+
+
+def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
+    """In a folder of the test instead of the page's."""
+    text = (PAGES / "federation.md").read_text().replace("/tmp/two-sites", str(place))
+    for name, content in files(text).items():
+        (place / name).write_text(content)
+    first, up, *typed = commands(text)
+    assert up == "pilotage up federation.yaml"
+    assert run(first).returncode == 0
+    shown = {}
+    with subprocess.Popen(shlex.split(up)) as server:
+        wait_for((place / "home" / "token").exists, "the server runs")
+        try:
+            for command in typed:
+                done = run(command)
+                assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+                shown[command] = done.stdout
+        finally:
+            server.terminate()
+    assert "runner-up campus-queue" in shown["pilotage explain means"]
+    assert "lab-disk  campus-disk  _default-upload" in shown["pilotage transfers"]
+    assert len(list((place / "results").rglob("mean.txt"))) == 8
+    assert "refused: memory 1 queue" in shown["pilotage plan broker --task sort.yaml"]
+    assert all(f"{name}-download" in shown["pilotage shares"] for name in ("alice", "ben"))
+    assert "share alice-download, priority 40" in shown["pilotage explain job:9"]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_chain_runs_from_a_notebook(place: Path) -> None:
+    """The cells of the page are those of the notebook among the examples."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(  # type: ignore[no-untyped-call]
+        ROOT / "examples" / "client" / "chain.ipynb", as_version=4
+    )
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    page = re.findall(r"```python\n(.*?)\n```", (PAGES / "notebook.md").read_text(), re.DOTALL)
+    assert page == [cell.source for cell in cells]
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(place)}}).execute()
+    shown = json.dumps([cell.outputs for cell in cells])
+    assert "<table>" in shown
+    assert "pi is about 3.1" in shown
+    assert "0 finished local-cores" in shown

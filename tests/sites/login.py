@@ -39,6 +39,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UseDNS no
 PrintMotd no
+Subsystem sftp internal-sftp
 PermitRootLogin prohibit-password
 SetEnv {environment}
 """

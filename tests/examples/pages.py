@@ -1,0 +1,24 @@
+"""A tutorial as its reader follows it: the files that they save, and the commands that they type."""
+
+import re
+import subprocess
+from pathlib import Path
+
+PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+FILE = re.compile(r"as `([\w.]+)`[^`]*?\n\n```\w+\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"^    (?=pilotage |python3 make|PILOTAGE_TOKEN=)(.+)$", re.MULTILINE)
+
+
+def files(text: str) -> dict[str, str]:
+    """Return the files that a page asks its reader to save, by name."""
+    return dict(FILE.findall(text))
+
+
+def commands(text: str) -> list[str]:
+    """Return the commands of a page but those that install, in order."""
+    return COMMAND.findall(text)
+
+
+def run(command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a shell, as its reader does."""
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=300)
