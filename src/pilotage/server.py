@@ -21,6 +21,7 @@ from pilotage.api.pages import Pages
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.calls import federation_changes, secrets
+from pilotage.flow.loops.adding_measurements import AddingMeasurements
 from pilotage.flow.loops.archiving import Archiving
 from pilotage.flow.loops.forgetting_events import ForgettingEvents
 from pilotage.flow.loops.loops import Loops
@@ -180,7 +181,7 @@ def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
-    server = _server(runtime, pages, settings.metrics_token, end) if listener else None
+    server = _server(runtime, pages, settings, end) if listener else None
     collect_rarely()
     for service in services:
         service.start()
@@ -197,14 +198,15 @@ def _run(
 
 def _services(
     runtime: Runtime, settings: Settings, steps: Sequence[Step]
-) -> tuple[Loops | WakeupRelay | ForgettingEvents | Archiving, ...]:
+) -> tuple[AddingMeasurements | Loops | WakeupRelay | ForgettingEvents | Archiving, ...]:
     """Return what runs beside the API, in the order in which it starts."""
     store = runtime.store
     loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     forgetting = ForgettingEvents(store, settings.events_kept * 86400)
     after = settings.archive_after * 86400
     archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
-    return loops, relay, forgetting, *archiving
+    # Services stop in reverse order: the last passes are measured too.
+    return AddingMeasurements(store), loops, relay, forgetting, *archiving
 
 
 def _sender(settings: Settings, store: Store) -> Sender:
@@ -218,9 +220,10 @@ def _sender(settings: Settings, store: Store) -> Sender:
     )
 
 
-def _server(runtime: Runtime, pages: Pages, metrics_token: str, signalled: Callable[[], None]) -> "_Server":
+def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
-    app = create_app(runtime, pages, metrics_token)
+    on_loopback = settings.metrics_from == "loopback"
+    app = create_app(runtime, pages, settings.metrics_token, metrics_on_loopback=on_loopback)
 
     def ending() -> None:
         signalled()

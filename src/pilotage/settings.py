@@ -49,7 +49,8 @@ class Settings:
     store: pilots go on to the next where one does not answer. Notifications go to ``https`` URLs in public
     networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
     ``notify_commands``, paths by name; and by the SMTP server at ``smtp``, from ``mail_from``. Who has
-    the ``metrics_token`` may read the metrics.
+    the ``metrics_token`` may read the metrics; with ``metrics_from`` loopback, each program on this machine
+    may.
     """
 
     home: Path
@@ -70,6 +71,7 @@ class Settings:
     smtp: str = field(default="", repr=False)
     mail_from: str = ""
     metrics_token: str = field(default="", repr=False)
+    metrics_from: str = ""
 
     @classmethod
     def read(cls, **given: str) -> Self:
@@ -100,6 +102,7 @@ class Settings:
             notify_commands=reading.read("notify_commands", _commands, ""),
             smtp=reading.read("smtp", _smtp, ""),
             metrics_token=reading.read("metrics_token", _token, ""),
+            metrics_from=reading.read("metrics_from", _loopback, ""),
             mail_from=reading.read("mail_from", _mail_address, ""),
         )
         if reading.faults:
@@ -188,6 +191,12 @@ def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no", ""):
         raise ValueError(f"{text[:80]!r} is neither yes nor no")
     return text == "yes"
+
+
+def _loopback(text: str) -> str:
+    if text not in ("loopback", ""):
+        raise ValueError(f"{text[:80]!r} is not loopback; leave it out to ask everybody for a token")
+    return text
 
 
 def _commands(text: str) -> dict[str, str]:

@@ -8,14 +8,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from pilotage.api import create_app, metrics_collector
+from pilotage.model.documents.world import Report
+from pilotage.model.records.measurements import ATTEMPTS
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import Store
-from tests.flow.house import House
+from pilotage.store import MeasuredKey, Store
+from tests.flow.house import House, attempts
 
 
 @pytest.fixture
-def client(store: Store, tmp_path: Path) -> Iterator[TestClient]:
-    house = House(store, tmp_path)
+def house(store: Store, tmp_path: Path) -> House:
+    return House(store, tmp_path, max_memory=2000)
+
+
+@pytest.fixture
+def client(house: House) -> Iterator[TestClient]:
     house.task(jobs=3)
     house.take("broker")
     house.pilot()
@@ -55,6 +61,67 @@ def test_only_the_metrics_token_and_operators_read_them(client: TestClient, stor
 
 def test_the_smallest_values_of_a_label_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_collector, "MOST_LABELS", 2)
-    values: dict[tuple[str, ...], int] = {(f"q{n}", "running"): n for n in range(1, 6)}
+    values: dict[tuple[str, ...], float] = {(f"q{n}", "running"): n for n in range(1, 6)}
     family = metrics_collector._gauge("pilots", "Pilots.", ("queue", "state"), values)
     assert {one.labels["queue"]: one.value for one in family.samples} == {"q4": 4, "q5": 5, "other": 6}
+
+
+def test_counters_are_what_all_processes_measured(
+    client: TestClient, house: House, store: Store, store_url: str
+) -> None:
+    pilot = house.pilot()
+    house.match(pilot, 0)
+    house.now += 100
+    orders = attempts(house.match(pilot, 2))
+    house.report(pilot, "running", orders)
+    job, attempt = orders[0]
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error="exit code 1", wall_seconds=45))
+    store.add_measurements()
+    # Every process adds to the same sums.
+    other = Store.open(store_url)
+    other.measurements.count(ATTEMPTS, ("north-queue", "default", "failed"))
+    other.add_measurements()
+    other.close()
+    found = read(client, "for-prometheus")
+    assert found["pilotage_attempts_total", "north-queue", "default", "failed"] == 2
+    waits = {key[1]: value for key, value in found.items() if key[0] == "pilotage_job_wait_seconds_bucket"}
+    assert (waits["60.0"], waits["300.0"], waits["+Inf"]) == (0, 2, 2)
+    assert found["pilotage_job_run_seconds_sum", "north-queue", "failed"] == 45
+    assert found["pilotage_commit_seconds_count",] > 0
+
+
+def test_what_cannot_be_written_is_added_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.measurements.count(ATTEMPTS, ("q", "s", "finished"), 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(store.database, "write", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            store.add_measurements()
+    store.add_measurements()
+    assert store.metrics_queries.counts().measured[MeasuredKey("attempts", ("q", "s", "finished"), "")] == 3
+
+
+def test_pending_jobs_are_counted_by_what_is_missing(client: TestClient, house: House) -> None:
+    house.task(jobs=2, ram=10**6)
+    house.take("broker")
+    found = read(client, "for-prometheus")
+    lacks = {key[1:]: value for key, value in found.items() if key[0] == "pilotage_jobs_pending"}
+    assert sum(lacks.values()) == 2
+    assert set(lacks) == {("user", "B15 memory")}
+
+
+def test_programs_on_this_machine_read_them_where_the_setting_says_so(store: Store, tmp_path: Path) -> None:
+    runtime = House(store, tmp_path).runtime
+    here = ("127.0.0.1", 5000)
+
+    def status(loopback: bool, address: tuple[str, int], **headers: str) -> int:
+        app = create_app(runtime, metrics_on_loopback=loopback)
+        with TestClient(app, base_url="http://127.0.0.1:8470", client=address) as client:
+            told = {name.replace("_", "-"): value for name, value in headers.items()}
+            return int(client.get("/metrics", headers=told).status_code)
+
+    assert status(True, here) == 200
+    assert status(False, here) == 401
+    assert status(True, ("192.0.2.1", 5000)) == 401
+    # A proxy on this machine asks for others.
+    assert status(True, here, x_forwarded_for="192.0.2.1") == 401
+    assert status(True, here, host="pilotage.example.org") == 401

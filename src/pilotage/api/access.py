@@ -7,6 +7,7 @@ cost no query. If a pilot was given up meanwhile, the step that it calls finds o
 import asyncio
 import hashlib
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Annotated, NamedTuple
 
 from cachetools import TTLCache
@@ -26,6 +27,11 @@ SEARCHES_AT_ONCE = 4
 
 LONGEST_TOKEN = 200
 """Most characters of a token; ours have 43."""
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers of proxies: whoever asked them is on another machine."""
 
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
@@ -147,3 +153,20 @@ def may_see(credential: Credential, owner: str, vo: str) -> bool:
 def actor(credential: Credential) -> str:
     """Return the caller's name for events."""
     return f"{credential.role}:{credential.identity.name}"
+
+
+def is_loopback(request: Request) -> bool:
+    """Return whether a request comes from this machine, to a name of this machine."""
+    try:
+        is_local = bool(request.client) and ip_address(request.client.host).is_loopback  # type: ignore[union-attr]
+    except ValueError:
+        return False
+    return is_local and hostname(request) in LOOPBACK_NAMES
+
+
+def hostname(request: Request) -> str:
+    """Return the name by which a request asks for this server; without the port."""
+    host = request.headers.get("host", "").lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -71,10 +71,17 @@ ROUTERS = (
 )
 
 
-def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str = "") -> Starlette:
+def create_app(
+    runtime: Runtime,
+    pages: Pages | None = None,
+    metrics_token: str = "",
+    *,
+    metrics_on_loopback: bool = False,
+) -> Starlette:
     """The API of one Pilotage: pilots' most frequent calls, then all that the framework serves, and pages.
 
-    ``metrics_token`` lets programs read the metrics, and nothing else.
+    ``metrics_token`` lets programs read the metrics, and nothing else. With ``metrics_on_loopback``, programs
+    on this machine read them without a token.
     """
     framework = _routed()
     framework.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
@@ -83,8 +90,8 @@ def create_app(runtime: Runtime, pages: Pages | None = None, metrics_token: str 
     # The guard answers what nobody expected, so the outermost layer, which does that too, is left out.
     framework.middleware_stack = cast(ServerErrorMiddleware, framework.build_middleware_stack()).app
     below = _beside(framework, pages) if pages else framework
-    measured = Route(metrics.PATH, metrics.MetricsPage(runtime, metrics_token).serve)
-    routes = [*pilot_agent.PLAIN_ROUTES, measured, Mount("", below)]
+    measured = metrics.MetricsPage(runtime, metrics_token, loopback=metrics_on_loopback)
+    routes = [*pilot_agent.PLAIN_ROUTES, Route(metrics.PATH, measured.serve), Mount("", below)]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     app.state = framework.state
     app.state.runtime = runtime

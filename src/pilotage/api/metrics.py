@@ -1,16 +1,18 @@
-"""Metrics for Prometheus: any server of a store answers the same, but for its own loops."""
+"""Metrics for Prometheus: any server of a store answers for all of its processes."""
 
 import hmac
 import threading
 import time
+from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from pilotage.flow.calls.pending_jobs import Lack, lacks
 from pilotage.flow.runtime import Runtime
 
-from .access import KnownTokens, bearer_of
+from .access import FORWARDED, KnownTokens, bearer_of, is_loopback
 
 PATH = "/metrics"
 """Where Prometheus reads. It has a token of its own, and no session."""
@@ -18,18 +20,27 @@ PATH = "/metrics"
 KEPT_FOR = 5.0
 """Seconds for which an answer is given again, however many ask."""
 
+EXPLAINED_FOR = 60.0
+"""Seconds for which it is believed what pending jobs lack: their tasks' decisions are read for it."""
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The type of Prometheus's text format."""
 
 
 class MetricsPage:
-    """Answers Prometheus. A reader has the ``token``, unless it is empty, or an operator's."""
+    """Answers Prometheus.
 
-    def __init__(self, runtime: Runtime, token: str) -> None:
-        self._token = token
+    A reader has the ``token``, unless it is empty, or an operator's. With ``loopback``, readers on this
+    machine need none.
+    """
+
+    def __init__(self, runtime: Runtime, token: str, *, loopback: bool = False) -> None:
+        self._token, self._loopback = token, loopback
         self._runtime = runtime
         self._lock = threading.Lock()
         self._answer, self._made = b"", float("-inf")
+        self._lacks: Mapping[Lack, int] = {}
+        self._explained = float("-inf")
 
     async def serve(self, request: Request) -> Response:
         """Answer with all metrics; 401 for whoever may not read them."""
@@ -42,6 +53,8 @@ class MetricsPage:
     async def _may_read(self, request: Request, token: str) -> bool:
         if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
             return True
+        if self._loopback and is_loopback(request) and not any(map(request.headers.get, FORWARDED)):
+            return True
         tokens: KnownTokens = request.app.state.tokens
         credential = await tokens.find(token) if token else None
         return credential is not None and credential.role == "operator"
@@ -51,7 +64,9 @@ class MetricsPage:
         from .metrics_collector import exposition
 
         with self._lock:
-            if time.monotonic() - self._made > KEPT_FOR:
-                self._answer = exposition(self._runtime)
-                self._made = time.monotonic()
+            now = time.monotonic()
+            if now - self._explained > EXPLAINED_FOR:
+                self._lacks, self._explained = lacks(self._runtime), now
+            if now - self._made > KEPT_FOR:
+                self._answer, self._made = exposition(self._runtime, self._lacks), now
             return self._answer

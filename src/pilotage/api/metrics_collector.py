@@ -1,34 +1,52 @@
-"""What the metrics say, in Prometheus's text format."""
+"""What the metrics say, in Prometheus's text format.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+Counters and histograms are the store's: each process adds what it measured to those of all, and so any
+server answers for all of them, also for processes without an API (decision 55).
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls import circuit_breakers, pending_jobs
 from pilotage.flow.runtime import Runtime
-from pilotage.store import NoFederation
+from pilotage.model.records.measurements import LAST_PASS, MEASURES, Measurement
+from pilotage.store import MeasuredKey, NoFederation, share_uses
 
 MOST_LABELS = 1000
 """Most values of one label. The smaller ones are added up as ``other``."""
 
 OTHER = "other"
 
+PREFIX = "pilotage_"
 
-def exposition(runtime: Runtime) -> bytes:
-    """Return all metrics as of now."""
+Labels = tuple[str, ...]
+Values = Mapping[Labels, float]
+
+
+def exposition(runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> bytes:
+    """Return all metrics as of now. ``lacks`` are pending jobs by what they lack."""
     registry = CollectorRegistry()
-    registry.register(_StoreCollector(runtime))
+    registry.register(_StoreCollector(runtime, lacks))
     return generate_latest(registry)
 
 
 class _StoreCollector(Collector):
     """Reads the store when it is asked."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> None:
         self._runtime = runtime
+        self._lacks = lacks
 
     def describe(self) -> list[Metric]:
         """Name nothing: to register it must not ask the store."""
@@ -37,46 +55,94 @@ class _StoreCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         found = self._runtime.store.metrics_queries.counts()
+        lacks: Values = {(lack.rule, lack.mend): many for lack, many in self._lacks.items()}
+        link = ("source", "destination", "direction", "state")
         yield _gauge("jobs", "Jobs by queue, share and state.", ("queue", "share", "state"), found.jobs)
+        yield _gauge("jobs_pending", "Jobs that no queue takes, by what is missing.", ("rule", "mend"), lacks)
         yield _gauge("pilots", "Pilots by queue and state.", ("queue", "state"), found.pilots)
-        yield _gauge(
-            "transfers",
-            "Transfers by link and state.",
-            ("source", "destination", "direction", "state"),
-            found.transfers,
-        )
-        yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), self._breakers())
-        failing: dict[tuple[str, ...], int] = {(name,): 1 for name in self._runtime.set_aside.failing_loops}
-        yield _gauge("loop_failing", "Loops of this server whose last pass failed.", ("loop",), failing)
-        yield GaugeMetricFamily(
-            "pilotage_notifications_unsent", "Notifications not sent yet.", found.unsent_notifications
-        )
-        yield GaugeMetricFamily("pilotage_database_size_bytes", "Bytes of the database.", found.database_size)
+        yield _gauge("transfers", "Transfers by link and state.", link, found.transfers)
+        unsent: Values = {(): found.unsent_notifications}
+        yield _gauge("notifications_unsent", "Notifications not sent yet.", (), unsent)
+        yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): found.database_size})
+        yield from self._of_federation()
+        yield from self._of_process()
+        yield from _of_measurements(found.measured)
 
-    def _breakers(self) -> Mapping[tuple[str, ...], int]:
+    def _of_federation(self) -> Iterator[Metric]:
         try:
+            uses = share_uses(self._runtime.store.queries.shares())
+            queues = self._runtime.store.federation().queues
             tripped = circuit_breakers.tripped(self._runtime)
         except NoFederation:
-            return {}
+            return
+        used: Values = {(use.name, use.share.vo): use.used for use in uses}
+        target: Values = {(use.name, use.share.vo): use.target for use in uses}
+        known: Values = {(one.name, one.site, str(one.status)): 1 for one in queues}
+        labels = ("share", "vo")
+        yield _gauge("share_used_ratio", "A share's part of the running jobs.", labels, used)
+        yield _gauge("share_target_ratio", "A share's part of all targets.", labels, target)
+        yield _gauge("queue_info", "1 for each queue, with its status.", ("queue", "site", "state"), known)
         now = self._runtime.clock()
-        return Counter((str(one.kind), str(one.state(now))) for one in tripped)
+        breakers = Counter[Labels]((str(one.kind), str(one.state(now))) for one in tripped)
+        yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), breakers)
+
+    def _of_process(self) -> Iterator[Metric]:
+        failing: Values = {(name,): 1 for name in self._runtime.set_aside.failing_loops}
+        yield _gauge("loop_failing", "Loops of this server whose last pass failed.", ("loop",), failing)
+        own: Values = {(version("pilotage"),): 1}
+        yield _gauge("build_info", "1, with this server's version.", ("version",), own)
 
 
-def _gauge(
-    name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], int]
-) -> GaugeMetricFamily:
-    """Return a metric whose labels have few values: of each label, the smallest ones are added up."""
+def _of_measurements(measured: Mapping[MeasuredKey, float]) -> Iterator[Metric]:
+    by_name: dict[str, dict[Labels, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for key, value in measured.items():
+        by_name[key.name][key.labels][key.part] = value
+    for name, measure in MEASURES.items():
+        yield (_histogram if measure.bounds else _counter)(measure, by_name.get(name, {}))
+    last = {labels: max(parts.values()) for labels, parts in by_name.get(LAST_PASS, {}).items()}
+    text = "When the last pass of a loop ended, in s since 1970 UTC, in whatever process."
+    yield _gauge("loop_last_pass_timestamp_seconds", text, ("loop",), last)
+
+
+def _counter(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+    family = CounterMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
+    for labels, parts in _bounded(measure.labels, found):
+        family.add_metric(labels, parts.get("", 0))
+    return family
+
+
+def _histogram(measure: Measurement, found: Mapping[Labels, Mapping[str, float]]) -> Metric:
+    family = HistogramMetricFamily(f"{PREFIX}{measure.name}", measure.text, labels=measure.labels)
+    for labels, parts in _bounded(measure.labels, found):
+        so_far, buckets = 0.0, []
+        for bound in (*measure.bounds, math.inf):
+            so_far += parts.get(repr(bound), 0)
+            buckets.append(("+Inf" if math.isinf(bound) else repr(bound), so_far))
+        family.add_metric(labels, buckets, parts.get("sum", 0))
+    return family
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
+    family = GaugeMetricFamily(f"{PREFIX}{name}", text, labels=labels)
+    for key, parts in _bounded(labels, {key: {"": value} for key, value in values.items()}):
+        family.add_metric(key, parts[""])
+    return family
+
+
+def _bounded(
+    labels: Sequence[str], found: Mapping[Labels, Mapping[str, float]]
+) -> list[tuple[Labels, dict[str, float]]]:
+    """Return series whose labels have few values: of each label, the smallest are added up."""
     kept = []
     for place in range(len(labels)):
-        sums = Counter[str]()
-        for key, many in values.items():
-            sums[key[place]] += many
-        kept.append({value for value, _ in sums.most_common(MOST_LABELS)})
-    bounded = Counter[tuple[str, ...]]()
-    for key, many in values.items():
+        sums: dict[str, float] = defaultdict(float)
+        for key, parts in found.items():
+            sums[key[place]] += sum(parts.values())
+        kept.append({*sorted(sums, key=lambda value: (-sums[value], value))[:MOST_LABELS]})
+    bounded: dict[Labels, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for key, parts in found.items():
         words = zip(key, kept, strict=True)
-        bounded[tuple(word if word in known else OTHER for word, known in words)] += many
-    family = GaugeMetricFamily(f"pilotage_{name}", text, labels=labels)
-    for key in sorted(bounded):
-        family.add_metric(key, bounded[key])
-    return family
+        own = bounded[tuple(word if word in known else OTHER for word, known in words)]
+        for part, value in parts.items():
+            own[part] += value
+    return sorted(bounded.items())

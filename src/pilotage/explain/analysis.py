@@ -112,6 +112,13 @@ class Explanation:
     ids: tuple[int, ...] = ()
 
 
+def first_obstacle(choice: Choice | None) -> Obstacle | None:
+    """Return the obstacle in the way of a choice's jobs, one that stands alone first; None if they only lack
+    room."""
+    found = explain(choice) if choice else None
+    return found.obstacles[0] if found and found.obstacles and not found.ranks else None
+
+
 def _left(choice: Choice) -> int:
     """Return the number of jobs that only B36 stops: they are pending, or still DEFINED."""
     crowded = {queue for one in choice.refusals if one.rule == "B36" for queue in one.queues}

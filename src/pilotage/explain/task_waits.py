@@ -7,7 +7,7 @@ from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
 from pilotage.model.rules.likely_ends import LikelyEnd
 from pilotage.model.values.phrases import plural
 
-from .analysis import explain
+from .analysis import first_obstacle
 from .sure_waits import told
 from .words import few
 
@@ -73,7 +73,5 @@ def _wait(jobs: int) -> str:
 def _refusal(last: Choice | None) -> str:
     if last is None:
         return "no queue takes them now"
-    found = explain(last)
-    if not found.obstacles or found.ranks:
-        return "every queue that fits is full"
-    return f"no queue takes them: {told(found.obstacles[0])}"
+    obstacle = first_obstacle(last)
+    return f"no queue takes them: {told(obstacle)}" if obstacle else "every queue that fits is full"

@@ -18,6 +18,7 @@ from .database.errors import (
     TooBroad,
     UnreleasedStore,
 )
+from .database.measurements import MeasuredKey
 from .store import Store
 from .tables.events import EventKind
 from .tables.federations import FederationFile, FederationVersion
@@ -33,7 +34,7 @@ from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob, UseAtQueue
 from .views.notifications import NotificationView
 from .views.outputs import OutputPage
-from .views.queues import QueueView, ShareView
+from .views.queues import QueueView, ShareUse, ShareView, share_uses
 from .views.task_filters import TaskFilter
 from .views.task_lists import ListedTasks, TaskPage, TaskSort
 from .worlds.parts import Pass
@@ -61,6 +62,7 @@ __all__ = [
     "ListedJob",
     "ListedTasks",
     "LoggedEvent",
+    "MeasuredKey",
     "NewerStore",
     "NoFederation",
     "NoticesLost",
@@ -73,6 +75,7 @@ __all__ = [
     "QueueView",
     "ReplicaView",
     "SetAsideRecord",
+    "ShareUse",
     "ShareView",
     "Slice",
     "Store",
@@ -90,4 +93,5 @@ __all__ = [
     "Waiting",
     "concerns_records",
     "outage",
+    "share_uses",
 ]

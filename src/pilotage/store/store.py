@@ -3,8 +3,11 @@
 import secrets
 from collections.abc import Callable, Collection
 
+from sqlalchemy import Connection
+
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.measurements import COMMITS
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 
@@ -14,11 +17,12 @@ from .commit.archive import Archive
 from .commit.commit import Commit, check, is_light, meanings
 from .commit.event_retention import EventRetention
 from .commit.heartbeats import Heartbeats
+from .commit.measuring import CommitMeasurements
 from .database.engine import Database
 from .database.errors import NoFederation
 from .database.notices import Notices
 from .matching.matches import Matches, committed
-from .tables import iterations
+from .tables import iterations, measurements
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
@@ -75,7 +79,7 @@ class Store:
         keeps_reasons: bool = True,
         keeps_events: bool = True,
     ) -> None:
-        self.database = database
+        self.database, self.measurements = database, database.measurements
         self._keeps_reasons, self._keeps_events = keeps_reasons, keeps_events
         self.clock = clock
         self.listeners: list[Listener] = []
@@ -99,7 +103,7 @@ class Store:
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
-        self.metrics_queries = MetricsQueries(database)
+        self.metrics_queries = MetricsQueries(database, specs)
         self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)
@@ -146,6 +150,15 @@ class Store:
             lambda connection: iterations.note(connection, READINESS, self.clock()), alone=False, tries=2
         )
 
+    def add_measurements(self) -> None:
+        """Add what this process has measured to what all have. What cannot be written is kept."""
+        sums, latest = self.measurements.take()
+        try:
+            self.database.write(lambda connection: measurements.add(connection, sums, latest), alone=False)
+        except BaseException:
+            self.measurements.add(sums)
+            raise
+
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""
         return self.database.held_by()
@@ -161,6 +174,10 @@ class Store:
         FileConflict for an input that is known to be otherwise, and DatasetTaken for another task's.
         Requests of pilots are committed as matches are; they stand alone in their decision.
         """
+        with self.measurements.timed(COMMITS):
+            return self._commit(decision, actor)
+
+    def _commit(self, decision: Decision, actor: str) -> Committed:
         if decision.requests:
             if len(decision.requests) < len(decision.changes):
                 raise ValueError("requests of pilots are committed apart from other changes")
@@ -174,18 +191,15 @@ class Store:
         light = self.database.is_postgresql and is_light(decision)
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
-        result = self.database.write(
-            lambda connection: Commit(
-                connection,
-                decision,
-                reasons,
-                actor,
-                entries,
-                NewEvents(decision.time, self._keeps_events),
-                light,
-            ).run(),
-            alone=not light,
-        )
+
+        def write(connection: Connection) -> tuple[Committed, CommitMeasurements]:
+            measured = CommitMeasurements(decision.time)
+            events = NewEvents(decision.time, self._keeps_events)
+            work = Commit(connection, decision, reasons, actor, entries, events, measured, light)
+            return work.run(), measured
+
+        result, measured = self.database.write(write, alone=not light)
+        self.measurements.add(measured.sums)
         if light:
             self._left_beside()
         self.tell(decision, result)

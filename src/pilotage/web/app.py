@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
-from pilotage.api.access import LONGEST_TOKEN, KnownTokens
+from pilotage.api.access import LONGEST_TOKEN, KnownTokens, is_loopback
 from pilotage.api.pages import Pages
 from pilotage.flow.runtime import Runtime
 
@@ -28,7 +28,6 @@ from .sessions import (
     admitted,
     form_token,
     is_from_here,
-    is_loopback,
     operator_session,
     session_of,
     session_token,

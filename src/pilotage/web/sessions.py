@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from starlette.types import Scope
 
 from pilotage.api import metrics
-from pilotage.api.access import LONGEST_TOKEN
+from pilotage.api.access import LONGEST_TOKEN, hostname
 from pilotage.api.dependencies import PREFIX
 from pilotage.api.pages import BY_SESSION
 from pilotage.model.values.identity import Credential, Identity
@@ -36,8 +36,6 @@ REMEMBERED_ADDRESSES = 10_000
 
 AS_JSON = "/as-json"
 """Begins the paths under which a session reads the API's documents."""
-
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class OneTimeCode:
@@ -125,15 +123,6 @@ def is_from_here(request: Request) -> bool:
     return not origin or origin.partition("://")[2] == request.headers.get("host", "")
 
 
-def is_loopback(request: Request) -> bool:
-    """Return whether a request comes from this machine, to a name of this machine."""
-    try:
-        is_local = bool(request.client) and ip_address(request.client.host).is_loopback  # type: ignore[union-attr]
-    except ValueError:
-        return False
-    return is_local and _hostname(request) in LOOPBACK_NAMES
-
-
 class HostCheck:
     """Knows the names under which browsers may reach the pages.
 
@@ -146,19 +135,12 @@ class HostCheck:
 
     def allows(self, request: Request) -> bool:
         """Return whether the request's Host is one of ours, or an address."""
-        name = _hostname(request)
+        name = hostname(request)
         try:
             ip_address(name)
         except ValueError:
             return name in self._names
         return True
-
-
-def _hostname(request: Request) -> str:
-    host = request.headers.get("host", "").lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
 
 
 def admitted(scope: Scope) -> Scope:

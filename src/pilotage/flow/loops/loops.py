@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
+from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, PASSES
 from pilotage.store import NoFederation, outage
 
 from .isolation import error_line
@@ -56,14 +57,17 @@ class Loops:
 
     def _pass(self, step: Step) -> tuple[int, float]:
         """Run one pass. A fault is logged. The next pass starts from the store, because nothing is cached."""
+        measurements = self._runtime.store.measurements
         try:
             # The pass reads the federation anyway. A change applies from the next pass on.
             loops = self._runtime.store.last_federation().loops
-            changed = take(step, self._runtime, self._runtime.begin(loops.batch))
+            with measurements.timed(PASSES, (step.name,)):
+                changed = take(step, self._runtime, self._runtime.begin(loops.batch))
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
             told = outage(error)
+            measurements.count(FAILED_PASSES, (step.name,))
             self._runtime.set_aside.failing_loops[step.name] = told or error_line(error)
             if told:
                 log.error("loop %s: %s", step.name, told)
@@ -71,4 +75,5 @@ class Loops:
                 log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
         self._runtime.set_aside.failing_loops.pop(step.name, None)
+        measurements.note(LAST_PASS, step.name, self._runtime.clock())
         return changed, loops.period

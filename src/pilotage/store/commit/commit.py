@@ -48,6 +48,7 @@ from pilotage.store.tables.tokens import tokens
 from .creation import Creator
 from .dataset_names import refuse_retaken
 from .forgetting import forget
+from .measuring import CommitMeasurements
 from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
@@ -177,8 +178,8 @@ Result = tuple[tuple[int, ...], tuple[int | None, ...]]
 class Commit:
     """The application of one decision in one transaction.
 
-    ``documents`` are the rows of its choices. ``entries`` writes records' histories, ``events`` the log. With
-    ``light``, other commits may run beside this one.
+    ``documents`` are the rows of its choices. ``entries`` writes records' histories, ``events`` the log.
+    ``measured`` counts for monitoring. With ``light``, other commits may run beside this one.
     """
 
     def __init__(
@@ -189,6 +190,7 @@ class Commit:
         actor: str,
         entries: Entries,
         events: NewEvents,
+        measured: CommitMeasurements,
         light: bool,
     ) -> None:
         self._connection = connection
@@ -198,7 +200,7 @@ class Commit:
         self._light = light
         self._deltas = LightDeltas(connection) if light else Deltas(connection)
         self._entries = entries
-        self._events = events
+        self._events, self._measured = events, measured
         self._numbers = Numbers(connection)
         first = self._numbers.take("decision", documents.choices).start
         self._reasons = CommitChoices(connection, documents, first)
@@ -225,7 +227,7 @@ class Commit:
         self._numbers.write()
         self._reasons.write(self._decision.time, self._actor)
         if self._brought:
-            link_rates.count(self._connection, self._brought, self._decision.time)
+            self._measured.brought(link_rates.count(self._connection, self._brought, self._decision.time))
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
@@ -281,6 +283,7 @@ class Commit:
         self._log(move, taken)
         self._deltas.count_matches(move.claims, len(taken))
         self._count(move, taken)
+        self._measured.moved(move, taken)
         if move.kind == "job":
             self._measure(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}

@@ -14,8 +14,10 @@ from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.counters import KEY_COLUMNS
 from pilotage.store.tables.records import RECORDS
 
-ID, STATE, ATTEMPT, TASK, CHANGES, KEYS = range(6)
-"""Indexes of a record's parts. The values that count it begin at ``KEYS``."""
+ID, STATE, ATTEMPT, TASK, CHANGES, MEASURED, KEYS = range(7)
+"""Indexes of a record's parts. ``MEASURED`` is for monitoring. The values that count it begin at ``KEYS``."""
+
+_MEASURED: Mapping[Kind, str] = {"job": "created", "pilot": "matched"}
 
 Record = list[Any]
 
@@ -137,8 +139,9 @@ def _rows(kind: Kind) -> Select[Any]:
     keys = [columns[name] for name in KEY_COLUMNS[kind]]
     task: Any = {"task": columns.id, "job": columns.get("task")}.get(kind, null())
     changes: Any = columns.get("changes", null())
+    measured: Any = columns[_MEASURED[kind]] if kind in _MEASURED else null()
     return (
-        select(columns.id, columns.state, columns.attempt, task, changes, *keys)
+        select(columns.id, columns.state, columns.attempt, task, changes, measured, *keys)
         .where(among(columns.id, "ids"))
         .order_by(columns.id)
         .with_for_update(of=RECORDS[kind])

@@ -35,6 +35,25 @@ def passes(error: BaseException) -> bool:
     return str(state).startswith(_PASSING)
 
 
+_HINDRANCES = {
+    "25P03": "silence",
+    "40001": "serialization",
+    "40P01": "deadlock",
+    "55P03": "lock",
+    "57": "shutdown",
+    "08": "connection",
+}
+
+
+def hindrance(error: BaseException | None) -> str:
+    """Return in one word what hindered a transaction that is tried again."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    state = str(getattr(cause, "sqlstate", None) or "")
+    if str(getattr(cause, "sqlite_errorname", "")).startswith(_PASSING_SQLITE):
+        return "lock"
+    return next((word for begin, word in _HINDRANCES.items() if state.startswith(begin)), "connection")
+
+
 def outage(error: BaseException) -> str:
     """Return in one line why the database cannot be used now; empty for other errors.
 

@@ -20,9 +20,12 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
+from pilotage.model.records.measurements import STORE_RETRIES
+
 from .direct_statements import driver
-from .driver_errors import passes
+from .driver_errors import hindrance, passes
 from .kept_connections import BEGIN, KeptConnections
+from .measurements import Measurements
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ class Database:
         self._direct = _without_waiting(address) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
+        self.measurements = Measurements()
         self._writer_lock = WriterLock(_file(address))
         self._reader_turn = self._writer_lock if _in_memory(address) else contextlib.nullcontext()
 
@@ -105,7 +109,7 @@ class Database:
             self._idle.append((connection, cursor))
             return rows
 
-        return _retried(once)
+        return _retried(once, self.measurements)
 
     def look(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one reading statement, with names as ``%(name)s``; on PostgreSQL without a transaction."""
@@ -121,7 +125,7 @@ class Database:
             with self._reader_turn, self._reading() as connection:
                 return work(connection)
 
-        return _retried(once)
+        return _retried(once, self.measurements)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True, tries: int = 0) -> T:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
@@ -146,7 +150,7 @@ class Database:
             return result
 
         alone = alone or not self.is_postgresql
-        return _retried(once, tries)
+        return _retried(once, self.measurements, tries)
 
     def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
         """Run ``work`` in one SQLite transaction, alone, over the driver's own connection.
@@ -158,7 +162,7 @@ class Database:
             with self._writer_lock, self._writing() as connection:
                 return work(driver(connection))
 
-        return _retried(once)
+        return _retried(once, self.measurements)
 
     def _reading(self) -> contextlib.AbstractContextManager[Connection]:
         return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
@@ -220,7 +224,7 @@ def _is_committed(connection: Connection, transaction: str) -> bool:
     raise TimeoutError(f"transaction {transaction} has not ended for {RETRY_FOR:g} s: nobody knows its fate")
 
 
-def _retried(once: Callable[[], T], tries: int = 0) -> T:
+def _retried(once: Callable[[], T], measurements: Measurements, tries: int = 0) -> T:
     """Do it, again for as long as its faults pass by themselves; so many ``tries`` at most, unless 0."""
     try:
         return once()
@@ -235,18 +239,22 @@ def _retried(once: Callable[[], T], tries: int = 0) -> T:
             raise failed.pop()
         return once()
 
+    def told(attempt: tenacity.RetryCallState) -> None:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        measurements.count(STORE_RETRIES, (hindrance(error),))
+        _tell(attempt, error)
+
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
         stop=tenacity.stop_after_attempt(tries) if tries else tenacity.stop_after_delay(RETRY_FOR),
-        before_sleep=_tell,
+        before_sleep=told,
         reraise=True,
     )(again)
 
 
-def _tell(attempt: tenacity.RetryCallState) -> None:
+def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None:
     """Log one line in the driver's words. Whoever gets the error in the end logs all of it."""
-    error = attempt.outcome.exception() if attempt.outcome else None
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     pause = attempt.next_action.sleep if attempt.next_action else 0
     log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)

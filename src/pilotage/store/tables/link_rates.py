@@ -1,4 +1,4 @@
-"""Measure links: what transfers took in the last hour, day and week (B35).
+"""Measurement links: what transfers took in the last hour, day and week (B35).
 
 The last hour comes from the transfers themselves. For earlier hours the commit keeps sums.
 """
@@ -68,7 +68,7 @@ _h = link_hours.c
 _BROUGHT = (
     select(_x.source, _x.destination, files.c.size, _x.ended - _x.started)
     .join(files, files.c.name == _x.file)
-    .where(among(_x.id, "ids"), files.c.size >= SMALLEST, _x.ended > _x.started)
+    .where(among(_x.id, "ids"))
 )
 _ADD = upsert(
     link_hours,
@@ -82,17 +82,24 @@ _SUMS = select(_h.source, _h.destination, _h.megabytes, _h.seconds, _h.hour).whe
 _FORGET = delete(link_hours).where(_h.hour <= bindparam("before"))
 
 
-def count(connection: Connection, ids: Collection[int], time: float) -> None:
-    """Add transfers done at a time in s since 1970 to the sums of their hour."""
+def count(connection: Connection, ids: Collection[int], time: float) -> dict[tuple[str, str], float]:
+    """Add transfers done at a time in s since 1970 to the sums of their hour. Return bytes by the ends."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    brought: dict[tuple[str, str], float] = defaultdict(float)
     for source, destination, size, taken in raw_rows(connection, _BROUGHT, ids=list(ids)):
         # Within one storage an output is renamed, and nothing moves.
-        if source != destination:
+        if source == destination:
+            continue
+        brought[source, destination] += size
+        if size >= SMALLEST and taken is not None and taken > 0:
             own = sums[source, destination]
             own[:] = own[0] + size / 1e6, own[1] + taken
-    if not sums:
-        return
-    hour = int(time // HOUR)
+    if sums:
+        _add_to_hour(connection, int(time // HOUR), sums)
+    return brought
+
+
+def _add_to_hour(connection: Connection, hour: int, sums: Mapping[tuple[str, str], list[float]]) -> None:
     rows = [
         {"hour": hour, "source": ends[0], "destination": ends[1], "megabytes": own[0], "seconds": own[1]}
         for ends, own in sorted(sums.items())

@@ -1,14 +1,20 @@
-"""Sums of the store's counters for monitoring, read at one moment."""
+"""What monitoring reads of the store: its counters, and the measurements of all processes."""
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK
+from pilotage.model.records.states import JobState
 from pilotage.store.database.engine import Database
+from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.counters import counts
+from pilotage.store.tables.measurements import everything
 from pilotage.store.tables.notifications import is_unsent, notifications
+from pilotage.store.tables.reader import RecordReader
+from pilotage.store.tables.tasks import SpecCache
+from pilotage.store.worlds.waiting import Waiting, tasks_waiting
 
 _c, _n = counts.c, notifications.c
 _SUMS = (
@@ -26,20 +32,22 @@ _SIZE = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
     """Numbers of records. ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
-    source, destination, direction and state. ``database_size`` is in bytes."""
+    source, destination, direction and state. ``database_size`` is in bytes. ``measured`` is what all
+    processes have measured."""
 
     jobs: dict[tuple[str, ...], int]
     pilots: dict[tuple[str, ...], int]
     transfers: dict[tuple[str, ...], int]
     unsent_notifications: int
     database_size: int
+    measured: dict[MeasuredKey, float]
 
 
 class MetricsQueries:
-    """Reads sums for monitoring, one query each."""
+    """Reads sums for monitoring. None of them reads jobs one by one."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database, self._specs = database, specs
 
     def counts(self) -> StoreCounts:
         """Return the numbers of records now."""
@@ -58,6 +66,13 @@ class MetricsQueries:
                 transfers=found[TRANSFERS_BY_LINK],
                 unsent_notifications=int(raw_rows(connection, _UNSENT)[0][0]),
                 database_size=int(size),
+                measured=everything(connection),
             )
 
         return self._database.read(read)
+
+    def pending(self) -> list[Waiting]:
+        """Return the tasks with pending jobs. It steps through an index from task to task."""
+        return self._database.read(
+            lambda connection: tasks_waiting(RecordReader(connection, self._specs), JobState.PENDING)
+        )

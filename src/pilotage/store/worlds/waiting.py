@@ -122,6 +122,11 @@ def above(priority: int, limit: int) -> Parts:
     return parts
 
 
+def tasks_waiting(reader: RecordReader, state: JobState) -> list[Waiting]:
+    """Return the tasks with jobs in a state that has an index by task."""
+    return _waiting(reader, state, ())
+
+
 def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
     """Return the tasks with jobs in a state: the task, and share, priority and number of its oldest such
     job."""

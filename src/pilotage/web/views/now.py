@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from pilotage.api.breakers import ShownBreaker, shown
-from pilotage.explain.analysis import explain
+from pilotage.explain.analysis import first_obstacle
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
-from pilotage.store import FailedGroup, NoFederation, TaskView
+from pilotage.store import FailedGroup, NoFederation, ShareUse, TaskView
 from pilotage.web.pages import Page, Visit, view
 
-from .shares import ShareUse, uses
+from .shares import uses
 
 MOST_TASKS = 200
 """Most tasks of a state that are read, the newest."""
@@ -144,10 +144,10 @@ def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
 
 def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
     choices = visit.store.queries.task_choices(task.id, 1)
-    told = explain(choices[0]) if choices else None
-    if told is None or not told.obstacles or told.ranks:
+    obstacle = first_obstacle(choices[0] if choices else None)
+    if obstacle is None:
         return "room at the queues that fit", "nobody: earlier jobs make room"
-    return told.obstacles[0].name, told.obstacles[0].action
+    return obstacle.name, obstacle.action
 
 
 def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:

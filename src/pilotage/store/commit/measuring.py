@@ -1,0 +1,92 @@
+"""What one commit measures for monitoring. It counts only if the commit takes effect."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pilotage.model.documents.decision import Move
+from pilotage.model.records.measurements import (
+    ATTEMPTS,
+    EMPTY_PILOTS,
+    ENDED_PILOTS,
+    ENDED_TRANSFERS,
+    JOB_RUNS,
+    JOB_WAITS,
+    TRANSFERRED_BYTES,
+    Measurement,
+)
+from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, TransferState
+from pilotage.store.database.measurements import SUM, MeasuredKey, bucket
+from pilotage.store.tables.counters import KEY_COLUMNS
+
+from .working_set import ATTEMPT, ID, KEYS, MEASURED, Record
+
+_DONE = (JobState.FINISHED, JobState.MERGING)
+_PLACES = {kind: {name: KEYS + place for place, name in enumerate(KEY_COLUMNS[kind])} for kind in KEY_COLUMNS}
+_RETRIED = "retried"
+
+
+class CommitMeasurements:
+    """The sums of one commit. ``time`` is in s since 1970 UTC."""
+
+    def __init__(self, time: float) -> None:
+        self._time = time
+        self.sums: dict[MeasuredKey, float] = defaultdict(float)
+
+    def moved(self, move: Move, rows: Sequence[Record]) -> None:
+        """Measurement records that are about to move: they still have the values that counted them."""
+        if move.kind == "job":
+            self._jobs(move, rows)
+        elif move.kind == "transfer":
+            is_retried = (move.source, move.target) == (TransferState.DELIVERING, TransferState.QUEUED)
+            if is_retried or move.target in ENDED["transfer"]:
+                state = _RETRIED if is_retried else str(move.target)
+                self._count(ENDED_TRANSFERS, _labels("transfer", rows, "source", "destination"), state)
+        elif move.kind == "pilot" and move.target in ENDED["pilot"]:
+            self._count(ENDED_PILOTS, _labels("pilot", rows, "queue"), str(move.target))
+            self._count(EMPTY_PILOTS, _labels("pilot", [row for row in rows if not row[MEASURED]], "queue"))
+
+    def brought(self, sizes: Mapping[tuple[str, str], float]) -> None:
+        """Count bytes that transfers brought, by source and destination."""
+        for ends, size in sizes.items():
+            self._add(TRANSFERRED_BYTES, ends, "", size)
+
+    def _jobs(self, move: Move, rows: Sequence[Record]) -> None:
+        if move.target is JobState.RUNNING:
+            for row in rows:
+                if row[ATTEMPT] == 1:
+                    self._observe(JOB_WAITS, (_of("job", row, "share"),), self._time - row[MEASURED])
+        if move.source in AT_A_PILOT and move.target not in AT_A_PILOT:
+            self._runs(move, rows)
+        # A job that waits for a merge has succeeded: its end there says nothing about its attempt.
+        if move.source in LIVE["job"] and move.source is not JobState.MERGING:
+            outcome = "finished" if move.target in _DONE else str(move.target)
+            if outcome == "finished" or move.target in ENDED["job"]:
+                self._count(ATTEMPTS, _labels("job", rows, "queue", "share"), outcome)
+
+    def _runs(self, move: Move, rows: Sequence[Record]) -> None:
+        outcome = str(move.target) if move.target in ENDED["job"] else "finished"
+        for row in rows:
+            ran = move.own_changes.get(row[ID], {}).get("wall_seconds", move.changes.get("wall_seconds"))
+            if isinstance(ran, int | float):
+                self._observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
+
+    def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
+        for values, many in Counter(labels).items():
+            self._add(measure, (*values, *more), "", many)
+
+    def _observe(self, measure: Measurement, labels: tuple[str, ...], value: float) -> None:
+        value = max(0.0, value)
+        self._add(measure, labels, bucket(measure, value), 1)
+        self._add(measure, labels, SUM, value)
+
+    def _add(self, measure: Measurement, labels: tuple[str, ...], part: str, value: float) -> None:
+        self.sums[MeasuredKey(measure.name, labels, part)] += value
+
+
+def _labels(kind: Any, rows: Iterable[Record], *names: str) -> list[tuple[str, ...]]:
+    return [tuple(_of(kind, row, name) for name in names) for row in rows]
+
+
+def _of(kind: Any, row: Record, name: str) -> str:
+    return str(row[_PLACES[kind][name]] or "")
