@@ -1,4 +1,4 @@
-"""Measurement and remove folders that a payload filled, whatever their depth and permissions.
+"""Measure and remove folders that a payload filled, whatever their depth and permissions.
 
 A supervisor imports this, so it uses only light modules: neither pathlib nor typing.
 """

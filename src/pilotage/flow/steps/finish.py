@@ -20,7 +20,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name=FINISH,
     place=8,
-    summary="Measurement scouts, merge outputs, and end tasks whose jobs have ended.",
+    summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
     reads=(tasks_to_complete, only_where("tasks"), ended_jobs),
     phases=always(
         Phase(actor="scout", decide=scouting.conclude),

@@ -34,7 +34,7 @@ class CommitMeasurements:
         self.sums: dict[MeasuredKey, float] = defaultdict(float)
 
     def moved(self, move: Move, rows: Sequence[Record]) -> None:
-        """Measurement records that are about to move: they still have the values that counted them."""
+        """Measure records that are about to move: they still have the values that counted them."""
         if move.kind == "job":
             self._jobs(move, rows)
         elif move.kind == "transfer":

@@ -1,4 +1,4 @@
-"""Measurement links: what transfers took in the last hour, day and week (B35).
+"""Measure links: what transfers took in the last hour, day and week (B35).
 
 The last hour comes from the transfers themselves. For earlier hours the commit keeps sums.
 """
