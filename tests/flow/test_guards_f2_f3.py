@@ -9,6 +9,7 @@ import pytest
 from pilotage.flow.calls import circuit_breakers
 from pilotage.flow.calls import match as calls
 from pilotage.flow.calls.pilot_end import end_all
+from pilotage.flow.calls.retry import retry
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.matching.admissions import Admissions
 from pilotage.flow.task_cancellation import cancel
@@ -289,9 +290,8 @@ def test_f3_a_task_whose_first_attempts_fail_alike_is_stopped(house: House) -> N
     found = house.store.queries.task(task)
     assert found is not None
     assert found.state is TaskState.FAILED
-    assert (
-        "first 10 attempts, of 10 jobs, all failed alike, with exit code 1: KeyError: 'row #'" in found.error
-    )
+    assert "first 10 attempts, of 10 jobs, all failed alike at north-queue" in found.error
+    assert "with exit code 1: KeyError: 'row #'" in found.error
     assert set(house.states(task)) == {J.CLOSED}
     assert fetch(house, pilot) == []
 
@@ -323,6 +323,61 @@ def test_f3_scouts_that_all_fail_alike_stop_their_task_at_their_first_attempts(h
     found = house.store.queries.task(task)
     assert found is not None
     assert found.state is TaskState.FAILED
+
+
+def fail_scouts(house: House, queue: str, node: str = "") -> int:
+    """All scouts that a queue's pilot gets fail alike, until it gets none; returns how many attempts did."""
+    pilot, failed = house.pilot(queue=queue), 0
+    for _ in range(9):
+        house.take("broker")
+        jobs = fetch(house, pilot, most=9, node=node)
+        fail(house, pilot, jobs)
+        failed += len(jobs)
+        house.take("stop")
+        house.take("finish")
+        house.take("watch")
+    return failed
+
+
+@pytest.mark.parametrize("scouts", [1, 3, 6])
+def test_f3_scouts_that_fail_at_a_broken_queue_are_sent_to_another_one(house: House, scouts: int) -> None:
+    two_queues(house)
+    number = house.task(command=("false",), jobs=59, scouts=scouts, max_attempts=3, walltime=100)
+    assert fail_scouts(house, "north-queue") <= max(3, 2 * scouts)
+    assert is_closed(house, number) or scouts == 1
+    south = house.pilot(queue="south-queue")
+    end_well(house, south, fetch(house, south, most=9))
+    assert house.take("finish") > 0
+    assert house.store.queries.task(number).state is TaskState.SPLITTING  # type: ignore[union-attr]
+
+
+def test_f3_scouts_that_fail_alike_at_two_queues_stop_their_task_until_it_is_retried(house: House) -> None:
+    two_queues(house)
+    number = house.task(command=("false",), jobs=59, scouts=6, max_attempts=3, walltime=100)
+    fail_scouts(house, "north-queue")
+    fail_scouts(house, "south-queue")
+    found = house.store.queries.task(number)
+    assert found
+    assert (found.state, found.jobs) == (TaskState.FAILED, {J.CLOSED: 6})
+    assert "failed alike at north-queue and south-queue, with exit code 1: OSError: disk #" in found.error
+    assert f"mend it and go on: pilotage retry {number}" in found.error
+    retry(house.runtime, number, "user:alice")
+    house.take("broker")
+    for queue in ("north-queue", "south-queue"):
+        pilot = house.pilot(queue=queue)
+        end_well(house, pilot, fetch(house, pilot, most=9))
+    assert house.take("finish") > 0
+
+
+def test_f3_scouts_that_fail_at_one_node_of_several_are_tried_at_another(house: House) -> None:
+    number = house.task(command=("false",), jobs=59, scouts=6, max_attempts=3, walltime=100)
+    good = house.pilot()
+    house.take("broker")
+    house.report(good, "failed", fetch(house, good, most=0, node="good"))
+    fail_scouts(house, "north-queue", node="bad")
+    assert house.store.queries.task(number).state is TaskState.SCOUTING  # type: ignore[union-attr]
+    end_well(house, good, fetch(house, good, most=9, node="good"))
+    assert house.take("finish") > 0
 
 
 def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_is_closed(house: House) -> None:

@@ -78,15 +78,20 @@ def _error(task: Task, failures: list[Failure]) -> str:
     many = len({failure.job for failure in failures})
     jobs = "1 job" if many == 1 else f"{many} jobs"
     return (
-        f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike, with exit code "
-        f"{first.exit_code}: "
-        f"{first.ending}; job {first.job} was the first{_way_on(task)}"
+        f"stopped: its first {len(failures)} attempts, of {jobs}, all failed alike at {_places(failures)}, "
+        f"with exit code {first.exit_code}: {first.ending}; job {first.job} was the first{_way_on(task)}"
     )
+
+
+def _places(failures: list[Failure]) -> str:
+    first, *more = sorted({failure.queue for failure in failures})
+    return f"{', '.join([first, *more[:-1]])} and {more[-1]}" if more else first
 
 
 def _way_on(task: Task) -> str:
     if task.state is TaskState.SCOUTING:
-        return "; if only its first inputs are bad, leave them out, or submit it again with scouts: 0"
+        first = "if only its first inputs are bad, leave them out, or submit it again with scouts: 0"
+        return f"; mend it and go on: pilotage retry {task.id}; {first}"
     again = f"retry a good one (pilotage retry job:ID), then all (pilotage retry {task.id})"
     return f"; if only these jobs are bad, {again}"
 

@@ -57,7 +57,7 @@ def _breaker(
         seen.append(failure)
         pilots.add(failure.pilot)
         many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
-        has_opened = has_opened or (many and _is_shown_for(scope, seen, constants.in_a_row))
+        has_opened = has_opened or (many and _is_shown_for(scope, seen, constants))
         return has_opened
 
     def counts(failure: Failure) -> bool:
@@ -72,9 +72,14 @@ def _breaker(
     return found.breaker("node" if node else "queue", (queue, node), found.last.ending, scope)
 
 
-def _is_shown_for(scope: Scope, seen: list[Failure], in_a_row: int) -> bool:
-    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners."""
-    _, owner, task = scope
+def _is_shown_for(scope: Scope, seen: list[Failure], constants: GuardConstants) -> bool:
+    """Tell whether failures close their place to a scope: so many jobs failed, of so many tasks or owners.
+
+    Scouts may be fewer: their attempts count.
+    """
+    (_, owner, task), in_a_row = scope, constants.in_a_row
+    if task and all(one.scouting for one in seen):
+        return len(seen) >= min(in_a_row, constants.fewest)
     if owner and not task and len({one.task for one in seen}) < 2:
         return False
     # One bad input fails again and again. A payload that never ran has read none.

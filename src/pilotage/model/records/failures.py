@@ -66,6 +66,8 @@ class Failure(FailedAttempt):
     """Whether it follows its node."""
     at_queue: Verdict = "unknown"
     """Whether it follows its queue."""
+    scouting: bool = False
+    """Whether its task has only scouts so far: fewer attempts show a bad place."""
     lifted: bool = False
     """Whether the circuit breaker of its queue or node was lifted since: it trips none any more."""
 

@@ -31,7 +31,8 @@ class TaskOutcomes:
 
     ``well`` are places where its jobs succeeded recently. ``running`` is, by queue, the longest run in s of
     its running jobs. ``placed`` are the places of its waiting and running jobs (without a node if no pilot
-    has them). ``shared`` are kinds of failure that jobs of other owners have too, by queue.
+    has them). ``shared`` are kinds of failure that jobs of other owners have too, by queue. ``possible`` are
+    places where its jobs could run if it has only scouts so far; None: it has others.
     """
 
     failures: Sequence[Failure]
@@ -39,6 +40,7 @@ class TaskOutcomes:
     running: Mapping[str, float] = field(default_factory=dict)
     placed: frozenset[Place] = frozenset()
     shared: frozenset[tuple[str, int | None, str]] = frozenset()
+    possible: frozenset[Place] | None = None
 
 
 def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
@@ -47,14 +49,16 @@ def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
     - ``task``: the same input or command fails in the same way at another place, and succeeds at one of the
       two; or it fails in the same way at more than two queues and succeeds nowhere.
     - ``place``: the task succeeds elsewhere and its failure did not follow it there.
-    - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will show; or others fail in the
-      same way here; or the payload never ran. A doubt ends after a day.
+    - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will show; or its scouts failed
+      at one place alone, and could run elsewhere; or others fail in the same way here; or the payload never
+      ran. A doubt ends after a day.
     - ``unknown``: nothing is shown, and nothing else will show it.
     """
     cases = [_Case(outcomes, at_node, time) for at_node in (True, False)]
     for failure in outcomes.failures:
         at_node, at_queue = (case.verdict(failure) for case in cases)
-        yield replace(failure, at_node=at_node, at_queue=at_queue)
+        scouting = outcomes.possible is not None
+        yield replace(failure, at_node=at_node, at_queue=at_queue, scouting=scouting)
 
 
 @dataclass(slots=True)
@@ -76,6 +80,7 @@ class _Case:
         self._outcomes, self._at_node, self._time = outcomes, at_node, time
         self._well = self._places(outcomes.well)
         self._placed = self._places(outcomes.placed)
+        self._possible = self._places(outcomes.possible or ())
         self._outstanding = Counter(self._place(one) for one in outcomes.failures if self._speaks(one))
         self._alike: dict[object, _Alike] = defaultdict(_Alike)
         for one in outcomes.failures:
@@ -98,7 +103,9 @@ class _Case:
         is_fresh = self._time - min(command.first, job.first) < IN_DOUBT
         is_shared = (failure.queue, failure.exit_code, failure.ending) in self._outcomes.shared
         # A job that waits without a pilot says nothing about other nodes of the queue.
-        elsewhere = any(node or queue not in queues for queue, node in self._placed - places)
+        # Scouts are few: what fails alike at two places is the task's fault.
+        placed = self._placed | self._possible if len(places) == 1 else self._placed
+        elsewhere = any(node or queue not in queues for queue, node in placed - places)
         may_tell = len(queues) <= FEW_QUEUES and (elsewhere or is_shared)
         return "doubt" if is_fresh and may_tell else "unknown"
 

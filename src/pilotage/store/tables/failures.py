@@ -35,6 +35,7 @@ from pilotage.store.tables.reader import RecordReader
 from .counters import counts
 from .jobs import jobs
 from .pilots import pilots
+from .scout_places import possible
 from .tasks import TASK_COLUMNS, tasks
 
 failures = Table(
@@ -245,6 +246,7 @@ def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Ite
     placed: dict[int, set[Place]] = defaultdict(set)
     for task, state, *place in _places(reader, suspects):
         (well if state in DONE_JOBS else placed)[task].add((place[0], place[1]))
+    elsewhere = possible(reader, failures)
     for task in suspects:
         yield TaskOutcomes(
             failures=failures[task],
@@ -252,6 +254,7 @@ def _outcomes(reader: RecordReader, suspects: Sequence[int], time: float) -> Ite
             running=running[task],
             placed=frozenset(placed[task]),
             shared=frozenset(shared[task]),
+            possible=elsewhere.get(task),
         )
 
 
