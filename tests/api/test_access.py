@@ -30,6 +30,7 @@ OPERATORS = {
     ("PUT", "/restrictions/{kind}/{name}"),
     ("DELETE", "/restrictions/{kind}/{name}"),
     ("GET", "/world"),
+    ("GET", "/stuck"),
     ("GET", "/pilots"),
     ("GET", "/pilots/{pilot}"),
     ("GET", "/pilots/{pilot}/explain"),

@@ -132,6 +132,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "doctor": CommandEntry(
             "doctor", "Examine the installation: what is wrong, why it matters, and what mends it."
         ),
+        "stuck": CommandEntry(
+            "stuck", "List what made no progress for longer than usual, why, and what to do."
+        ),
         "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
         "store": CommandEntry("store", "Back up the store, and bring it back."),
         "history": CommandEntry("history", "Archive what ended long ago."),

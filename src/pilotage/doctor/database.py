@@ -42,49 +42,60 @@ def store_opens(known: Installation) -> Iterator[Finding]:
         import sqlalchemy  # noqa: F401 -- a machine with the client alone has none
     except ImportError:
         return
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from pilotage.store import Store, schema
-    from pilotage.store.database.engine import Database
-
     url = known.settings.store
     try:
-        name = shown_address(url)
+        if not is_there(url):
+            return
     except ValueError as error:
         yield Finding(
             what=f"PILOTAGE_STORE {error}", why="no server starts", mend="export PILOTAGE_STORE=..."
         )
         return
-    if not is_there(url):
+    found = [*_unusable(url)]
+    if found:
+        known.lacks["store"] = found[0].what
+        yield from found
         return
+    from pilotage.store import Store
+
+    known.open_store = Store.open(url)
+
+
+def _unusable(url: str) -> Iterator[Finding]:
+    """Say why a store cannot be opened, or not without an upgrade."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from pilotage.store import schema
+    from pilotage.store.database.engine import Database
+
+    name, newest = shown_address(url), schema.newest()
     database = Database(url)
     try:
         # Without the retries of a server, which wait until a database is back.
         with database.engine.connect() as connection:
             version = schema.version_of(connection)
     except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        known.lacks["store"] = f"the store {name} cannot be opened"
         yield Finding(
-            what=f"the store {name} cannot be opened: {reason}",
+            what=f"the store {name} cannot be opened: {_reason(error)}",
             why="a server here can neither start nor go on",
             mend="start the database, or export PILOTAGE_STORE with its address, user and password",
         )
         return
     finally:
         database.close()
-    newest = schema.newest()
     if version != newest:
-        known.lacks["store"] = f"the tables of the store {name} are of version {version}, not {newest}"
         is_newer = version is not None and version > newest
         yield Finding(
-            what=known.lacks["store"],
+            what=f"the tables of the store {name} are of version {version}, not {newest}",
             why="this program is older and would refuse it" if is_newer else "the next server upgrades it",
             mend="pip install --upgrade pilotage" if is_newer else "pilotage store backup FILE; pilotage up",
             severity="fault" if is_newer else "warning",
         )
-        return
-    known.open_store = Store.open(url)
+
+
+def _reason(error: Exception) -> str:
+    """Return a database's error in its own words, on one line."""
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 
 
 def _facts(known: Installation) -> "DatabaseFacts":
@@ -107,10 +118,9 @@ def takes_writes(known: Installation) -> Iterator[Finding]:
     except NotExamined:
         raise
     except Exception as error:  # whatever the driver raises is what an operator must read
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         holder = known.store.held_by()
         yield Finding(
-            what=f"the store takes no write: {reason}" + (f"; {holder} holds it" if holder else ""),
+            what=f"the store takes no write: {_reason(error)}" + (f"; {holder} holds it" if holder else ""),
             why="nothing is decided, and no pilot gets work",
             mend="free its disk, give its user the right to write, or end what holds it",
         )

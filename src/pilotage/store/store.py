@@ -43,6 +43,7 @@ from .views.metrics import MetricsQueries
 from .views.notifications import NotificationQueries
 from .views.publications import PublicationQueries
 from .views.queries import Queries
+from .views.stuck import StuckQueries
 from .views.task_lists import TaskLists
 from .views.transfers import TransferQueries
 from .views.workflows import WorkflowQueries
@@ -104,6 +105,7 @@ class Store:
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
         self.metrics_queries = MetricsQueries(database, specs)
+        self.stuck_queries = StuckQueries(database)
         self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)

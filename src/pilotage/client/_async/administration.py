@@ -96,6 +96,10 @@ class AsyncAdministration(AsyncApi):
         """Remove a secret. Jobs that need it are held when a pilot would take them."""
         await self._connection.send("DELETE", "/secrets/{name}", {"name": name})
 
+    async def stuck(self) -> Table[Record]:
+        """Return what made no progress for longer than usual, with reasons and commands."""
+        return Table[Record].of(await self._get("/stuck"), "stuck", Record)
+
     async def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""
         return await self._record("/health/live")

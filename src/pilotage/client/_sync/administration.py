@@ -95,6 +95,10 @@ class Administration(Api):
         """Remove a secret. Jobs that need it are held when a pilot would take them."""
         self._connection.send("DELETE", "/secrets/{name}", {"name": name})
 
+    def stuck(self) -> Table[Record]:
+        """Return what made no progress for longer than usual, with reasons and commands."""
+        return Table[Record].of(self._get("/stuck"), "stuck", Record)
+
     def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""
         return self._record("/health/live")

@@ -1,0 +1,82 @@
+"""What makes no progress for longer than is usual for its kind."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls import stuck
+
+from .access import FOR_OPERATORS
+from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/stuck", tags=["health"])
+
+
+class StuckRecords(BaseModel):
+    """Records of a kind that are in one state at one place for longer than usual. Times in s."""
+
+    kind: Annotated[str, Field(description="Task, job, transfer, pilot, publication, notification, or step.")]
+    state: Annotated[str, Field(description="The state that they do not leave.")]
+    place: Annotated[str, Field(description="Queue, storage, share or catalogue; of a step, its name.")]
+    count: Annotated[int, Field(description="How many are beyond their limit.")]
+    oldest: Annotated[int, Field(description="The one that entered the state first; 0: a step.")]
+    task: Annotated[int, Field(description="The task of the oldest one; 0: of none.")]
+    since: Annotated[float | None, Field(description="When that was, in s since 1970 UTC; null: a step.")]
+    usual: Annotated[float | None, Field(description="Within which most left it; null: too few did.")]
+    limit: Annotated[float | None, Field(description="After which they count as stuck; null: a step.")]
+    told: Annotated[str, Field(description="What is usual, in words.")]
+    reason: Annotated[str, Field(description="Why they do not go on.")]
+    command: Annotated[str, Field(description="The command that mends it, or shows more.")]
+
+
+class Stuck(BaseModel):
+    """What is stuck, the worst first."""
+
+    stuck: Annotated[list[StuckRecords], Field(description="By how far they exceed their limits.")]
+
+
+@router.get("", dependencies=[FOR_OPERATORS], responses=documented(Stuck, 409))
+def get_stuck(runtime: TheRuntime) -> Response:
+    """What made no progress for longer than is usual for its kind, why, and what to do.
+
+    What is usual comes from the newest records that ended, by kind, state and place, above a floor.
+    """
+    steps = [_step(name, error) for name, error in sorted(runtime.set_aside.failing_loops.items())]
+    return answer(Stuck(stuck=[*steps, *map(_records, stuck.everything(runtime))]))
+
+
+def _step(name: str, error: str) -> StuckRecords:
+    return StuckRecords(
+        kind="step",
+        state="failing",
+        place=name,
+        count=1,
+        oldest=0,
+        task=0,
+        since=None,
+        usual=None,
+        limit=None,
+        told="every pass ends",
+        reason=error,
+        command="pilotage doctor",
+    )
+
+
+def _records(found: stuck.ToldGroup) -> StuckRecords:
+    group = found.group
+    return StuckRecords(
+        kind=group.kind,
+        state=str(group.state),
+        place=group.place,
+        count=group.count,
+        oldest=group.oldest,
+        task=found.task,
+        since=group.since,
+        usual=group.usual,
+        limit=group.limit,
+        told=found.usual,
+        reason=found.reason,
+        command=found.command,
+    )

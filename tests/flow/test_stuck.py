@@ -1,0 +1,84 @@
+"""What is stuck in a real store is told with its reason, and usual times come from the store's own past."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from pilotage.computing.loader import load
+from pilotage.flow.calls import stuck
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import STEPS
+from pilotage.model.records.states import JobState, TransferState
+from pilotage.model.rules.stuck import FLOORS
+from pilotage.movers.loader import InstalledMovers
+from pilotage.store import Store
+from pilotage.testing.records import NOW
+from pilotage.testing.stores import (
+    FEDERATION,
+    WITHOUT_INPUTS,
+    create,
+    decision,
+    move,
+    new_jobs,
+    new_pilot,
+    new_task,
+    new_transfer,
+)
+
+LATER = NOW + 3 * 3600.0
+
+
+@pytest.fixture
+def runtime(store: Store) -> Iterator[Runtime]:
+    """A runtime three hours later, on both databases."""
+    store.save_federation(FEDERATION, "test")
+    made = Runtime(store, STEPS, load=load, movers=InstalledMovers, clock=lambda: LATER)
+    yield made
+    made.close()
+
+
+def _live(store: Store, task: int, count: int, took: float) -> None:
+    """Bring jobs to their end, so many seconds in each state."""
+    ids = new_jobs(store, task, count)
+    for step, (source, target) in enumerate(pairwise(WITHOUT_INPUTS), 1):
+        changes = {"queue": "CERN-q"} if target is JobState.ACTIVATED else {}
+        store.commit(decision(move("job", ids, source, target, changes), time=NOW + step * took), "test")
+
+
+def test_jobs_transfers_and_pilots_are_stuck_with_reason_and_command(runtime: Runtime) -> None:
+    store = runtime.store
+    task = new_task(store)
+    ids = new_jobs(store, task, 3)
+    placed = move("job", ids[:2], JobState.DEFINED, JobState.ACTIVATED, {"queue": "CERN-q"})
+    store.commit(decision(placed), "test")
+    (transfer,) = create(store, new_transfer("x:a"))
+    moving = move("transfer", [transfer], TransferState.QUEUED, TransferState.PREPARING)
+    store.commit(decision(moving), "test")
+    pilot = new_pilot(store)
+    found = {(one.group.kind, str(one.group.state)): one for one in stuck.everything(runtime)}
+    assert set(found) == {
+        *(("job", "activated"), ("job", "defined"), ("task", "registered")),
+        *(("transfer", "preparing"), ("pilot", "created")),
+    }
+    at_queue = found["job", "activated"]
+    assert (at_queue.group.count, at_queue.group.place, at_queue.task) == (2, "CERN-q", task)
+    assert "no pilot of CERN-q has ever called home" in at_queue.reason
+    assert at_queue.command == "pilotage queues test CERN-q"
+    assert found["transfer", "preparing"].command == f"pilotage explain transfer:{transfer}"
+    assert found["pilot", "created"].group.oldest == pilot
+    assert found["task", "registered"].reason == "it is not split into jobs"
+
+
+def test_usual_times_come_from_the_newest_jobs_that_ended(runtime: Runtime) -> None:
+    store = runtime.store
+    task = new_task(store)
+    slow = FLOORS["job", JobState.ACTIVATED]
+    _live(store, task, 20, slow)
+    past = store.stuck_queries.past()
+    took = [one.seconds for one in past if one.state is JobState.ACTIVATED]
+    assert took == [slow] * 20
+    assert {one.place for one in past if one.kind == "job"} == {"CERN-q"}
+    placed = move("job", new_jobs(store, task, 1), JobState.DEFINED, JobState.ACTIVATED, {"queue": "CERN-q"})
+    store.commit(decision(placed), "test")
+    assert [one for one in stuck.everything(runtime) if one.group.kind == "job"] == [], "3 h are usual here"
