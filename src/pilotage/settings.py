@@ -25,7 +25,7 @@ _Value = TypeVar("_Value")
 
 
 class WrongSettings(ValueError):
-    """Settings that are wrong: what is wrong with each, by its name."""
+    """Settings that are wrong: the fault of each, by its name."""
 
     def __init__(self, faults: dict[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {fault}" for name, fault in faults.items()))
@@ -44,7 +44,7 @@ class Settings:
     on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all. ``events_kept`` is the number of days for which the server keeps
+    ago; without it the server keeps all. ``events_kept`` is the number of days that the server keeps
     events. ``token_file`` is the file that the token came from. ``more_urls`` are further servers of the same
     store: pilots go on to the next where one does not answer. Notifications go to ``https`` URLs in public
     networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
@@ -122,7 +122,7 @@ class Settings:
 
 
 class _Reading:
-    """Reads one setting after the other, and gathers what is wrong."""
+    """Reads one setting after the other, and gathers the faults."""
 
     def __init__(self, given: dict[str, str]) -> None:
         self._given = given

@@ -95,7 +95,7 @@ def take_token(file: Path | None, *, remove: bool) -> str:
             sys.exit(f"no token: {error}")
         if remove:
             file.unlink(missing_ok=True)
-    # Payloads could read what is left on standard input.
+    # Payloads could read the rest of standard input.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

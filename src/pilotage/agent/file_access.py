@@ -78,7 +78,7 @@ def is_storages_fault(storage: OpenStorage, error: Exception) -> bool:
 
 
 class Ways:
-    """The ways to storages, without those that failed lately."""
+    """The ways to storages, without recent failures."""
 
     def __init__(self, server: FileServer) -> None:
         self._server = server

@@ -89,9 +89,9 @@ def _framed(value: Any) -> bytes:
 class Ended:
     """The end of a payload. ``error`` is empty after success; times are in s, ``max_rss`` is in MB.
 
-    ``max_workdir`` is the most that the payload added to its directory, in MB. ``disk_io`` is what it read
-    from disks and wrote to them, in kB/s. Both are None if they were not measured. ``points`` are its time
-    line. ``note`` is a remark on a payload that ended well.
+    ``max_workdir`` is the most that the payload added to its directory, in MB. ``disk_io`` is its rate of
+    reading from disks and writing to them, in kB/s. Both are None without measurements. ``points`` are its
+    time line. ``note`` is a remark on a payload that ended well.
     """
 
     error: str = ""

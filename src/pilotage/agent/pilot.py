@@ -146,7 +146,7 @@ class PilotAgent:
         return bool(self._jobs.held or self._jobs.working)
 
     def _time_left(self) -> float:
-        """Return the seconds left of the pilot's walltime, minus those that a regular end takes."""
+        """Return the seconds left of the pilot's walltime, minus the time of a regular end."""
         walltime = self._resources.walltime
         return self._born + walltime - min(60, walltime / 20) - now()
 

@@ -75,7 +75,7 @@ def said(error: urllib.error.HTTPError) -> str:
 
 
 class Web:
-    """Requests with the same headers, which go only to the server that is asked.
+    """Requests with the same headers, which go only to the first server.
 
     ``authorities`` (PEM) replace the system's; a ``context`` carries them and a certificate. ``redirects_to``
     names the hosts that the server may send on to; by default those of its domain.

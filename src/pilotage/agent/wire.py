@@ -277,7 +277,7 @@ class AttemptLogs:
 class Reports:
     """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order.
 
-    ``logs`` come from attempts that end and from those that somebody is reading. ``own_log`` is the pilot's.
+    ``logs`` come from attempts that end or that somebody reads. ``own_log`` is the pilot's.
     """
 
     holding: tuple[Pair, ...] = ()

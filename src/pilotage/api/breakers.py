@@ -45,7 +45,7 @@ class ShownBreaker(BaseModel):
 
 
 class Breakers(BaseModel):
-    """Circuit breakers that are open or half-open, and what is set aside."""
+    """Circuit breakers that are open or half-open, and records that are set aside."""
 
     breakers: Annotated[list[ShownBreaker], Field(description="Breakers by kind and place.")]
     set_aside: Annotated[
@@ -58,7 +58,7 @@ class Breakers(BaseModel):
 
 
 class Lift(BaseModel):
-    """Which circuit breakers are to be lifted."""
+    """The circuit breakers to lift."""
 
     model_config = ConfigDict(extra="forbid")
 

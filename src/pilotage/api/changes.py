@@ -24,7 +24,7 @@ EXAMPLE = {"ram": 4000, "walltime": 7200}
 
 
 class Told(BaseModel):
-    """Jobs by the state that they were in; of a dry run, those that would change, and where they would go.
+    """Jobs by the state that they were in; of a dry run, jobs that would change, and where they would go.
 
     Of a retry, ``lines`` say which inputs were not looked at again, and what to do.
     """

@@ -67,7 +67,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Stop writing until the client has read what waits for it, and check that it does."""
+        """Stop writing until the client has read its pending data, and check that it does."""
         super().pause_writing()
         self._watch_reader()
 

@@ -116,7 +116,7 @@ def frame(name: str, id_: int | None, data: object) -> bytes:
 
 
 class Stream:
-    """What waits for the reader of one open stream. It belongs to the event loop."""
+    """The events that wait for the reader of one open stream. It belongs to the event loop."""
 
     def __init__(self, wanted: EventFilter, after: int) -> None:
         self.wanted = wanted
@@ -136,7 +136,7 @@ class Stream:
             self._news.set()
 
     def end(self, why: str) -> None:
-        """End the stream: drop what waits, and let the reader know why."""
+        """End the stream: drop its waiting events, and let the reader know why."""
         self.ending = self.ending or why
         self._chunks.clear()
         self._size = 0

@@ -108,7 +108,7 @@ class TransferExplanation(BaseModel):
 
 
 class QueueExplanation(BaseModel):
-    """Everything about one queue, and what was decided there about a task, as ``lines`` of text."""
+    """Everything about one queue, and the decisions there about a task, as ``lines`` of text."""
 
     queue: str
     lines: list[str]
@@ -143,7 +143,7 @@ def throttled_by(runtime: Runtime, task: TaskDetails) -> str:
 
 
 def notified(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Return what people were told of a task; nothing if nobody was."""
+    """Return the notifications of a task; nothing if there are none."""
     found = runtime.store.notification_queries.of_task(task.id)
     return list(notifications.of_task(task.id, found, runtime.clock()))
 
@@ -183,7 +183,7 @@ def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> 
 
 
 def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
-    """Return a transfer's life, and what it waits for if it is queued."""
+    """Return a transfer's life, and the reason why it waits if it is queued."""
     now, store = runtime.clock(), runtime.store
     queue = queue_of(transfer.state)
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None

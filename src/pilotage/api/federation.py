@@ -121,7 +121,7 @@ def get_history(
     before: Annotated[int, Query(ge=1, le=NEWEST, description="Only versions before this one.")] = NEWEST,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Response:
-    """Who changed the federation, when, why, and what was before. Drains and closures count as changes."""
+    """Who changed the federation, when, why, and its state before. Drains and closures count as changes."""
     return answer({"versions": federation_changes.history(store, before, limit)})
 
 

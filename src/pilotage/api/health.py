@@ -1,6 +1,6 @@
 """Whether the server lives, and whether it can do its work: for systemd, Kubernetes and load balancers.
 
-These answers need no token, and none of the threads that other requests share. They only say what is wrong.
+These answers need no token, and none of the threads that other requests share. They only name faults.
 """
 
 import asyncio

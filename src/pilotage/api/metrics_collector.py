@@ -42,7 +42,7 @@ def exposition(runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> byte
 
 
 class _StoreCollector(Collector):
-    """Reads the store when it is asked."""
+    """Reads the store at each request."""
 
     def __init__(self, runtime: Runtime, lacks: Mapping[pending_jobs.Lack, int]) -> None:
         self._runtime = runtime

@@ -1,4 +1,4 @@
-"""Notifications: what was sent to whom, a person's own receivers, and the secret that signs webhooks."""
+"""Notifications: the sent ones, a person's own receivers, and the secret that signs webhooks."""
 
 from collections.abc import Sequence
 from typing import Annotated

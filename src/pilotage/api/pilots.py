@@ -92,7 +92,7 @@ def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
 
 
 def read_logs(runtime: Runtime, pilot: Pilot, agent_seen: int) -> KeptLogs:
-    """Return what is kept of a pilot's agent, and ask a running one for more."""
+    """Return the stored log of a pilot's agent, and ask a running one for more."""
     runs = pilot.state is PilotState.RUNNING
     if runs:
         runtime.log_readers.ask("pilot", pilot.id, runtime.clock())

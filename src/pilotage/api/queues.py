@@ -52,7 +52,7 @@ QueueName = Annotated[str, Path(max_length=200)]
     "/queues/{queue}/explain", dependencies=[FOR_PEOPLE], responses=documented(QueueExplanation, 404, 409)
 )
 def get_explanation(queue: QueueName, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Explain one queue: its limits, its load, what was seen of it, and why nothing starts."""
+    """Explain one queue: its limits, its load, its measurements, and why nothing starts."""
     return explained(runtime, queue, (), width)
 
 

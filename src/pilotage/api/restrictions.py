@@ -67,7 +67,7 @@ PlaceName = Annotated[str, Path(max_length=200)]
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Restrictions, 409))
 def get_restrictions(runtime: TheRuntime) -> Response:
-    """Every site, queue and storage that operators drain or have closed, and what is left there."""
+    """Every site, queue and storage that operators drain or have closed, and their remaining work."""
     return answer({"restrictions": [_shown(*one) for one in restrictions.all_remaining(runtime)]})
 
 

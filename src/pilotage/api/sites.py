@@ -1,4 +1,4 @@
-"""Sites: their advertisements, those that they send themselves, and which of them match a task (M2, M4)."""
+"""Sites: their advertisements, also their own ones, and which of them match a task (M2, M4)."""
 
 from typing import Annotated
 

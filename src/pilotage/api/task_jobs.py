@@ -1,4 +1,4 @@
-"""The jobs of a task: listed, grouped by failure, and what they wrote."""
+"""The jobs of a task: a list, groups by failure, and their logs."""
 
 from typing import Annotated
 

@@ -245,7 +245,7 @@ def post_retry(
 
 @router.post("/{task}/set", responses=documented(Steered, 404, 409))
 def post_set(task: Id, body: Set, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
-    """Change fields of a task for its jobs that have not started, and for those that are not made yet."""
+    """Change fields of a task for jobs that have not started, also for unmade ones."""
     seen(runtime.store, caller, task)
     told = body.done(runtime, task, actor(caller), width)
     return told if isinstance(told, Response) else _answered(runtime, caller, task, told)
@@ -269,7 +269,7 @@ def post_release(task: Id, caller: Person, runtime: TheRuntime) -> Response:
 
 @router.post("/{task}/finish", responses=documented(Steered, 404, 409))
 def post_finish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
-    """End a task with what it has: its merge takes what is there, and other jobs are closed."""
+    """End a task with what it has: its merge takes the outputs so far, and other jobs are closed."""
     return _steered(runtime, caller, task, steering.finish)
 
 
@@ -322,7 +322,7 @@ def get_explanation(
 def get_queue_explanation(
     task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Explain one queue, and what was decided there about a task's jobs."""
+    """Explain one queue, and the decisions there about a task's jobs."""
     seen(runtime.store, caller, task)
     return explained(runtime, queue, runtime.store.queries.task_choices(task), width)
 

@@ -75,7 +75,7 @@ class TransferProgress(BaseModel):
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Transfers))
 def get_transfers(store: TheStore, state: TransferState | None = None, limit: Limit = 100) -> Response:
-    """Transfers, newest first. Those that a step has set aside have the reason as their error."""
+    """Transfers, newest first. A transfer that a step has set aside has the reason as its error."""
     errors = set_aside_lines.errors(store, "transfer")
     found = store.queries.transfers(state, limit)
     told = [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]

@@ -65,7 +65,7 @@ class WorkflowDetails(BaseModel):
 
 
 class WorkflowExplanation(BaseModel):
-    """A workflow as lines of text: its tasks, what they come after, and what holds them."""
+    """A workflow as lines of text: its tasks, their predecessors, and what holds them."""
 
     workflow: WorkflowView
     lines: list[str]
@@ -78,7 +78,7 @@ def post_workflows(
     """Submit tasks as a workflow: all or none.
 
     Names in ``after`` and ``inputs`` mean tasks of the workflow first, then the caller's newest tasks. 422
-    if a task is refused; circles are told with their path. A repeated Idempotency-Key creates nothing.
+    if a task is refused; a circle is reported with its path. A repeated Idempotency-Key creates nothing.
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]

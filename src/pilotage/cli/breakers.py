@@ -1,4 +1,4 @@
-"""Circuit breakers: what is left alone since it fails again and again, and how to lift that."""
+"""Circuit breakers: places that fail again and again, and how to lift them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Tasks that a verb changes: those that are named, or those that options choose, after a question."""
+"""Tasks that a verb changes: by name, or by options after a question."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def is_changeable(verb: str, view: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Tasks and jobs by name, or filters that choose tasks. With ``yes``, nobody is asked."""
+    """Tasks and jobs by name, or filters that choose tasks. With ``yes``, there is no question."""
 
     named: list[str] | None
     filters: TaskFilters

@@ -87,7 +87,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "release": CommandEntry("steering", "Let jobs of held tasks start again."),
         "finish": CommandEntry(
-            "steering", "End tasks with what they have: a merge takes what is there, other jobs are closed."
+            "steering", "End tasks with what they have: a merge takes the outputs so far; other jobs close."
         ),
         "cancel": CommandEntry(
             "steering",
@@ -172,7 +172,7 @@ ENTRIES: Mapping[str, CommandEntry] = {
 
 
 class Commands(Mapping[str, "Command"]):
-    """The commands of :data:`ENTRIES`. Each is loaded when it is asked for."""
+    """The commands of :data:`ENTRIES`. Each is loaded on demand."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Command] = {}

@@ -65,7 +65,7 @@ def doctor(
 
 
 def _wanted(known: "Sequence[DoctorCheck]", names: Sequence[str]) -> "list[DoctorCheck]":
-    """Return the checks of some names, with those that open what they need."""
+    """Return the checks of some names, with the checks before them."""
     if unknown := sorted({*names} - {one.name for one in known}):
         raise BadInput(f"there is no check {unknown[0]!r}; pilotage doctor --list lists them")
     return [one for one in known if not names or one.first or one.name in names]

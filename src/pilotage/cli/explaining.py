@@ -62,7 +62,7 @@ def explain(
 
 
 def _told(lines: Iterable[str], rules: bool) -> list[str]:
-    """Return an explanation's lines, folded to the terminal after the numbers of rules are taken out."""
+    """Return an explanation's lines without numbers of rules, folded to the terminal."""
     from pilotage.explain.layout import folded
     from pilotage.explain.words import without_rules
 

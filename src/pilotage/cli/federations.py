@@ -105,7 +105,7 @@ def load(
 
 
 def _show_changes(answer: Mapping[str, Any], dry_run: bool, done: str) -> None:
-    """Print what changes and what follows, then what was ``done``, or what would be."""
+    """Print the changes and their effects, ``done`` or planned."""
     for line in (*answer.get("changes", ()), *answer.get("effects", ())):
         echo(line)
     if not dry_run:

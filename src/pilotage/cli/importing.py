@@ -1,4 +1,4 @@
-"""Make federations from other systems' documents, and report what was guessed, changed and left out."""
+"""Make federations from other systems' documents, and report each guess, change and omission."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -90,7 +90,7 @@ def _entry(line: str, length: int) -> dict[str, Any]:
 
 
 def _check(entry: dict[str, Any]) -> None:
-    """Raise ValueError that says what is wrong with a name, size or checksum."""
+    """Raise ValueError that names the fault of a name, size or checksum."""
     if not isinstance(entry["name"], str) or not is_file_name(entry["name"]):
         raise ValueError(FILE_NAMES)
     try:

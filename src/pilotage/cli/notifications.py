@@ -1,4 +1,4 @@
-"""Notifications: what was sent, a person's own receivers, the secret of their webhooks, and a test."""
+"""Notifications: the sent ones, a person's own receivers, the secret of their webhooks, and a test."""
 
 import time
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
     json_output: Json = False,
 ) -> None:
-    """List notifications, newest first: what was sent to whom, what waits, and what failed."""
+    """List notifications, newest first, with receiver and state."""
     with connect() as client:
         found = client.notifications(task=task, limit=limit)
     if json_output:

@@ -1,4 +1,4 @@
-"""What waits, runs, fails and moves now, in ten lines."""
+"""Jobs and transfers now, in ten lines: waiting, running, failing."""
 
 import time
 from collections import Counter

@@ -74,7 +74,7 @@ def register(
 
 
 def _check(source: Path | None, storage: str, match: str) -> None:
-    """Check that exactly one source of files is given, with the options that it needs.
+    """Check that there is exactly one source of files, with its options.
 
     Raises :class:`BadInput`.
     """
@@ -85,7 +85,7 @@ def _check(source: Path | None, storage: str, match: str) -> None:
 
 
 def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_output: bool) -> None:
-    """Print what was registered. Raises :class:`CommandFailure` that lists the files left out, if any."""
+    """Print the registered files. Raises :class:`CommandFailure` that lists the files left out, if any."""
     if json_output:
         show_json({**answer, "left_out": left_out})
     else:

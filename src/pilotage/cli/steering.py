@@ -121,7 +121,7 @@ def release(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_ou
 @app.command(epilog="Example: pilotage finish 12")
 @with_filters
 def finish(filters: TaskFilters, tasks: Tasks = None, yes: Yes = False, json_output: Json = False) -> None:
-    """End tasks with what they have: a merge takes what is there, other jobs are closed."""
+    """End tasks with what they have: a merge takes the outputs so far; other jobs close."""
     _each(
         Chosen(tasks, filters, yes),
         "finish",

@@ -148,7 +148,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
 
 
 def _lines(view: Any, wait: Any) -> Iterator[str]:
-    """Yield what is to be said of a task: why it waits, who holds it, what was measured, warnings."""
+    """Yield remarks on a task: why it waits, who holds it, its measurements, warnings."""
     from . import following
 
     if wait.get("why"):
@@ -185,7 +185,7 @@ def _wait(client: "Client", task: int) -> Any:
 
 
 def _change(note: Any) -> str:
-    """Return who changed what of a task's jobs, in one line."""
+    """Return the changes of a task's jobs with their authors, in one line."""
     whose = f"job {note['job']}" if note["job"] else plural(note["jobs"], "job")
     return f"changed by {note['by']} {ago(note['time'])} ago, {whose}: {note['what']}"
 

@@ -101,7 +101,7 @@ class TransferRates:
         return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
 
     def shares(self) -> list[tuple[object, ...]]:
-        """Return the shares with active transfers: what moves and how fast, what waits and for how long."""
+        """Return the shares with active transfers: rates of moving ones, times of waiting ones."""
         rows: list[tuple[object, ...]] = []
         for share, counts in sorted(self._last["shares"].items()):
             waiting, done = _waiting(counts), self._done.get(share)

@@ -84,7 +84,7 @@ class _Followed(threading.Thread):
         self._news.put(None)
 
     def goes_on(self, seen: SeenTask) -> bool:
-        """Show what is new. Return whether there may be more."""
+        """Show the news. Return whether there may be more."""
         try:
             while (task := self._news.get_nowait()) is not None:
                 seen.update(task)

@@ -7,7 +7,7 @@
         task.wait()
         print(task.state, task.outputs())
 
-It needs the base installation only. What it imports is loaded when it is used.
+It needs the base installation only. Its imports are loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any

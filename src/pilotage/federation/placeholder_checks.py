@@ -92,7 +92,7 @@ def _own_names(path: Path, text: str, spec: TaskSpec) -> Iterator[Fault]:
     if "first_event" in found:
         yield from _first_event(path, spec)
     if path[0] in ("outputs", "optional_outputs"):
-        # Names may have any braces: only what was surely meant otherwise is refused.
+        # Names may have any braces: only a clear mistake is refused.
         for name in names(text, strict=True):
             near = difflib.get_close_matches(name[:100], OWN, n=1, cutoff=0.75)
             if near and name not in OWN:

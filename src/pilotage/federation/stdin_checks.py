@@ -22,7 +22,7 @@ _TEXT = "for a text end it with a line break, as a block after a |"
 
 
 def stdin_faults(spec: TaskSpec) -> Iterator[Fault]:
-    """Yield what is wrong with the standard input of a task."""
+    """Yield faults of the standard input of a task."""
     if not spec.stdin:
         return
     if not spec.command:

@@ -64,7 +64,7 @@ def _circle(specs: Sequence[TaskSpec], names: Mapping[str, int]) -> Iterator[Wor
 def _told(
     specs: Sequence[TaskSpec], path: Sequence[int], before: Sequence[Mapping[int, str]]
 ) -> WorkflowFault:
-    # The path leads backwards in time: what comes first stands first in the message.
+    # The path leads backwards in time: the first task stands first in the message.
     names = [specs[at].name for at in reversed(path)]
     shown = names if len(names) <= MOST_SHOWN else [*names[: MOST_SHOWN - 1], "...", names[-1]]
     message = f"makes a circle, in which no task can be the first: {' -> '.join(shown)}"

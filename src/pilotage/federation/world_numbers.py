@@ -1,4 +1,4 @@
-"""The numbers of a world whose fields declare no bounds: finite, and within those that any number has."""
+"""The numbers of a world whose fields declare no bounds: finite, and within the bounds of any number."""
 
 import types
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ def _of_value(value: object, path: Path) -> Iterator[Fault]:
     if value is None or isinstance(value, bool | str):
         return
     if isinstance(value, int | float):
-        # Written so that what is not a number is refused, too.
+        # Written so that NaN is refused, too.
         if not -LARGEST <= value <= LARGEST or 0 < abs(value) < SMALLEST:
             yield Fault(path, f"{value} is {_BOUNDS}", "")
     elif isinstance(value, Mapping):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def without_left(runtime: "Runtime", step: str, world: World) -> World:
-    """The world of a step that asks plugins, without tasks of those that this server lacks.
+    """The world of a step that asks plugins, without tasks of plugins that this server lacks.
 
     They take no room of others: the step's next pass, which follows at once, does not read them any more,
     until the plugin is looked for again or the federation is another one.

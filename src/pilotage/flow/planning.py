@@ -49,7 +49,7 @@ def set_aside(decision: Decision) -> Mapping[str, str]:
 
 
 def _decided(phase: Phase, world: World, limit: TimeLimit) -> tuple[Decision, tuple[Failing, ...], World]:
-    """Return the decision of a phase, what it leaves out, and the world without that."""
+    """Return the decision of a phase, the left out records, and the world without them."""
     try:
         return within_budgets(phase.timed(limit, CALL_TIMEOUT), world)
     except OutOfTime as error:

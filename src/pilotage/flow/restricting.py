@@ -1,4 +1,4 @@
-"""Change the restrictions of sites, queues and storages, and end those whose time is over."""
+"""Change the restrictions of sites, queues and storages, and end expired ones."""
 
 import logging
 from collections.abc import Callable

@@ -28,7 +28,7 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str, job: int | None
 
 
 def let_go(runtime: Runtime, gone: Iterable[Job], actor: str) -> int:
-    """Let go what was there for jobs that are gone: downloads, and pilots; returns how many downloads."""
+    """Let go of everything that only gone jobs needed: downloads, and pilots; returns how many downloads."""
     jobs = list(gone)
     _withdraw(runtime, frozenset((one.queue, one.requirements) for one in jobs if one.queue), actor)
     return give_up(runtime, {name for one in jobs for name in one.inputs})

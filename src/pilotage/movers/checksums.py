@@ -42,7 +42,7 @@ def adler32(stream: Readable, most: int) -> tuple[int, str]:
 
 
 class Checksum:
-    """A running checksum of the same kind as a given one; adler32 if none is given."""
+    """A running checksum of the same kind as a given one; adler32 without one."""
 
     def __init__(self, like: str) -> None:
         self._name = like.partition(":")[0]

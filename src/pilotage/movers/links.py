@@ -64,7 +64,7 @@ def follow(backend: Backend, link: FoundPath, former: Sequence[str]) -> FoundPat
 
 
 def _target(backend: Backend, path: str) -> tuple[str, PathEntry]:
-    """Return where a link leads to, and what is there. Raises LinkError, or FileNotFoundError for nothing."""
+    """Return the target of a link, and its kind. Raises LinkError, or FileNotFoundError for nothing."""
     if not offers(backend, LinkingBackend):
         raise LinkError(f"{path} may lead anywhere")
     real = backend.resolved(path)

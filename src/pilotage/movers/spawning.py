@@ -1,13 +1,13 @@
 """Start processes of movers. Each has a connection to its server, and ends with it.
 
-There are two kinds of workers with two protocols. Here stands what they share. Why two:
+There are two kinds of workers with two protocols. Here is their common part. Why two:
 
 - A *worker* (:mod:`.worker`) has many deliveries in one process, because thousands may be under way.
 - A *call worker* (:mod:`.call_worker`) has one call at a time: a scan, a read, a write, a removal.
 - Somebody waits for each call, for so many seconds. A call that hangs is killed with its process, alone.
 - The same kill in a worker would end the deliveries of others.
 - A delivery may take hours. Its worker sends news each second, and is given up when it falls silent.
-- A cancelled delivery has 20 s to clear up what it wrote. A call that is given up has none.
+- A cancelled delivery has 20 s to remove its temporary files. A call that is given up has none.
 - Deliveries of a worker that died start again, each alone. A call that was taken is never made twice.
 - A call carries the bytes of a file over its connection, where no other message may come between.
 - Small files of one slot go one after another in one worker (D8). Calls have no slots.

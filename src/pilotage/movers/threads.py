@@ -111,7 +111,7 @@ class CopyThreads:
         raise StorageError(f"{prefix!r} cannot be removed from {storage.url} by this mover")
 
     def close(self) -> None:
-        """Give up every delivery, and wait a little for those that do not hang."""
+        """Give up every delivery, and wait a little for the ones that do not hang."""
         with self._lock:
             self._closed = True
             references = list(self._running)

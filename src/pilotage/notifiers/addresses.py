@@ -81,7 +81,7 @@ class _LimitedStream(httpcore.NetworkStream):
         return _LimitedStream(secure, self._until)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what is known of the connection."""
+        """Return the facts about the connection."""
         return self._stream.get_extra_info(info)
 
     def _left(self, timeout: float | None) -> float:

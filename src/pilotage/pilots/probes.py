@@ -108,7 +108,7 @@ class Probes:
         return begun
 
     def settle(self, keys: Iterable[ProbeKey], given: Iterable[Job]) -> None:
-        """Forget the probes of those of whom no job was given: others took them, or they were spares."""
+        """Forget the probes of unassigned jobs: others took them, or they were spares."""
         served: set[Scope] = set()
         for job in given:
             wanted = Requirements.from_text(job.requirements)

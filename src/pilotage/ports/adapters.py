@@ -21,7 +21,7 @@ def entry_points(group: str) -> tuple[EntryPoint, ...]:
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Return all adapters of an entry point group by name, even those that cannot be loaded."""
+    """Return all adapters of an entry point group by name, even broken ones."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 

@@ -240,7 +240,7 @@ class Mover(Protocol):
         """
 
     def close(self) -> None:
-        """Give up every delivery, and wait a few seconds for those that can end."""
+        """Give up every delivery, and wait a few seconds for their ends."""
 
 
 class Readable(Protocol):

@@ -32,7 +32,7 @@ LOCAL_FOR = 300.0
 
 
 class RandomPlacement:
-    """Sends each job to a random queue among those that pass every check.
+    """Sends each job to a random queue that passes every check.
 
     With ``racing`` above 1 it binds no job: it draws that many queues for each choice, and the first pilot
     that asks takes the job. With ``local`` it binds no job either, and requests pilots where the input lies.

@@ -1,5 +1,5 @@
-"""Outcomes of jobs and tasks at the end of a simulation: what finished and when, what was lost, and what
-is left."""
+"""Outcomes of jobs and tasks at the end of a simulation: finished ones with their times, lost ones, and
+the rest."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

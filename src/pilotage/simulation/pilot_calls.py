@@ -25,7 +25,7 @@ class Caller(Protocol):
         """Return the slots without a payload."""
 
     def told(self) -> Heartbeat:
-        """Return a heartbeat: what runs and what has ended."""
+        """Return a heartbeat: running and ended attempts."""
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Process the answer: attempts to stop, or None if the server does not know this pilot as running."""

@@ -242,7 +242,7 @@ class VirtualPilot:
         self._ask()
 
     def told(self) -> Heartbeat:
-        """Return a heartbeat: what runs and what has ended. A lost answer means that it is sent again."""
+        """Return a heartbeat: running and ended attempts. A lost answer means that it is sent again."""
         ended = {attempt for attempt, running in self._news.items() if running.report}
         return Heartbeat(
             pilot=self.order.pilot,

@@ -19,6 +19,6 @@ def usable(federation: Federation, tasks: Collection[SimulatedTask]) -> Federati
 
 
 def open_queues(federation: Federation, specs: Iterable[TaskSpec]) -> Iterator[Queue]:
-    """Yield the queues that accept work: online ones, and those that a task names (B4)."""
+    """Yield the queues that accept work: online ones, and the ones that a task names (B4)."""
     named = {name for spec in specs for name in spec.queues}
     return (queue for queue in federation.queues if queue.is_online or queue.name in named)

@@ -160,7 +160,7 @@ class Slots:
         While slots change hands, more shares than slots take turns. Then only a share whose first transfer
         came after the last slot was given has an emergency. If no slot was given for ``emergency_after`` s,
         any share has one. Otherwise emergencies would be the rule wherever shares outnumber slots. If not all
-        can have one, draw those that do, each in proportion to its priority.
+        can have one, draw the shares, each in proportion to its priority.
         """
         constants, now = self.world.federation.staging, self.world.time
         # Transfers prepared ahead got their slot when the last of them came; the slot itself is free again.

@@ -195,7 +195,7 @@ def _schema(address: URL) -> tuple[str, bool]:
 
 
 def _run(program: str, address: URL | None, *arguments: str) -> str:
-    """Run one of PostgreSQL's programs, and return what it prints. Raises :class:`BackupError`."""
+    """Run one of PostgreSQL's programs, and return its output. Raises :class:`BackupError`."""
     if shutil.which(program) is None:
         raise BackupError(f"{program} is not installed: install PostgreSQL's client programs")
     environment, connection = dict(os.environ), list[str]()

@@ -1,4 +1,4 @@
-"""Start tasks that come after others, hold them if one of these failed, and settle what they read."""
+"""Start tasks that come after others, hold them if one of these failed, and settle their inputs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ def follow(world: World) -> Decision:
 
     Its inputs become the outputs that they made. A predecessor that failed or was cancelled holds the task,
     unless it goes on after any end; so does a quota of unfinished work. The error says so, and is gone when
-    the task is held no more. A task fails if what it reads does not exist, or is too much.
+    the task is held no more. A task fails if its inputs do not exist, or are too many.
     """
     tasks = {task.id: task for task in world.tasks if task.state is TaskState.WAITING and not task.held}
     stages = [stage for stage in world.stages if stage.task in tasks]

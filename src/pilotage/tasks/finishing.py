@@ -1,4 +1,4 @@
-"""A person ends a task with what it has: its merge takes what is there, and the rest is closed."""
+"""A person ends a task with what it has: its merge takes the outputs so far, and the rest is closed."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""A person holds a task: none of its jobs starts until it is released. Those that run go on."""
+"""A person holds a task: none of its jobs starts until it is released. Running ones go on."""
 
 from collections import defaultdict
 from collections.abc import Iterable

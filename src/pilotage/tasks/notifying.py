@@ -1,4 +1,4 @@
-"""Tell people about their tasks: what is news, when it is sent, and what follows from each attempt."""
+"""Tell people about their tasks: the news, the times of sending, and the effects of each attempt."""
 
 import json
 from collections import Counter, defaultdict
@@ -213,7 +213,7 @@ def _notifications(
 
 
 def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
-    """Return what is told of a task, as JSON."""
+    """Return the text about a task, as JSON."""
     return json.dumps(
         {
             "name": task.spec.name,
@@ -227,7 +227,7 @@ def _facts(task: Task, counts: Mapping[JobState, int]) -> str:
 
 
 def _unheard(one: Notification, world: World) -> NotificationSighting | None:
-    """Return a result for a notification of which nobody else will report one."""
+    """Return a result for a notification if nobody else will report one."""
     if one.server not in world.servers_gone and world.time - one.since <= LEASE:
         return None
     error = "the server that sent it has ended"

@@ -1,4 +1,4 @@
-"""A person retries the jobs of a task that ended badly: what is finished stays."""
+"""A person retries the jobs of a task that ended badly: finished ones stay."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -190,7 +190,7 @@ def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
 
 
 def _of_rows(files: Iterable[InputFile], rows: int) -> Sequence[tuple[str, ...]]:
-    """Return the inputs of each row: its own, and those that all rows read."""
+    """Return the inputs of each row: its own, and the common ones of all rows."""
     shared = [file.identifier for file in files if not file.rows]
     own: dict[int, list[str]] = defaultdict(list)
     for file in files:

@@ -24,7 +24,7 @@ def follow(jobs: Sequence[Job], decision: Decision) -> dict[int, tuple[JobState,
 
 
 def given_to(jobs: Sequence[Job], decision: Decision) -> dict[int, list[int]]:
-    """Return the jobs that each pilot is given which takes any, by number, as the commit finds them.
+    """Return the jobs that each pilot gets, by number, as the commit finds them.
 
     Raises AssertionError where a pilot asks for jobs that are not there, or of a job twice.
     """

@@ -113,7 +113,7 @@ class _Watchdog:
         return Wait(until, "its pilot may still run the old one") if until > self._world.time else None
 
     def _silence(self, job: Job) -> float:
-        """Return the seconds of silence after which a job is taken from its pilot, by its workflow."""
+        """Return the seconds of silence after which a pilot loses a job, by its workflow."""
         return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
     def _most(self, job: Job) -> int:

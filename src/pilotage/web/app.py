@@ -1,4 +1,4 @@
-"""All pages: their routes, what is served as it is, and the headers that keep browsers safe."""
+"""All pages: their routes, static files, and the headers that keep browsers safe."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache, partial

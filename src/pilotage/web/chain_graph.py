@@ -12,7 +12,7 @@ BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 150, 40, 50, 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """A task, and the numbers of those that it comes after."""
+    """A task, and the numbers of its predecessors."""
 
     id: int
     name: str

@@ -42,7 +42,7 @@ def sign(state: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """Records of one look: their number, and what they are called."""
+    """Records of one look: their number and their name."""
 
     look: str
     count: int
@@ -59,7 +59,7 @@ def parts(counts: Mapping[str, int]) -> list[BarPart]:
 
 
 def bar(counts: Mapping[str, int], height: int = 10, look: str = "") -> Markup:
-    """Return one bar of all jobs by state. Even one job in a million is seen."""
+    """Return one bar of all jobs by state. Even one job in a million is visible."""
     shown = parts(counts)
     whole = sum(part.count for part in shown)
     told = ", ".join(f"{part.count:,} {part.label}" for part in shown) or "no jobs yet"

@@ -24,7 +24,7 @@ class MapSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapLink:
-    """What goes from one site to another: MB/s, none if unknown, and the files on their way."""
+    """The traffic from one site to another: MB/s, none if unknown, and the files on their way."""
 
     source: str
     destination: str
@@ -103,7 +103,7 @@ def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[f
 def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
     (x1, y1), (x2, y2) = places[link.source], places[link.destination]
     length = hypot(x2 - x1, y2 - y1) or 1.0
-    # Bent to the right of its way, so that both ways of a pair are seen.
+    # Bent to the right of its way, so that both ways of a pair are visible.
     x, y = (x1 + x2) / 2 - 18 * (y2 - y1) / length, (y1 + y2) / 2 + 18 * (x2 - x1) / length
     width = 1.0 if link.rate is None else 1.0 + 2.5 * log10(1 + max(link.rate, 0.0))
     told = [f"{link.source} to {link.destination}"]

@@ -36,8 +36,8 @@ class Verdict:
     decided.
 
     ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,), (T, Q) or
-    :class:`Rows`, which are stored once for all tasks of a kind. ``lifted_by`` stands in place of the check's
-    own, where that depends on what was seen.
+    :class:`Rows`, which are stored once for all tasks of a kind. ``lifted_by`` replaces the check's own,
+    where that depends on measurements.
     """
 
     refused: Mask

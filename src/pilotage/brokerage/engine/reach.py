@@ -1,4 +1,4 @@
-"""Storages that a file can reach from those that hold it, as masks (B19)."""
+"""Storages that a file can reach from its replicas, as masks (B19)."""
 
 from collections.abc import Sequence
 

@@ -5,7 +5,7 @@
 - ``library`` is the ClassAd library, which nothing else imports;
 - ``site_ads`` and ``job_ads`` say what each side offers and requires, ``fitness`` which queues can
   run a job at all;
-- ``turns`` orders groups, including those that wait for the next cycle;
+- ``turns`` orders groups, also waiting ones of the next cycle;
 - ``sites`` counts the cycle's matches, ``matching`` evaluates both sides over all sites at once;
 - ``cycle`` has the plugin, and draws sites and queues; ``reasons`` names the parts that were not true.
 """

@@ -38,7 +38,7 @@ class Matchmaking:
     """Takes jobs by priority, then age. Each goes to a random site among the matching ones with the highest
     Rank.
 
-    Both Requirements must be true. A queue of the site is drawn among those that can run the job. Each match
+    Both Requirements must be true. The draw is among queues of the site that can run the job. Each match
     counts at its site. A job without a match is PENDING until the next cycle. Between cycles, no job takes a
     place that a waiting job of higher priority could take (M7). It takes no options.
     """

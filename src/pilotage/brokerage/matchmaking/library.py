@@ -32,7 +32,7 @@ def _plain(value: Constant) -> Constant:
 
 
 def evaluated(text: str, own: Ad, other: Ad) -> object:
-    """The value of an expression of ``own``, for which ``other`` is the TARGET.
+    """The value of an expression of ``own``, with ``other`` as TARGET.
 
     It is the error value where the library gives up, as at several hundred operators in a row.
     """

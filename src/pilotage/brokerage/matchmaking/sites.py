@@ -1,4 +1,4 @@
-"""All sites of a cycle: their ads in the library, what they have in common, and how full they are."""
+"""All sites of a cycle: their ads in the library, common values, and how full they are."""
 
 from bisect import bisect_left
 from collections import defaultdict

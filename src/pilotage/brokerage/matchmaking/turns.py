@@ -1,4 +1,4 @@
-"""The turns of a cycle: groups of jobs by priority, including those that wait for the next cycle (M7)."""
+"""The turns of a cycle: groups of jobs by priority, also waiting ones of the next cycle (M7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -39,7 +39,7 @@ class AsyncApi:
         return RequestSubject("task", int(tasks[0]["id"]))
 
     async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
-        """Return the values of a task's address. Raises :class:`Refused` for what is no task."""
+        """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""
         found = await self.subject(task)
         if found.kind != "task":
             raise Refused(f"{str(task)!r} is no task; give its number or its name")

@@ -65,7 +65,7 @@ class AsyncServerConnection:
         )
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close open connections."""
         await self._http.aclose()
 
     async def send(

@@ -70,7 +70,7 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
     async def _changed(
         self, tasks: Collection[int], kinds: Sequence[str], pace: Pace
     ) -> AsyncIterator[set[int]]:
-        """Yield tasks that may have changed: all at first, then those of which events tell.
+        """Yield tasks that may have changed: all at first, then the ones in events.
 
         Where there are no events, yield all from time to time.
         """

@@ -1,4 +1,4 @@
-"""Requests about notifications: what was sent, a person's own receivers, and the secret of webhooks."""
+"""Requests about notifications: the sent ones, a person's own receivers, and the secret of webhooks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

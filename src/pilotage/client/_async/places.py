@@ -78,7 +78,7 @@ class AsyncPlaces(AsyncApi):
         return Table[Record].of(await self._get("/storages"), "storages", Record)
 
     async def restrictions(self) -> Table[Record]:
-        """Return the sites, queues and storages that operators drain or have closed, and what is left."""
+        """Return the sites, queues and storages that operators drain or closed, and their remaining work."""
         return Table[Record].of(await self._get("/restrictions"), "restrictions", Record)
 
     async def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
@@ -100,7 +100,7 @@ class AsyncPlaces(AsyncApi):
         return Record(await self._connection.send("PUT", "/restrictions/{kind}/{name}", place, body=body))
 
     async def breakers(self) -> Table[Record]:
-        """Return every circuit breaker that is open or half-open, and what is set aside."""
+        """Return every circuit breaker that is open or half-open, and records that are set aside."""
         return Table[Record].of(await self._get("/breakers"), "breakers", Record)
 
     async def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:

@@ -80,7 +80,7 @@ class AsyncTask(Record):
 
     @property
     def subject(self) -> RequestSubject:
-        """What it is to a request."""
+        """Its subject in requests."""
         return RequestSubject("task", self.id)
 
     @property
@@ -210,7 +210,7 @@ class AsyncJob(Record):
 
     @property
     def subject(self) -> RequestSubject:
-        """What it is to a request."""
+        """Its subject in requests."""
         return RequestSubject("job", self.id)
 
     @property

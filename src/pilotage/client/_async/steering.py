@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AsyncSteering(AsyncApi):
-    """Verbs on tasks and jobs. Each answers with what it did."""
+    """Verbs on tasks and jobs. Each answers with its effects."""
 
     async def retry(
         self,
@@ -40,7 +40,7 @@ class AsyncSteering(AsyncApi):
         anyway: bool = False,
         width: int = 0,
     ) -> Record:
-        """Change fields of jobs that have not started, and of those that are not made yet."""
+        """Change fields of jobs that have not started, also of unmade ones."""
         body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
         return await self._verb(about, "set", body, width)
 
@@ -53,7 +53,7 @@ class AsyncSteering(AsyncApi):
         return Record(await self._post("/tasks/{task}/release", await self._task(task)))
 
     async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
-        """End a task with what it has: a merge takes what is there, other jobs are closed."""
+        """End a task with what it has: a merge takes the outputs so far; other jobs close."""
         return Record(await self._post("/tasks/{task}/finish", await self._task(task)))
 
     async def cancel(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> Record:

@@ -40,7 +40,7 @@ class Api:
         return RequestSubject("task", int(tasks[0]["id"]))
 
     def _task(self, task: "int | str | RequestSubject | Task") -> dict[str, int | str]:
-        """Return the values of a task's address. Raises :class:`Refused` for what is no task."""
+        """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""
         found = self.subject(task)
         if found.kind != "task":
             raise Refused(f"{str(task)!r} is no task; give its number or its name")

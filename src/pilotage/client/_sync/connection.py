@@ -66,7 +66,7 @@ class ServerConnection:
         )
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close open connections."""
         self._http.close()
 
     def send(

@@ -89,9 +89,9 @@ class Fetching(TaskRequests, CatalogueRequests):
     def _unpack_archives(
         self, task: int, files: list[WantedFile], progress: Progress, merged: bool, match: str
     ) -> set[str]:
-        """Bring small files, many with each request. Return those that are here now.
+        """Bring small files, many with each request. Return the files that are here now.
 
-        Other files need requests of their own: large ones, and those that no archive brought.
+        Other files need requests of their own: large ones, and the ones that no archive brought.
         """
         left, total, came = missing(files), sum(one.size for one in files), set[str]()
         first = min((one.file for one in left.values()), default="")

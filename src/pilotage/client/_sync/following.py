@@ -67,7 +67,7 @@ class Following(TaskRequests, EventRequests):
             self._stop_late(pace, [known[number] for number in left])
 
     def _changed(self, tasks: Collection[int], kinds: Sequence[str], pace: Pace) -> Iterator[set[int]]:
-        """Yield tasks that may have changed: all at first, then those of which events tell.
+        """Yield tasks that may have changed: all at first, then the ones in events.
 
         Where there are no events, yield all from time to time.
         """

@@ -34,7 +34,7 @@ class MappedTask:
         return f"<results of {self.task!r}>"
 
     def results(self, timeout: float | None = None) -> list[Any]:
-        """Wait for all calls, and return what they returned, in the order of their arguments.
+        """Wait for all calls, and return their results, in the order of their arguments.
 
         Raises what the first of them raised, :class:`CallFailed` for a job that left no result, and
         :class:`StillUnderWay` after ``timeout`` s.
@@ -49,7 +49,7 @@ class MappedTask:
             yield job
 
     def result(self, job: Job) -> Any:
-        """Return what the call of an ended job returned, or raise what it raised."""
+        """Return the result of an ended job's call, or raise its exception."""
         if job.state != "finished":
             raise failure_of(job)
         if job.id not in self._files:

@@ -1,5 +1,5 @@
 # Written by `make docs` from ../_async; do not edit.
-"""Requests about notifications: what was sent, a person's own receivers, and the secret of webhooks."""
+"""Requests about notifications: the sent ones, a person's own receivers, and the secret of webhooks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -79,7 +79,7 @@ class Places(Api):
         return Table[Record].of(self._get("/storages"), "storages", Record)
 
     def restrictions(self) -> Table[Record]:
-        """Return the sites, queues and storages that operators drain or have closed, and what is left."""
+        """Return the sites, queues and storages that operators drain or closed, and their remaining work."""
         return Table[Record].of(self._get("/restrictions"), "restrictions", Record)
 
     def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
@@ -101,7 +101,7 @@ class Places(Api):
         return Record(self._connection.send("PUT", "/restrictions/{kind}/{name}", place, body=body))
 
     def breakers(self) -> Table[Record]:
-        """Return every circuit breaker that is open or half-open, and what is set aside."""
+        """Return every circuit breaker that is open or half-open, and records that are set aside."""
         return Table[Record].of(self._get("/breakers"), "breakers", Record)
 
     def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:

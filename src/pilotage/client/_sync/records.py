@@ -81,7 +81,7 @@ class Task(Record):
 
     @property
     def subject(self) -> RequestSubject:
-        """What it is to a request."""
+        """Its subject in requests."""
         return RequestSubject("task", self.id)
 
     @property
@@ -211,7 +211,7 @@ class Job(Record):
 
     @property
     def subject(self) -> RequestSubject:
-        """What it is to a request."""
+        """Its subject in requests."""
         return RequestSubject("job", self.id)
 
     @property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Steering(Api):
-    """Verbs on tasks and jobs. Each answers with what it did."""
+    """Verbs on tasks and jobs. Each answers with its effects."""
 
     def retry(
         self,
@@ -41,7 +41,7 @@ class Steering(Api):
         anyway: bool = False,
         width: int = 0,
     ) -> Record:
-        """Change fields of jobs that have not started, and of those that are not made yet."""
+        """Change fields of jobs that have not started, also of unmade ones."""
         body = {"changes": dict(changes), "dry_run": dry_run, "anyway": anyway}
         return self._verb(about, "set", body, width)
 
@@ -54,7 +54,7 @@ class Steering(Api):
         return Record(self._post("/tasks/{task}/release", self._task(task)))
 
     def finish(self, task: "int | str | RequestSubject | Task") -> Record:
-        """End a task with what it has: a merge takes what is there, other jobs are closed."""
+        """End a task with what it has: a merge takes the outputs so far; other jobs close."""
         return Record(self._post("/tasks/{task}/finish", self._task(task)))
 
     def cancel(self, about: "int | str | RequestSubject | Task | Job") -> Record:

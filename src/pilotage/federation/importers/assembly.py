@@ -1,4 +1,4 @@
-"""Assemble a federation from imported records: guess what is missing, refuse what contradicts."""
+"""Assemble a federation from imported records: guess missing values, refuse contradictions."""
 
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

@@ -83,7 +83,7 @@ def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str
 def options_of(
     kind: str, gatekeeper: str, note: Note, rsl: str = "", submit: Mapping[str, str] | None = None
 ) -> dict[str, Any] | None:
-    """Return the options of a known kind, and note what is missing; return None for any other kind."""
+    """Return the options of a known kind, and note missing ones; return None for any other kind."""
     if kind not in CREDENTIALS:
         return None
     note("guessed", "credentials", CREDENTIALS[kind])

@@ -65,7 +65,7 @@ class Imported:
         return tuple(note for note in self.notes if note.action == "refused")
 
     def summary(self) -> list[Summary]:
-        """Return the notes other than refusals, by action and field. Those that may change where jobs go come
+        """Return the notes other than refusals, by action and field. Notes that may change where jobs go come
         first.
 
         Losses and guesses come first, then conversions, and last fields that have no place here.

@@ -1,4 +1,4 @@
-"""Machines that are asked about themselves: the questions, and the answers by section."""
+"""Machines that describe themselves: the questions, and the answers by section."""
 
 import re
 import shlex

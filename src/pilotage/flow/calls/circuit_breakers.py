@@ -32,7 +32,7 @@ def of_queues(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
 
 
 def of_pilots_and_servers(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
-    """Return those that hold pilots back (P6, P8, P12)."""
+    """Return the breakers that hold pilots back (P6, P8, P12)."""
     return of_pilots(runtime.elements.asked(runtime.world(live_and_ended_pilots, "lifted_breakers")))
 
 

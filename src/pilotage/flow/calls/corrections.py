@@ -53,7 +53,7 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
 
 
 def record(runtime: Runtime, records: Sequence[Creation], cause: str, actor: str) -> None:
-    """Record what was found of files, if there is anything."""
+    """Record the findings about files, if there are any."""
     if records:
         change = Create(records=tuple(records), cause=cause)
         decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))

@@ -13,7 +13,7 @@ from pilotage.store.tables.datasets import DatasetVersion
 def edit(
     runtime: Runtime, dataset: str, names: Sequence[str], match: str, edit: Edit, actor: str
 ) -> DatasetVersion:
-    """Make the next version of a dataset from files of its scope: named ones, and those that match.
+    """Make the next version of a dataset from files of its scope: named ones, and matching ones.
 
     If nothing would differ, the current version stays. Raises LookupError for files that the catalogue lacks,
     and CatalogueError.

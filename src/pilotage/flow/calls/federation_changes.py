@@ -1,4 +1,4 @@
-"""Put a federation in force while work goes on: the changes, their effects, and what is refused."""
+"""Put a federation in force while work goes on: the changes, their effects, and refusals."""
 
 import logging
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def of_version(store: Store, version: int) -> Federation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedVersion:
-    """A version of the federation, with what it declares otherwise than the one before it."""
+    """A version of the federation, with its differences from the one before."""
 
     version: int
     time: float

@@ -60,7 +60,7 @@ def _received(
     decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     breaker_notices.tell(world, decision, committed)
-    # Something moved on between snapshot and commit: what is to be stopped is told as of now.
+    # Something moved on between snapshot and commit: the answer names the attempts to stop as of now.
     if committed.handed_back:
         world = _world(runtime, told)
     return policy.stops(world)

@@ -24,13 +24,13 @@ RESCAN_TIME = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """How many inputs were to be looked at again, and those for which no time was left, in order."""
+    """The number of inputs to look at again, and in order the ones for which time ran out."""
 
     inputs: int
     left: Sequence[str] = ()
 
     def told(self, task: int) -> str:
-        """Return what was not looked at, and what to do, for a person; empty if all was."""
+        """Return the inputs that were not checked and the remedy, for a person; empty if all were."""
         if not self.left:
             return ""
         those = f"{len(self.left):,} of {self.inputs:,} inputs were" if self.inputs > 1 else "its input was"

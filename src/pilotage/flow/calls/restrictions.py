@@ -39,7 +39,7 @@ class Remaining:
 
 
 def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
-    """Put a restriction in force, in the place of an earlier one of the same place. Return what is there.
+    """Put a restriction in force, in the place of an earlier one there. Return the remaining work.
 
     Raises :class:`UnknownPlace`, and :class:`NotNow` for one that has ended already.
     """
@@ -64,18 +64,18 @@ def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restr
 
 
 def all_remaining(runtime: Runtime) -> list[tuple[Restriction, Remaining]]:
-    """Return every restriction in force, and what is left at its place."""
+    """Return every restriction in force, and the remaining work at its place."""
     queues = runtime.store.queries.queues()
     return [(one, _left(runtime, one.kind, one.name, queues)) for one in runtime.store.restrictions()]
 
 
 def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
-    """Return what is left at a place."""
+    """Return the remaining work at a place."""
     return _left(runtime, kind, name, runtime.store.queries.queues())
 
 
 def of_declared(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:
-    """Return what is left at a place. Raises :class:`UnknownPlace`."""
+    """Return the remaining work at a place. Raises :class:`UnknownPlace`."""
     _declared(runtime, kind, name)
     return remaining(runtime, kind, name)
 

@@ -42,7 +42,7 @@ def by_row(spec: TaskSpec) -> TaskSpec:
 
 
 def template_fault(spec: TaskSpec, item: InputPattern) -> str:
-    """Return what is wrong with the names in a pattern; empty if nothing is."""
+    """Return the fault of the names in a pattern; empty if there is none."""
     known = (*parameter_names(spec.parameters), INDEX)
     doubled = "write {{ and }} for braces that stay"
     if any(kind == "stray" for kind, _ in parts(item.glob, strict=True)):
@@ -132,7 +132,7 @@ def _wide(spec: TaskSpec, item: InputPattern) -> InputPattern | None:
 
 
 class _Picking:
-    """Picks the files of each row from those that one look found."""
+    """Picks the files of each row from the files that one look found."""
 
     def __init__(self, files: Sequence[FoundFile]) -> None:
         self._files: dict[str, list[FoundFile]] = defaultdict(list)

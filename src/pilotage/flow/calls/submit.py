@@ -42,7 +42,7 @@ class SubmissionOutcome:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The name of a request (see :func:`name_of`), the end of its tasks' lease, the name of their workflow,
-    and what they come after."""
+    and their predecessors."""
 
     name: str = ""
     lease_end: float | None = None
@@ -92,7 +92,7 @@ def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> Sub
 def _examined_chains(
     runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, workflow: str
 ) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]], Mapping[int, chains.Links]]:
-    """Return the refused tasks, the others with resolved inputs, and what they come after, by index."""
+    """Return the refused tasks, the others with resolved inputs, and their predecessors, by index."""
     found = chains.found(runtime.store, specs, owner, bool(workflow))
     submitted, accepted = examined(runtime, enumerate(map(chains.completed, specs)), owner)
     known = dict(submitted.refused)
@@ -125,7 +125,7 @@ def examined(
             *secrets.faults(runtime.store, spec, owner),
             *notifications.refused(runtime, spec.notify),
         ],
-        # What is refused anyway takes no part of a quota.
+        # A refused task takes no part of a quota.
         quota.take,
     )
 

@@ -2,7 +2,7 @@
 
 Why it is not a set of blocked classes that wake with a queue that changes, as Nomad's evaluations do:
 
-- Nomad keeps what is blocked in the memory of one leader. Here several servers decide, and any may stop.
+- Nomad keeps blocked jobs in the memory of one leader. Here several servers decide, and any may stop.
 - So what is blocked would be one more table, to be written as often as jobs are.
 - A class would be share and requirements. Queues also refuse for inputs, links, owners and failed sites.
 - So jobs of one class may fit at different queues, and a class that is blocked may hold jobs that fit.
@@ -155,7 +155,7 @@ class BrokerReadPlan:
         return found
 
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
-        """Record a plugin's jobs in a pass, and the ids of those that were placed.
+        """Record a plugin's jobs in a pass, and the ids of placed ones.
 
         Return False if none were placed while tasks were skipped: then scan all at once.
         """

@@ -62,7 +62,7 @@ class WakeupRelay:
                 thread.start()
 
     def stop(self) -> None:
-        """Stop. The others' periods find what is not sent yet."""
+        """Stop. The others' periods find the rest."""
         self._stopping.set()
         self._has_news.set()
         for thread in self._threads:

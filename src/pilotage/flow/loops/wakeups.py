@@ -74,7 +74,7 @@ class Wakeups:
         return self._events[name].is_set()
 
     def committed(self, decision: Decision, committed: Committed) -> None:
-        """Wake the steps for which a commit made work."""
+        """Wake the steps that a commit gave work."""
         self.arrived(arrivals(decision, committed))
 
     def arrived(self, subjects: Iterable[Subject]) -> None:

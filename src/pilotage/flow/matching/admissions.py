@@ -68,7 +68,7 @@ class Admissions:
         time: float,
         commit: Callable[[], Sequence[ClaimResult]],
     ) -> Sequence[ClaimResult]:
-        """Give a pilot jobs of task queues; a probe counts only for those of whom it is given one."""
+        """Give a pilot jobs of task queues; a probe counts only for jobs that it gets."""
         probes = self.begin(pilot, requirements, time)
         given: Sequence[ClaimResult] = ()
         try:
@@ -85,7 +85,7 @@ class Admissions:
             return self._probes.begin(self._breakers, pilot.queue, pilot.place, requirements, time)
 
     def settle(self, probes: Sequence[ProbeKey], given: Iterable[Job]) -> None:
-        """Forget the probes of those of whom no job was given: others took them, or they were spares."""
+        """Forget the probes of unassigned jobs: others took them, or they were spares."""
         if probes:
             with self._lock:
                 self._probes.settle(probes, given)

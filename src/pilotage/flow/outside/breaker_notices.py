@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 def tell(world: World, decision: Decision, committed: Committed) -> None:
-    """Log the breakers that opened with what was committed, and those that closed with a delivery."""
+    """Log the breakers that a commit opened, and the ones that a delivery closed."""
     new: list[FailedDelivery] = []
     cleared: set[End] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):

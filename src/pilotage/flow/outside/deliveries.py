@@ -146,7 +146,7 @@ class Deliveries:
                     del self._news[key]
 
     def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
-        """Give up deliveries whose transfers were taken away, by transfer and attempt."""
+        """Give up deliveries whose transfers are gone, by transfer and attempt."""
         kept = {(transfer.id, transfer.attempt) for transfer in transfers}
         for key, moving in self._copied().items():
             if key not in kept and moving.reference:

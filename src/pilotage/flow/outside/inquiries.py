@@ -103,7 +103,7 @@ class Inquiries:
 
         def failed(error: BaseException) -> None:
             what = " ".join(str(error).split())[:LONGEST_ERROR] or repr(error)
-            # Questions that were asked in one pass fail together, and count once: it is open after the first.
+            # Questions of one pass fail together, and count once: it is open after the first.
             before = self._silent.get(key, Tripped())
             self._silent[key] = before.after(FailedBatch(now, now, what), lambda _: True, open_for)
 

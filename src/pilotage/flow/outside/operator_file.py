@@ -9,7 +9,7 @@ LARGEST = 2**20
 
 
 class FileInbox:
-    """A file that is taken when it appears, and renamed to ``NAME.read`` after reading.
+    """A file that is read when it appears, and renamed to ``NAME.read`` after reading.
 
     It is first renamed to ``NAME.reading``. A new file under its name is then the next text, and after a
     crash the server finds the first one again.

@@ -91,7 +91,7 @@ def restricted(world: World, plugin: str) -> World:
 
 
 def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Decide for one plugin, with pending jobs as if DEFINED. Those that fit are placed.
+    """Decide for one plugin, with pending jobs as if DEFINED. Fitting ones are placed.
 
     The loop's own world contains jobs that are pending for lack of room. A whole saved world, perhaps edited,
     shows where all of them would go.

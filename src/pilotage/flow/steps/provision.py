@@ -29,7 +29,7 @@ Submission = tuple[str, str, str]
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
-    """Forget what is now recorded, check the pilots at their sites, and ask what an iteration needs."""
+    """Forget recorded reports, check the pilots at their sites, and ask what an iteration needs."""
     runtime.elements.forget(world.submissions, world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in world.pilots:

@@ -34,7 +34,7 @@ def _unable(runtime: Runtime, world: World) -> Mapping[str, Any]:
 
 
 def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Forget what is recorded now, and give up deliveries whose transfers were taken away."""
+    """Forget recorded reports, and give up deliveries whose transfers are gone."""
     breaker_notices.tell(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(

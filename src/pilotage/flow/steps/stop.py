@@ -17,7 +17,7 @@ from pilotage.tasks.stopping import STOP
 
 
 def _let_go(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Let go what was there for the stopped jobs alone: downloads, and pilots in batch systems."""
+    """Let go of everything that only the stopped jobs needed: downloads, and pilots in batch systems."""
     changes = zip(decision.changes, committed.accepted, strict=True)
     closed = {id_ for one, ids in changes if isinstance(one, Move) and one.kind == "job" for id_ in ids}
     let_go(runtime, (job for job in world.jobs if job.id in closed), STOP)

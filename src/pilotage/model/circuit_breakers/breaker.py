@@ -101,7 +101,7 @@ class CircuitBreaker:
 
     @property
     def what(self) -> str:
-        """What it holds back, in words."""
+        """The work that it holds back, in words."""
         first, second = self.place
         if self.kind == "storage":
             if first and second:

@@ -1,4 +1,4 @@
-"""Decisions are data: the changes, what they rest on, and why.
+"""Decisions are data: the changes, their grounds, and the reasons.
 
 A policy returns a :class:`Decision`. The store's commit applies everything in it that still holds, and hands
 the rest back. Records change in groups: one :class:`Move` takes many records of one kind through the same

@@ -1,4 +1,4 @@
-"""Advertisements of sites: what they say about themselves (M2), and whose jobs they count besides ours
+"""Advertisements of sites: their own descriptions (M2), and whose jobs they count besides ours
 (M5)."""
 
 from collections.abc import Callable, Iterator, Mapping

@@ -38,7 +38,7 @@ class Measured:
     """MB per event."""
 
     def without(self, fields: Iterable[str]) -> "Measured":
-        """Return the measurements without those that changed fields of the task replace."""
+        """Return the measurements that no changed field of the task replaces."""
         gone: dict[str, Any] = {MEASURED[name]: None for name in fields if name in MEASURED}
         return replace(self, **gone)
 

@@ -37,7 +37,7 @@ def awaited(predecessors: Iterable[Predecessor]) -> list[Predecessor]:
 
 
 def obstacles(predecessors: Iterable[Predecessor], on_end: bool) -> list[Predecessor]:
-    """Return the tasks that did not finish, and so hold what comes after them."""
+    """Return the tasks that did not finish, and so hold their successors."""
     return [one for one in predecessors if one.state in _ENDED_BADLY and not on_end]
 
 

@@ -15,7 +15,7 @@ HeadKey = tuple[str, str, int]
 
 
 class Heads:
-    """Activated jobs of one priority in their order; what is taken has left them."""
+    """Activated jobs of one priority in their order; taken ones have left."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._lines: defaultdict[HeadKey, dict[int, Job]] = defaultdict(dict)

@@ -102,7 +102,7 @@ def give(
 
 
 def log(events: NewEvents, meaning: int, rows: Sequence[Row]) -> None:
-    """Note the events of jobs that were given."""
+    """Note the events of jobs that pilots took."""
     by_task: dict[int, list[int]] = defaultdict(list)
     for row in rows:
         by_task[row[_TASK]].append(row[_ID])

@@ -137,7 +137,7 @@ class Matches:
         """Give pilots the jobs that they ask for and that are still there; each request is a heartbeat.
 
         Each rests on one of ``bases``, or where there are none on what stands now. On SQLite claims alone are
-        one transaction, else each request is one. Listeners are told of jobs that were given.
+        one transaction, else each request is one. Listeners hear of jobs that pilots took.
         """
         asked = decision.requests
         claims = [one for one in asked if isinstance(one, ClaimRequest)] if len(bases) > 1 else []

@@ -1,4 +1,4 @@
-"""Results of tasks: the outputs of jobs that finished, or what was merged of them."""
+"""Results of tasks: the outputs of finished jobs, or of their merge."""
 
 from sqlalchemy import Connection, bindparam, select
 

@@ -76,7 +76,7 @@ class Secrets:
         return self._database.read(lambda connection: _all(connection.execute(_ENCRYPTED)))
 
     def keys(self) -> frozenset[str]:
-        """Return the digests of all keys that encrypted what is stored."""
+        """Return the digests of all keys that encrypted stored secrets."""
         query = select(_s.key).distinct()
         return frozenset(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 

@@ -81,7 +81,7 @@ class ListedJob(JobView):
 class FailedGroup:
     """Jobs whose last attempt failed in one way at one queue.
 
-    ``failed`` counts those that failed for good, ``retried`` those that are tried again. ``error`` is the
+    ``failed`` counts jobs that failed for good, ``retried`` those that are tried again. ``error`` is the
     telling line of the job ``example``.
     """
 
@@ -243,7 +243,7 @@ class JobLists:
         return self._database.read(read)
 
     def last_failures(self, task: int, limit: int) -> list[LastFailure]:
-        """Return how a task's jobs failed, also those that are tried again, by id."""
+        """Return how a task's jobs failed, also retried ones, by id."""
         query = (
             select(_j.id, _j.kind, _j.queue, _j.exit_code, _j.error, _j.state)
             .where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))

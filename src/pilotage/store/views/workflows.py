@@ -116,7 +116,7 @@ class WorkflowQueries:
         return found[0] if found else None
 
     def stages(self, workflow: int) -> list[StageView]:
-        """Return the tasks of a workflow by number, with those that they come after."""
+        """Return the tasks of a workflow by number, with their predecessors."""
         query = TASK_VIEW.add_columns(_t.on_end).where(_t.workflow == workflow, _t.workflow.is_not(None))
 
         def read(connection: Connection) -> list[StageView]:

@@ -1,4 +1,4 @@
-"""Tasks of which somebody is to be told, and notifications to send."""
+"""Tasks with news for somebody, and notifications to send."""
 
 from collections.abc import Mapping
 from typing import Any

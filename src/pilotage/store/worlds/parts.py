@@ -1,4 +1,4 @@
-"""Parts of worlds: fields that are read together. Each step assembles what it reads from them.
+"""Parts of worlds: fields that are read together. Each step assembles its world from them.
 
 A step declares its parts in order. A plain name stands for the field's usual reader in ``world_fields``. What
 only one step reads, or reads in its own way, is a part with its own reader.

@@ -1,4 +1,4 @@
-"""What a retry reads: jobs of a task that ended badly, what they left, and the live jobs of each owner."""
+"""What a retry reads: jobs of a task that ended badly, their outputs, and the live jobs of each owner."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -38,7 +38,7 @@ TABS: Sequence[tuple[str, str]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminModel:
-    """A tab, and what it shows."""
+    """A tab and its content."""
 
     tabs: Sequence[tuple[str, str]]
     tab: str
@@ -67,7 +67,7 @@ class NowPart:
 
 
 def current(visit: Visit) -> Page:
-    """Show restrictions, circuit breakers that have tripped, and what is set aside."""
+    """Show restrictions, circuit breakers that have tripped, and records that are set aside."""
     visit.for_operators("administer")
     part = NowPart(
         restrictions=visit.store.restrictions(),
@@ -111,7 +111,7 @@ class HistoryPart:
 
 
 def history(visit: Visit) -> Page:
-    """Show who changed the federation, when and why, and what was changed."""
+    """Show who changed the federation, when and why, and how."""
     visit.for_operators("administer")
     query = visit.query(HistoryQuery)
     found = federation_changes.history(visit.store, query.before, VERSIONS)

@@ -45,7 +45,7 @@ class PilotsModel:
 
 
 def pilots(visit: Visit) -> Page:
-    """Show the newest pilots, in a state, of a queue, or those that were sent in vain."""
+    """Show the newest pilots, in a state, of a queue, or sent in vain."""
     visit.for_operators("see pilots")
     query = visit.query(PilotQuery)
     queue = query.queue or None

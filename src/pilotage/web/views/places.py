@@ -47,7 +47,7 @@ class PlacePage(Generic[_Place]):
 
     @property
     def is_filtered(self) -> bool:
-        """Return whether not all are asked for."""
+        """Return whether a selection is asked for."""
         return bool(self.query.name or self.query.site)
 
 

@@ -113,7 +113,7 @@ def _jobs(queues: Sequence[ShownQueue], states: Sequence[object]) -> int:
 
 
 def _map(visit: Visit, rows: Sequence[SiteRow]) -> SiteMap:
-    """Return the links. What was measured, and the files on their way, are for operators, as in the API."""
+    """Return the links. Measurements, and the files on their way, are for operators, as in the API."""
     federation = visit.store.declared_federation()
     files: Mapping[tuple[str, str], int] = {}
     links: Sequence[Link] = federation.links

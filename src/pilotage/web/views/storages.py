@@ -27,7 +27,7 @@ class StoragesModel:
 
 
 def storages(visit: Visit) -> Page:
-    """Show storages by name, with their free space, what is forbidden there, and circuit breakers."""
+    """Show storages by name, with their free space, restrictions, and circuit breakers."""
     query = visit.query(PlaceQuery)
     model = StoragesModel(page=page_of(visit, query, shown_storages(visit.runtime)), done=visit.done)
     return Page(
@@ -54,7 +54,7 @@ class StorageModel:
 
 
 def storage(visit: Visit) -> Page:
-    """Show one storage: its space, what is forbidden there, its queues and circuit breakers."""
+    """Show one storage: its space, restrictions, its queues and circuit breakers."""
     name = visit.request.path_params["storage"]
     found = next((one for one in shown_storages(visit.runtime) if one.name == name), None)
     if found is None:

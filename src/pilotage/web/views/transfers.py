@@ -127,7 +127,7 @@ class TransferModel:
 
 
 def transfer(visit: Visit) -> Page:
-    """Show the life of a transfer, and what it waits for."""
+    """Show the life of a transfer, and the reason why it waits."""
     found = seen(visit.store, visit.caller, visit.number("transfer"))
     model = TransferModel(transfer=found, lines=explained_transfer(visit.runtime, found, 0).lines)
     return Page(

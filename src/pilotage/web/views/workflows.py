@@ -65,7 +65,7 @@ def workflows(visit: Visit) -> Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """Tasks that come after each other: a picture, and each with what it comes after and why it waits."""
+    """Tasks that come after each other: a picture, and each with its predecessors and why it waits."""
 
     picture: Markup
     stages: Sequence[StageView]
