@@ -10,6 +10,7 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
 from pilotage.api import create_app
+from pilotage.api.event_hub import EventHub
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.values.identity import Credential, Identity, Role
@@ -45,6 +46,7 @@ class Served:
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
+        self.app.state.events = EventHub(self.house.runtime)
         config = uvicorn.Config(self.app, log_level="warning", access_log=False, ws="none", lifespan="off")
         self._server = uvicorn.Server(config)
         listener = listen("127.0.0.1", self._port)
@@ -54,6 +56,7 @@ class Served:
 
     def stop(self) -> None:
         """Stop the server: its port refuses connections from then on."""
+        self.app.state.events.close()
         self._server.should_exit = True
         self._thread.join()
 

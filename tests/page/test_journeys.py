@@ -157,17 +157,26 @@ def test_a_task_named_as_a_script_is_refused_and_found_nowhere(served: Served, v
 def test_a_page_says_that_the_server_is_away_and_comes_back(served: Served, visit: Visit) -> None:
     task = new_task(served, "survives")
     page = visit("alice", f"/tasks/{task}")
-    # From here on the test tells the page how time passes.
-    page.clock.install()
-    page.reload()
-    away = page.get_by_text("The server does not answer.")
+    away = page.get_by_text("Not connected")
     expect(away).to_be_hidden()
     served.stop()
-    page.clock.run_for(6000)
     expect(away).to_be_visible()
     answer = served.house.as_("user", ALICE).post(f"/tasks/{task}/hold")
     assert answer.status_code == 200, answer.text
     served.start()
-    page.clock.run_for(6000)
     expect(away).to_be_hidden()
     expect(page.locator("#live")).to_contain_text("Held by")
+
+
+def test_what_happens_is_seen_at_once_and_nobody_asks(served: Served, visit: Visit) -> None:
+    task = new_task(served, "is-watched")
+    page = visit("alice", f"/tasks/{task}")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with page.expect_request("**/live?*"):
+        page.reload()
+    page.wait_for_function("() => !document.getElementById('refreshing').hidden")
+    served.house.as_("user", ALICE).post(f"/tasks/{task}/cancel")
+    expect(page.locator("#live")).to_contain_text("cancelled for")
+    address = served.address(f"/tasks/{task}")
+    assert asked.count(address) == 2, "the page, and once what changed"

@@ -3,7 +3,7 @@
 import re
 
 from pilotage.web.sessions import CODE_LIFE, MOST_ATTEMPTS, SESSION_LIFE
-from tests.api.conftest import ALICE, House
+from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import OLGA, PageHouse, TestClient
 
@@ -149,3 +149,17 @@ def test_thousands_of_digits_are_no_fault_of_the_server(pages: PageHouse, alice:
     for browser in (pages.browser(), alice):
         assert browser.get(f"/tasks/{'9' * 5000}").status_code == 404
     assert alice.get(f"/tasks/{2**63}").status_code == 404
+
+
+def test_nobody_watches_what_they_may_not_see(house: House, pages: PageHouse, alice: TestClient) -> None:
+    created = house.as_("user", BOB).post("/tasks", json={"tasks": [{"name": "bobs", "command": ["true"]}]})
+    task = created.json()["tasks"][0]["id"]
+    for query, status in {
+        f"task={task}": 404,
+        "job=77": 404,
+        "pilot=1": 403,
+        "kind=nothing": 422,
+        "task=" + "&task=".join(map(str, range(1, 30))): 422,
+    }.items():
+        assert alice.get(f"/live?after=1&{query}").status_code == status, query
+    assert pages.browser().get("/live?after=1").status_code == 303

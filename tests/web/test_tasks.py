@@ -99,7 +99,7 @@ def test_what_people_write_is_text_and_nothing_else(operator: TestClient, submit
 def test_the_part_that_is_renewed_comes_alone(alice: TestClient, submit: Submit) -> None:
     submit()
     part = alice.get("/tasks", headers={"HX-Request": "true"}).text
-    assert part.strip().startswith('<div id="live" hx-get="/tasks"')
+    assert re.match(r'<div id="live" data-live="/live\?after=\d+" [^>]*hx-get="/tasks"', part.strip())
     assert "<html" not in part
     assert names(part) == ["work"]
 

@@ -52,6 +52,9 @@ MOST_OF_PERSON = 64
 MOST_STREAMS = 1024
 """Most open streams at a server: each may hold :data:`MOST_BUFFERED`, but most share their bytes."""
 
+LOOK = 3.0
+"""Seconds between two looks at what changes without events, such as a log."""
+
 SLOW = "events came faster than you read them"
 STOPPING = "the server stops"
 
@@ -115,6 +118,10 @@ def frame(name: str, id_: int | None, data: object) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (number, name.encode(), to_json(data))
 
 
+STALE = frame("stale", None, {})
+"""Says that what its reader has seen is no longer so."""
+
+
 class Stream:
     """The events that wait for the reader of one open stream. It belongs to the event loop."""
 
@@ -152,6 +159,15 @@ class Stream:
         self._chunks.clear()
         self._size = 0
         return found
+
+
+class Sign(Stream):
+    """What waits for a reader who only wants to know that something happened, not what."""
+
+    def offer(self, chunk: bytes) -> None:  # noqa: ARG002
+        """Keep one sign, however much happens before it is read."""
+        if not self._chunks:
+            super().offer(STALE)
 
 
 class EventHub:
@@ -212,14 +228,54 @@ class EventHub:
                 if chunk := b"".join(map(_framed, filter(wanted.takes, page))):
                     yield chunk
             # Nothing waits between the last look at the position and this line: no event is missed.
-            self._streams.add(stream)
-            if self._is_closed:
-                stream.end(STOPPING)
+            self._add(stream)
             async for chunk in self._live(stream, is_known):
                 yield chunk
         finally:
             self._streams.discard(stream)
             self._users -= 1
+
+    async def signs(
+        self,
+        wanted: EventFilter,
+        after: int,
+        is_known: Callable[[], Awaitable[bool]],
+        changed: Callable[[], bool] | None = None,
+    ) -> AsyncIterator[bytes]:
+        """Yield a sign whenever wanted events came, whatever they say, and signs of life.
+
+        The first sign comes at once if anything happened after an event. ``changed`` is asked in a thread now
+        and then: whether something changed that has no events.
+        """
+        newest = (await self.ends()).newest
+        stream = Sign(wanted, newest)
+        await self._begin(newest)
+        looking = asyncio.create_task(self._look(stream, changed)) if changed else None
+        try:
+            self._add(stream)
+            if after != newest:
+                stream.offer(STALE)
+            async for chunk in self._live(stream, is_known):
+                yield chunk
+        finally:
+            self._streams.discard(stream)
+            self._users -= 1
+            if looking:
+                looking.cancel()
+
+    async def _look(self, stream: Stream, changed: Callable[[], bool]) -> None:
+        while True:
+            try:
+                if await _in_thread(self._catching_up, changed):
+                    stream.offer(STALE)
+            except Exception:
+                log.exception("could not look at a log; trying again in %g s", LOOK)
+            await asyncio.sleep(LOOK)
+
+    def _add(self, stream: Stream) -> None:
+        self._streams.add(stream)
+        if self._is_closed:
+            stream.end(STOPPING)
 
     async def _live(self, stream: Stream, is_known: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
         chunk, checked = b"", time.monotonic()

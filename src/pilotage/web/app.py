@@ -17,7 +17,7 @@ from pilotage.api.access import LONGEST_TOKEN, KnownTokens, is_loopback
 from pilotage.api.pages import Pages
 from pilotage.flow.runtime import Runtime
 
-from . import actions, place_actions, rendering
+from . import actions, live, place_actions, rendering
 from .pages import answered, read_form, refuse
 from .sessions import (
     MOST_ATTEMPTS,
@@ -63,6 +63,7 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         Route("/sign-out", partial(answered, door.sign_out), methods=["POST"]),
         Route("/open", partial(answered, door.open), methods=["GET"]),
         Route(f"{STATIC}{{name}}", partial(answered, _static), methods=["GET"]),
+        *live.ROUTES,
         *ROUTES,
         *actions.ROUTES,
         *place_actions.ROUTES,

@@ -1,9 +1,9 @@
 """The pattern of each view: a function from a visit to a page, which one place serves and draws."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar, get_origin
+from typing import Any, Literal, TypeVar, get_origin
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request, Response
@@ -20,7 +20,7 @@ from pilotage.api.answers import misread
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import NoFederation, Store
+from pilotage.store import EventKind, NoFederation, Store
 
 from . import rendering
 from .sessions import form_token, is_from_here, session_token
@@ -53,6 +53,8 @@ class Visit:
     caller: Credential
     runtime: Runtime
     form: Mapping[str, str] = field(default_factory=dict)
+    live: str = ""
+    """The address of the stream that tells when the page is stale; empty: it never is."""
 
     @property
     def store(self) -> Store:
@@ -105,16 +107,7 @@ class Visit:
 
         Raises RequestValidationError with each fault.
         """
-        given: dict[str, Any] = {}
-        for name, value in self.request.query_params.multi_items()[:MOST_FIELDS]:
-            known = model.model_fields.get(name)
-            if known is None or not value.strip():
-                continue
-            if get_origin(known.annotation) in (list, tuple):
-                given.setdefault(name, []).append(value)
-            else:
-                given[name] = value
-        return validated(model, given)
+        return query_of(self.request, model)
 
     def address(self, **changes: object) -> str:
         """Return this view's address with other parameters; None or "" leaves one out."""
@@ -123,6 +116,20 @@ class Visit:
         added = [(name, str(value)) for name, value in changes.items() if value not in (None, "")]
         query = urlencode([*left, *added])
         return self.request.url.path + (f"?{query}" if query else "")
+
+
+def query_of(request: Request, model: type[_Model]) -> _Model:
+    """Return an address's parameters as a model; see :meth:`Visit.query`."""
+    given: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items()[:MOST_FIELDS]:
+        known = model.model_fields.get(name)
+        if known is None or not value.strip():
+            continue
+        if get_origin(known.annotation) in (list, tuple):
+            given.setdefault(name, []).append(value)
+        else:
+            given[name] = value
+    return validated(model, given)
 
 
 def validated(model: type[_Model], given: Mapping[str, Any]) -> _Model:
@@ -134,13 +141,40 @@ def validated(model: type[_Model], given: Mapping[str, Any]) -> _Model:
         raise RequestValidationError(faults) from error
 
 
+LogOf = tuple[Literal["job", "pilot"], int]
+"""Whose log a page shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staleness:
+    """Which events make a page stale: of some tasks, or of kinds; empty: all that the person may see.
+
+    With ``everybody`` events of others count too, for pages of what all share. With ``log``, such as
+    ``("job", 12)``, so does what its log gets. ``seconds`` pass at least between two renewals.
+    """
+
+    tasks: Sequence[int] = ()
+    kinds: Sequence[EventKind] = ()
+    everybody: bool = False
+    log: LogOf | None = None
+    seconds: float = 2.0
+
+    def address(self, after: int) -> str:
+        """Return the address of the stream that tells when a page is stale that was made after an event."""
+        given: list[tuple[str, object]] = [("after", after)]
+        given += [("task", one) for one in self.tasks] + [("kind", one) for one in self.kinds]
+        given += [("everybody", "true")] if self.everybody else []
+        given += [self.log] if self.log else []
+        return f"/live?{urlencode(given)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """What a view shows: a template with its model.
 
     ``json`` is the path of the API's document below its prefix, ``command`` the command line that shows the
-    same. The block ``live`` of the template is fetched again every ``refresh`` seconds; 0: never.
-    ``section`` is the entry of the navigation that it belongs to.
+    same. The block ``live`` of the template is fetched again when an event says that it is ``stale``; None:
+    never. ``section`` is the entry of the navigation that it belongs to.
     """
 
     template: str
@@ -149,7 +183,7 @@ class Page:
     model: object
     json: str = ""
     command: str = ""
-    refresh: int = 0
+    stale: Staleness | None = None
     status: int = 200
 
 
@@ -196,7 +230,7 @@ async def _serve(function: View, request: Request) -> Response:
 
 
 async def _visit(function: View, request: Request) -> Response:
-    credential = await _caller(request)
+    credential = await caller_of(request)
     if credential is None:
         return refuse(request, 401, "please sign in")
     form = await _form(request) if request.method == "POST" else {}
@@ -204,7 +238,8 @@ async def _visit(function: View, request: Request) -> Response:
     return await run_in_threadpool(_drawn, function, visit)
 
 
-async def _caller(request: Request) -> Credential | None:
+async def caller_of(request: Request) -> Credential | None:
+    """Return the credential of a request's session; None for anybody who may see no page."""
     token = bearer_of(request.headers.get("authorization", ""))
     credential: Credential | None = await request.app.state.tokens.find(token) if token else None
     return credential if credential and credential.role in ("user", "operator") else None
@@ -244,10 +279,13 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
 
 
 def _drawn(function: View, visit: Visit) -> Response:
+    # Before the view reads anything: what happens from here on makes it stale.
+    newest = visit.store.event_log.visible()
     found = function(visit)
     if isinstance(found, Redirect):
         return RedirectResponse(found.address, 303)
     is_fragment = visit.request.headers.get("hx-request") == "true"
+    visit = replace(visit, live=found.stale.address(newest) if found.stale else "")
     values = {"page": found, "visit": visit, "model": found.model, "now": visit.now}
     return HTMLResponse(rendering.page(found.template, values, is_fragment=is_fragment), found.status)
 

@@ -135,6 +135,11 @@ class Logs:
             found.setdefault(row.record, (row.attempt, []))[1].append(_stored(row))
         return found
 
+    def written(self, kind: str, record: int) -> int:
+        """Return the bytes that all attempts wrote, as far as is known."""
+        query = select(func.coalesce(func.sum(_l.size), 0)).where(_l.kind == kind, _l.record == record)
+        return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
+
     def attempts(self, kind: str, record: int) -> list[int]:
         """Return the attempts with any kept log, oldest first."""
         query = select(_l.attempt).where(_l.kind == kind, _l.record == record).distinct().order_by(_l.attempt)

@@ -81,6 +81,10 @@ class EventLog:
         self._lock = threading.Lock()
         self._newest = 0
 
+    def visible(self) -> int:
+        """Return the newest event that is visible now. On PostgreSQL earlier ones may still appear."""
+        return self._database.read(lambda connection: int(connection.execute(_LARGEST).scalar_one()))
+
     def newest(self) -> int:
         """Return the newest event before which no event can appear any more; 0 if there is none.
 

@@ -17,7 +17,7 @@ from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
 from pilotage.store import PersonToken
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 VERSIONS = 20
 """Versions of the federation of a page."""
@@ -45,7 +45,7 @@ class AdminModel:
     part: object
 
 
-def _page(tab: str, part: object, json: str, line: str, refresh: int = 0) -> Page:
+def _page(tab: str, part: object, json: str, line: str, stale: Staleness | None = None) -> Page:
     return Page(
         template=f"admin-{tab.lower()}.html",
         title=f"Admin · {tab}",
@@ -53,7 +53,7 @@ def _page(tab: str, part: object, json: str, line: str, refresh: int = 0) -> Pag
         model=AdminModel(tabs=TABS, tab=tab, part=part),
         json=json,
         command=line,
-        refresh=refresh,
+        stale=stale,
     )
 
 
@@ -74,7 +74,7 @@ def current(visit: Visit) -> Page:
         breakers=[shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS],
         set_aside=set_aside_lines.everything(visit.runtime, to_operators=True)[:MOST_ROWS],
     )
-    return _page("Now", part, "/breakers", command("breakers"), 10)
+    return _page("Now", part, "/breakers", command("breakers"), Staleness(seconds=5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pilotage.store import JobDetails
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.drawing import TimeSpan
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import LogOf, Page, Staleness, Visit, view
 
 DECISIONS = 3
 """Decisions that a page explains."""
@@ -40,7 +40,9 @@ class JobModel:
     part: object
 
 
-def _page(visit: Visit, tab: str, part: object, job: JobDetails, refresh: int = 5, **told: Any) -> Page:
+def _page(
+    visit: Visit, tab: str, part: object, job: JobDetails, log: LogOf | None = None, **told: Any
+) -> Page:
     task = visit.store.queries.task(job.task)
     model = JobModel(
         job=job,
@@ -57,7 +59,7 @@ def _page(visit: Visit, tab: str, part: object, job: JobDetails, refresh: int = 
         title=f"job {job.id} · {tab}",
         section="Tasks",
         model=model,
-        refresh=0 if has_ended else refresh,
+        stale=None if has_ended else Staleness(tasks=(job.task,), kinds=("job",), log=log),
         **told,
     )
 
@@ -130,7 +132,7 @@ def log(visit: Visit) -> Page:
         "Log",
         JobLogPart(logs=logs, gaps=gaps_of(logs)),
         job,
-        refresh=3 if logs.runs else 0,
+        log=("job", job.id) if logs.runs else None,
         json=f"/jobs/{job.id}/logs" + (f"?attempt={query.attempt}" if query.attempt else ""),
         command=command("logs", f"job:{job.id}", attempt=query.attempt or None),
     )

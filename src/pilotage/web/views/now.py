@@ -14,7 +14,7 @@ from pilotage.explain.analysis import first_obstacle
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.store import FailedGroup, NoFederation, ShareUse, TaskView
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 from .shares import uses
 
@@ -109,7 +109,7 @@ def now(visit: Visit) -> Page:
         model=model,
         json=f"/tasks?limit={MOST_TASKS}",
         command="pilotage status --now",
-        refresh=10,
+        stale=Staleness(seconds=5),
     )
 
 

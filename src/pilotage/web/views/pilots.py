@@ -17,7 +17,7 @@ from pilotage.api.task_filters import TEXT
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 from .job import gaps_of
 
@@ -65,7 +65,7 @@ def pilots(visit: Visit) -> Page:
         model=model,
         json=f"/pilots?{urlencode(given).replace('True', 'true')}",
         command=command("pilots", state=query.state, queue=query.queue, empty=query.empty),
-        refresh=10,
+        stale=Staleness(kinds=("pilot",), seconds=5),
     )
 
 
@@ -95,7 +95,7 @@ def pilot(visit: Visit) -> Page:
         model=model,
         json=f"/pilots/{number}/explain",
         command=command("explain", f"pilot:{number}"),
-        refresh=5 if logs.runs else 0,
+        stale=Staleness(kinds=("pilot",), log=("pilot", number), seconds=5) if logs.runs else None,
     )
 
 

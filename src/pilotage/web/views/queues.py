@@ -17,7 +17,7 @@ from pilotage.flow.calls import conditions
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 from pilotage.web.place_actions import verbs
 
 from .places import PlacePage, PlaceQuery, page_of
@@ -67,7 +67,7 @@ def queues(visit: Visit) -> Page:
         model=model,
         json="/queues",
         command=command("queues"),
-        refresh=10,
+        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
     )
 
 
@@ -127,7 +127,7 @@ def queue(visit: Visit) -> Page:
         model=model,
         json=f"/queues/{quote(name, safe='')}/explain",
         command=command("explain", queue=name),
-        refresh=10,
+        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
     )
 
 

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from pilotage.api.storages import ShownStorage, shown_storages
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 from pilotage.web.place_actions import verbs
 
 from .places import PlacePage, PlaceQuery, page_of
@@ -37,7 +37,7 @@ def storages(visit: Visit) -> Page:
         model=model,
         json="/storages",
         command=command("storages"),
-        refresh=10,
+        stale=Staleness(everybody=True, kinds=("transfer",), seconds=5),
     )
 
 
@@ -76,7 +76,7 @@ def storage(visit: Visit) -> Page:
         model=model,
         json="/storages",
         command=command("storages"),
-        refresh=10,
+        stale=Staleness(everybody=True, kinds=("transfer",), seconds=5),
     )
 
 

@@ -22,7 +22,7 @@ from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.fields import FieldQuery, shown_fields
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 from . import workflows
 
@@ -96,7 +96,12 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) 
     )
     template = f"task-{tab.lower()}.html"
     return Page(
-        template=template, title=f"{task.name} · {tab}", section="Tasks", model=model, refresh=5, **told
+        template=template,
+        title=f"{task.name} · {tab}",
+        section="Tasks",
+        model=model,
+        stale=Staleness(tasks=(task.id,)),
+        **told,
     )
 
 

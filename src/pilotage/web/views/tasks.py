@@ -12,7 +12,7 @@ from pilotage.api.task_filters import TEXT, LabelWanted, filter_of
 from pilotage.model.records.states import TaskState
 from pilotage.store import TaskPage, TaskSort, TaskView
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 ROWS = 50
 """Tasks of a page."""
@@ -97,7 +97,7 @@ def tasks(visit: Visit) -> Page:
         model=model,
         json=_json(query),
         command=_command(query),
-        refresh=5,
+        stale=Staleness(seconds=3),
     )
 
 

@@ -15,7 +15,7 @@ from pilotage.model.records.states import TransferState
 from pilotage.model.records.transfer_queues import TRANSFER_QUEUES
 from pilotage.model.records.work import Transfer
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 ROWS = 100
 """Transfers of a page, the newest."""
@@ -85,7 +85,7 @@ def transfers(visit: Visit) -> Page:
         model=model,
         json=f"/transfers?{urlencode(given)}",
         command=command("transfers", state=query.state),
-        refresh=10,
+        stale=Staleness(kinds=("transfer",), seconds=5),
     )
 
 
@@ -137,7 +137,7 @@ def transfer(visit: Visit) -> Page:
         model=model,
         json=f"/transfers/{found.id}/explain",
         command=command("explain", f"transfer:{found.id}"),
-        refresh=5,
+        stale=Staleness(everybody=True, kinds=("transfer",)),
     )
 
 

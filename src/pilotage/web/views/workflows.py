@@ -18,7 +18,7 @@ from pilotage.store import TaskDetails
 from pilotage.store.views.workflows import ReaderView, StageView, WorkflowView
 from pilotage.web.chain_graph import GraphNode, graph
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Visit, view
+from pilotage.web.pages import Page, Staleness, Visit, view
 
 ROWS = 50
 """Workflows of a page, or tasks that read outputs of one."""
@@ -59,7 +59,7 @@ def workflows(visit: Visit) -> Page:
         model=model,
         json=f"/workflows?{urlencode({name: value for name, value in given.items() if value})}",
         command=command("workflows"),
-        refresh=10,
+        stale=Staleness(kinds=("task",), seconds=5),
     )
 
 
@@ -91,7 +91,7 @@ def workflow(visit: Visit) -> Page:
         model=WorkflowModel(workflow=found, chain=chain_of(visit, found.id)),
         json=f"/workflows/{found.id}",
         command=command("status", f"workflow:{found.id}"),
-        refresh=5,
+        stale=Staleness(kinds=("task", "job")),
     )
 
 
