@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import typer
 from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
 
 from draw import draw_stale
 from pilotage import client
@@ -312,8 +313,18 @@ def api() -> str:
 def command_line() -> str:
     """Every command with its options."""
     command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    _summarise_whole(command)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
     return text.rstrip() + "\n"
+
+
+def _summarise_whole(group: TyperGroup) -> None:
+    """Let lists of commands show the first paragraph of each, which they would cut at 45 characters."""
+    for command in group.commands.values():
+        command.short_help = " ".join((command.help or "").partition("\n\n")[0].split())
+        if isinstance(command, TyperGroup):
+            _summarise_whole(command)
 
 
 def python_client() -> str:
