@@ -234,7 +234,7 @@ def _server(runtime: Runtime, pages: Pages, settings: Settings, signalled: Calla
         app,
         http=LimitedProtocol,
         ws="none",
-        log_level="warning",
+        log_config=None,
         access_log=False,
         timeout_graceful_shutdown=REQUEST_GRACE,
     )

@@ -15,6 +15,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
+from pilotage import log_context
 from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store import Store
@@ -36,6 +37,11 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "v
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
 _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
+
+
+def person(identity: Identity) -> str:
+    """Return the name of a person for the log: names belong to a VO."""
+    return f"{identity.vo}:{identity.name}" if identity.vo else identity.name
 
 
 class KnownTokens:
@@ -60,6 +66,10 @@ class KnownTokens:
                 self._found[key] = credential
         if credential is None or (credential.expires is not None and credential.expires <= now):
             return None
+        if credential.pilot is not None:
+            log_context.note(pilot=credential.pilot)
+        else:
+            log_context.note(person=person(credential.identity))
         return credential
 
     def forget(self, token: str) -> None:

@@ -54,6 +54,7 @@ from .documents import NO_JSON
 from .guard import Guard
 from .openapi import OpenApi
 from .pages import BY_SESSION, Pages
+from .requests import RequestLog, RouteNote
 
 ROUTERS = (
     *(events, tasks, workflows, task_jobs, jobs, plan, queues, sites, pilots, transfers, storages, breakers),
@@ -100,7 +101,9 @@ def create_app(
     app.state.readiness = health.Readiness(runtime)
     app.state.events = event_hub.EventHub(runtime)
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
+    app.add_middleware(RouteNote)
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens, pages=pages)
+    app.add_middleware(RequestLog, measurements=runtime.store.measurements)
     return app
 
 

@@ -71,17 +71,19 @@ class _StoreCollector(Collector):
     def _of_federation(self) -> Iterator[Metric]:
         try:
             uses = share_uses(self._runtime.store.queries.shares())
-            queues = self._runtime.store.federation().queues
+            federation = self._runtime.store.federation()
             tripped = circuit_breakers.tripped(self._runtime)
         except NoFederation:
             return
         used: Values = {(use.name, use.share.vo): use.used for use in uses}
         target: Values = {(use.name, use.share.vo): use.target for use in uses}
-        known: Values = {(one.name, one.site, str(one.status)): 1 for one in queues}
+        known: Values = {(one.name, one.site, str(one.status)): 1 for one in federation.queues}
         labels = ("share", "vo")
         yield _gauge("share_used_ratio", "A share's part of the running jobs.", labels, used)
         yield _gauge("share_target_ratio", "A share's part of all targets.", labels, target)
         yield _gauge("queue_info", "1 for each queue, with its status.", ("queue", "site", "state"), known)
+        period: Values = {(): federation.loops.period}
+        yield _gauge("loop_period_seconds", "Longest pause of a loop that finds nothing to do.", (), period)
         now = self._runtime.clock()
         breakers = Counter[Labels]((str(one.kind), str(one.state(now))) for one in tripped)
         yield _gauge("circuit_breakers", "Tripped circuit breakers.", ("kind", "state"), breakers)

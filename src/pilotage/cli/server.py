@@ -1,5 +1,6 @@
 """The server, and the demonstration."""
 
+import logging
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from . import serving
 from .adding import FILE
 from .configuration import settings, store_name, using_store
 from .errors import BadInput, CommandFailure
+from .log_options import AccessOption, FormatOption, LevelOption, LogFormat, LogLevel
 from .output import Json, echo
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pilotage.settings import Settings
 
 app = typer.Typer()
+log = logging.getLogger(__name__)
 
 
 @app.command(epilog="Example: pilotage up federation.yaml")
@@ -41,6 +44,9 @@ def up(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port to listen on, likewise.")
     ] = None,
+    log_format: FormatOption = LogFormat.TEXT,
+    log_level: LevelOption = LogLevel.INFO,
+    access_log: AccessOption = False,
 ) -> None:
     """Start the server: the API and the loops, until it is interrupted.
 
@@ -58,7 +64,10 @@ def up(
     if not no_api:
         known = serving.reachable(known)
     file = file or federation or _of_home(known)
-    _run(known, file, loops, with_api=not no_api, force=force)
+    from pilotage import log_lines
+
+    with log_lines.logged(log_format.value, log_level.value, access=access_log):
+        _run(known, file, loops, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
 
 
 def _of_home(known: "Settings") -> Path | None:
@@ -67,7 +76,13 @@ def _of_home(known: "Settings") -> Path | None:
 
 
 def _run(
-    known: "Settings", declared: Path | None, loops: tuple[str, ...], *, with_api: bool, force: bool
+    known: "Settings",
+    declared: Path | None,
+    loops: tuple[str, ...],
+    *,
+    with_api: bool,
+    force: bool,
+    is_terminal: bool,
 ) -> None:
     from pilotage import server
     from pilotage.federation.documents import read
@@ -76,7 +91,6 @@ def _run(
     from pilotage.model.records.federation import Federation
 
     federation = read(Federation, declared, acceptance.faults) if declared else None
-    _log_to_terminal()
     name = store_name(known.store)
     with ExitStack() as held:
         # Open the port first, so that a port in use fails before the store is touched.
@@ -84,24 +98,20 @@ def _run(
         if with_api:
             held.enter_context(serving.home_of(known))
         where = serving.place(known) if with_api else serving.beside(known)
-        echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+        if is_terminal:
+            echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+        else:
+            log.info("Pilotage %s, store %s", where, name)
         held.enter_context(using_store(known.store))
         path = str(declared.resolve()) if declared else ""
-        code = serving.one_time_code(known) if with_api else None
+        # A log is read by others, and later: the code is for a terminal alone.
+        code = serving.one_time_code(known) if with_api and is_terminal else None
         if code:
             echo(f"the page, signed in, once, within 10 minutes: {known.url}/open?code={code.code}", err=True)
         try:
             server.run(known, federation, only=loops, listener=listener, path=path, force=force, code=code)
         except WorkInTheWay as error:
             raise BadInput(f"{declared} is not put in force: {error}. Or lose it, with --force") from error
-
-
-def _log_to_terminal() -> None:
-    import logging
-
-    # Libraries log too much about success: asyncssh writes a dozen lines per call through a tunnel.
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    logging.getLogger("pilotage").setLevel(logging.INFO)
 
 
 def _loops(only: str | None) -> tuple[str, ...]:

@@ -155,7 +155,8 @@ class CopyThreads:
         except Cancelled as error:
             status = DeliveryStatus(state="failed", bytes=running.read, error=str(error))
         except Exception as error:
-            log.exception("transfer %d: unexpected fault", running.delivery.transfer)
+            number = running.delivery.transfer
+            log.exception("transfer %d: unexpected fault", number, extra={"transfer": number})
             status = DeliveryStatus(
                 state="failed", bytes=running.read, error=f"{type(error).__name__}: {error}"
             )

@@ -21,7 +21,9 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
         raise PilotGone(pilot)
     own = runtime.store.tokens.enrol(token, nonce, runtime.clock() + credentials.LIFETIME)
     if own is None:
-        log.warning("pilot %d: a second agent came with its token, and was refused", pilot)
+        log.warning(
+            "pilot %d: a second agent came with its token, and was refused", pilot, extra={"pilot": pilot}
+        )
         raise AlreadyEnrolled(
             f"pilot {pilot} has enrolled already, and its token is good for one agent: "
             "this one was started twice, or the token was taken by somebody else"

@@ -134,7 +134,7 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
     for number, reason in sorted(reasons.items()):
         if not reason:
             continue
-        log.warning("task %d is held by %s", number, reason)
+        log.warning("task %d is held by %s", number, reason, extra={"task": number})
         change_task(runtime, number, ACTOR, partial(_hold, who=reason))
     kept = tuple(job for job in matched.jobs if job.task not in reasons)
     return replace(matched, jobs=kept), values
@@ -163,11 +163,13 @@ def _values(runtime: Runtime, task: Task) -> tuple[Secret, ...] | str:
         try:
             plain[name] = runtime.secret_keys.read().decrypt(one)
         except KeyMissing as error:
-            log.warning("jobs of task %d go back: %s", task.id, error)
+            log.warning("jobs of task %d go back: %s", task.id, error, extra={"task": task.id})
             runtime.unreadable_secrets.forget()
             return ""
         except SecretSpoilt as error:
-            log.error("the secrets of task %d cannot be decrypted: %s", task.id, error)
+            log.error(
+                "the secrets of task %d cannot be decrypted: %s", task.id, error, extra={"task": task.id}
+            )
             return secret_holds.damaged(name)
     return tuple(Secret(plain[one.name], one.in_variable, one.file or "") for one in task.spec.secrets)
 

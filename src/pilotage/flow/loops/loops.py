@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Sequence
 
+from pilotage import log_context
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, PASSES
@@ -47,6 +48,10 @@ class Loops:
             thread.join()
 
     def _loop(self, step: Step) -> None:
+        with log_context.bound(loop=step.name):
+            self._passes(step)
+
+    def _passes(self, step: Step) -> None:
         while not self._stopping.is_set():
             # This pass sees everything that woke the loop so far, so clear the wake-up.
             self._runtime.wakeups.is_woken(step.name)

@@ -185,7 +185,7 @@ class SetAside:
                 )
             )
             known[name] = new[-1]
-            log.warning("step %s sets aside %s %s: %s", step, *name, fault.error)
+            log.warning("step %s sets aside %s %s: %s", step, *name, fault.error, extra={name[0]: name[1]})
         self._store.set_aside.replace((), new)
 
     def end_pass(self, step: str, time: float) -> None:
@@ -197,7 +197,9 @@ class SetAside:
         for one in lifted:
             del known[one.subject, one.name]
             self._slow_tasks.pop((step, one.name), None)
-            log.warning("step %s takes %s %s again", step, one.subject, one.name)
+            log.warning(
+                "step %s takes %s %s again", step, one.subject, one.name, extra={one.subject: one.name}
+            )
         if lifted:
             self._store.set_aside.replace(lifted, ())
 

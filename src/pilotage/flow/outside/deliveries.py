@@ -184,7 +184,8 @@ class Deliveries:
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
-                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error)
+                where = {"storage": storage.name}
+                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error, extra=where)
 
         def remove() -> None:
             self._movers.for_storage(storage).remove(storage, prefix)

@@ -211,7 +211,8 @@ class Elements:
         try:
             self._load(element)
         except Exception as error:
-            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error))
+            where = {"queue": queue.name}
+            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error), extra=where)
             return error
         return None
 

@@ -77,7 +77,12 @@ class Spaces:
         try:
             mover = self._movers.for_storage(storage)
         except LookupError as error:
-            log.info("%s is not asked for its free space from here: %s", storage.name, error)
+            log.info(
+                "%s is not asked for its free space from here: %s",
+                storage.name,
+                error,
+                extra={"storage": storage.name},
+            )
             with self._lock:
                 self._asking.discard(key)
             return
@@ -89,7 +94,10 @@ class Spaces:
         error = future.exception()
         space = future.result() if error is None else None
         if error is not None:
-            log.warning("storage %s does not tell its free space: %s", key[0], error or repr(error))
+            fault = error or repr(error)
+            log.warning(
+                "storage %s does not tell its free space: %s", key[0], fault, extra={"storage": key[0]}
+            )
         told = SpaceSighting(
             storage=key[0],
             url=key[1],

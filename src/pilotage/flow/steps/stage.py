@@ -81,7 +81,9 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
                 except Exception as error:
-                    log.exception("transfer %d cannot be ordered", transfer.id)
+                    log.exception(
+                        "transfer %d cannot be ordered", transfer.id, extra={"transfer": transfer.id}
+                    )
                     runtime.deliveries.refuse(transfer, error_line(error))
     runtime.deliveries.start(orders)
     _turned(runtime, world, decision, committed)

@@ -51,6 +51,9 @@ READER_SILENCE = 300.0
 LOCK_TIMEOUT = 30.0
 """Seconds for which a statement waits for a lock of PostgreSQL before it is retried."""
 
+_PRIVATE: Mapping[str, Any] = {"hide_parameters": True}
+"""Errors name no values of statements: these may be secrets, and errors are logged."""
+
 _LOCK = text(
     "SELECT set_config('idle_in_transaction_session_timeout', :silence, true),"
     " pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
@@ -265,6 +268,7 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
+        **_PRIVATE,
         pool_size=16,
         max_overflow=32,
         # Compiling takes longer than any of these statements.
@@ -305,6 +309,7 @@ def _without_waiting(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",
+        **_PRIVATE,
         pool_size=16,
         max_overflow=32,
         connect_args=_connection(options),
@@ -314,10 +319,14 @@ def _without_waiting(url: URL) -> Engine:
 def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     if _in_memory(url):
-        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        engine = create_engine(
+            url, poolclass=StaticPool, connect_args={"check_same_thread": False}, **_PRIVATE
+        )
     else:
         Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
+        engine = create_engine(
+            url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT}, **_PRIVATE
+        )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine, engine, engine

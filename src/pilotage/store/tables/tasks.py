@@ -199,7 +199,11 @@ def _readable(texts: Mapping[int, str]) -> dict[int, TaskSpec]:
         try:
             read[id_] = from_stored(TaskSpec, text)
         except ValueError:
-            log.exception("task %d: its stored specification cannot be read, and the task is left out", id_)
+            log.exception(
+                "task %d: its stored specification cannot be read, and the task is left out",
+                id_,
+                extra={"task": id_},
+            )
     return read
 
 

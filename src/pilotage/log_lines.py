@@ -1,0 +1,243 @@
+"""The server's log: one record a line as text or JSON, without secrets, and without endless repetition."""
+
+import json
+import logging
+import re
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Literal
+
+from pilotage.log_context import FIELDS, current
+
+Format = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+
+ACCESS = "pilotage.access"
+"""The log of requests."""
+
+MOST_ALIKE = 5
+"""Lines that differ in numbers alone, of which a window shows this many."""
+
+WINDOW = 60.0
+"""Seconds after which the others are counted in one line."""
+
+MOST_KEYS = 1000
+"""Kinds of lines that are counted at once. Those that came first are forgotten."""
+
+LONGEST = 20_000
+"""Most characters of a message, and of a traceback."""
+
+_DIGITS = re.compile(r"[0-9]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SECRETS = re.compile(
+    r"(?i)(?P<kept>\b(?:bearer|basic)\s+|[?&;](?:code|token|key|signature|sig|secret|password)=)"
+    r"[^\s'\"&;,)]+"
+)
+_PASSWORDS = re.compile(r"(?P<kept>://[^\s/:@]*:)[^\s/@]+(?=@)")
+
+
+@contextmanager
+def logged(form: Format, level: Level, *, access: bool) -> Iterator[None]:
+    """Log this process to standard error within a block. ``access`` adds a line for each request.
+
+    Libraries log from warnings on: asyncssh writes a dozen lines for each call through a tunnel.
+    """
+    handler = _Lines()
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    repetition = Repetition(handler.write)
+    handler.addFilter(repetition)
+    root, levels = logging.getLogger(), {"pilotage": _number(level)}
+    levels |= {"": max(logging.WARNING, _number(level)), ACCESS: logging.INFO if access else logging.CRITICAL}
+    before = {name: logging.getLogger(name).level for name in levels}, root.handlers[:], threading.excepthook
+    for name, number in levels.items():
+        logging.getLogger(name).setLevel(number)
+    root.handlers[:] = [handler]
+    logging.captureWarnings(True)
+    threading.excepthook = _log_thread_fault
+    try:
+        yield
+    finally:
+        repetition.tell_all()
+        logging.captureWarnings(False)
+        own_levels, root.handlers[:], threading.excepthook = before
+        for name, number in own_levels.items():
+            logging.getLogger(name).setLevel(number)
+
+
+def _number(level: Level) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
+
+
+class _Lines(logging.Handler):
+    """Writes each record as one call, so that lines of threads never mix."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        self.write(record)
+
+    def write(self, record: logging.LogRecord) -> None:
+        """Write a record whatever the filters say."""
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people. Lines of a traceback follow it, each after two blanks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        fields = " ".join(f"{name}={_one_line(str(value))}" for name, value in fields_of(record).items())
+        line = f"{_moment(record)} {record.levelname} {record.name}: {_one_line(message_of(record))}"
+        lines = [f"{line} [{fields}]" if fields else line]
+        lines += [f"  {_one_line(part)}" for part in _traceback(self, record).splitlines()]
+        return "\n".join(lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object in one line, for programs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the object of a record."""
+        told: dict[str, object] = {
+            "time": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": message_of(record),
+            **fields_of(record),
+            **getattr(record, "access", {}),
+        }
+        if exception := _traceback(self, record):
+            told["exception"] = exception
+        return json.dumps(told, default=str)
+
+
+def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
+    """Return what a record concerns: what its call named, and what was bound around it."""
+    found = {**current(), **{name: vars(record)[name] for name in FIELDS if name in vars(record)}}
+    return {name: found[name] for name in FIELDS if found.get(name) not in (None, "")}
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """Return the message of a record without secrets."""
+    return without_secrets(record.getMessage())[:LONGEST]
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with asterisks for tokens, and for passwords and keys of URLs."""
+    return _PASSWORDS.sub(r"\g<kept>***", _SECRETS.sub(r"\g<kept>***", text))
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    if not record.exc_info:
+        return ""
+    return without_secrets(formatter.formatException(record.exc_info))[-LONGEST:]
+
+
+def _moment(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _one_line(text: str) -> str:
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Lines alike: the last record, how many came since the window began, and when it began."""
+
+    record: logging.LogRecord
+    many: int
+    since: float
+
+
+class Repetition(logging.Filter):
+    """Shows the first lines that are alike, and counts the others in one line a minute.
+
+    Alike are lines of one logger and level whose messages differ in numbers alone. Requests are all shown.
+    """
+
+    def __init__(
+        self, write: Callable[[logging.LogRecord], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self._write = write
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int, str], _Alike] = OrderedDict()
+        self._timer: threading.Timer | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to show a record."""
+        if record.name == ACCESS:
+            return True
+        key = (record.name, record.levelno, _DIGITS.sub("#", record.getMessage()[:500]))
+        now = self._clock()
+        with self._lock:
+            over = self._over(now)
+            one = self._known.setdefault(key, _Alike(record, 0, now))
+            one.many += 1
+            one.record = record
+            is_shown = one.many <= MOST_ALIKE
+            if len(self._known) > MOST_KEYS:
+                over.append(self._known.popitem(last=False)[1])
+            if not is_shown:
+                self._wait()
+        self._tell(over)
+        return is_shown
+
+    def tell_all(self) -> None:
+        """Tell at once what was left out, because the process ends."""
+        with self._lock:
+            over, self._known = [*self._known.values()], OrderedDict()
+            if self._timer:
+                self._timer.cancel()
+        self._tell(over)
+
+    def _over(self, now: float) -> list[_Alike]:
+        """Take out what began more than a window ago: the first ones."""
+        over = []
+        while self._known and now - next(iter(self._known.values())).since >= WINDOW:
+            over.append(self._known.popitem(last=False)[1])
+        return over
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(WINDOW, self._awake)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _awake(self) -> None:
+        with self._lock:
+            self._timer = None
+            over = self._over(self._clock())
+            if any(one.many > MOST_ALIKE for one in self._known.values()):
+                self._wait()
+        self._tell(over)
+
+    def _tell(self, over: list[_Alike]) -> None:
+        for one in over:
+            if (left := one.many - MOST_ALIKE) > 0:
+                told = logging.makeLogRecord({**vars(one.record), "exc_info": None, "args": None})
+                told.created = time.time()
+                told.msg = f"{one.record.getMessage()} (… {left:,} times more in the last minute)"
+                self._write(told)
+
+
+def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:
+    if fault.exc_value is None:
+        return
+    info: tuple[type[BaseException], BaseException, TracebackType | None]
+    info = (fault.exc_type, fault.exc_value, fault.exc_traceback)
+    name = fault.thread.name if fault.thread else "a thread"
+    logging.getLogger("pilotage").error("%s ended by a fault that nobody expected", name, exc_info=info)

@@ -1,0 +1,144 @@
+"""The server's log: one record a line, repetition counted, secrets never, whatever the door."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+from starlette.testclient import TestClient
+
+from pilotage import log_lines
+from pilotage.api import create_app
+from pilotage.log_context import bound, note
+from pilotage.model.values.identity import Credential
+from pilotage.store import Store
+from pilotage.web import make_pages
+from tests.flow.house import ALICE, House
+
+log = logging.getLogger("pilotage.test")
+
+
+@pytest.fixture
+def house(store: Store, tmp_path: Path) -> House:
+    return House(store, tmp_path)
+
+
+@pytest.fixture
+def as_json() -> Iterator[None]:
+    with log_lines.logged("json", "debug", access=True):
+        yield
+
+
+def written(capfd: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+
+
+def warning(text: str, *values: object) -> logging.LogRecord:
+    return logging.LogRecord("pilotage", logging.WARNING, "", 0, text, values, None)
+
+
+def test_a_line_of_json_carries_what_is_known_around_it(
+    capfd: pytest.CaptureFixture[str], as_json: None
+) -> None:
+    with bound(loop="broker", request="abc"):
+        note(person="ligo:alice")
+        log.warning("no room\nfor %s", "b\x1b[31m", extra={"task": 12, "queue": "north"})
+    try:
+        raise ValueError("secret detail of http://alice:hunter2@host/path?token=hunter3&x=1")
+    except ValueError:
+        log.exception("it failed")
+    first, second = written(capfd)
+    assert first.pop("time")
+    assert first == {
+        "level": "warning",
+        "logger": "pilotage.test",
+        "message": "no room\nfor b\x1b[31m",
+        "request": "abc",
+        "person": "ligo:alice",
+        "loop": "broker",
+        "task": 12,
+        "queue": "north",
+    }
+    assert "http://alice:***@host/path?token=***&x=1" in str(second["exception"])
+    assert "hunter" not in str(second)
+
+
+def test_text_is_one_line_and_a_traceback_is_indented(capfd: pytest.CaptureFixture[str]) -> None:
+    with log_lines.logged("text", "info", access=False):
+        log.debug("too small")
+        try:
+            raise ValueError("one\n2026-01-01 forged")
+        except ValueError:
+            log.exception("it\nfailed", extra={"task": 3})
+    first, *others = capfd.readouterr().err.splitlines()
+    assert first.endswith(" ERROR pilotage.test: it\\nfailed [task=3]")
+    assert others
+    assert all(line.startswith("  ") for line in others)
+
+
+def test_repetition_is_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    now = 0.0
+    shown = log_lines.Repetition(lambda record: told.append(record.getMessage()), lambda: now)
+    records = [
+        logging.LogRecord("q", logging.WARNING, "", 0, "pilot %d is lost", (n,), None) for n in range(3305)
+    ]
+    assert sum(map(shown.filter, records)) == log_lines.MOST_ALIKE
+    now = log_lines.WINDOW
+    assert shown.filter(warning("something else"))
+    assert told == ["pilot 3304 is lost (… 3,300 times more in the last minute)"]
+    assert shown.filter(records[0])
+    shown.tell_all()
+    assert len(told) == 1
+
+
+def test_each_request_has_an_id_and_a_line_and_no_door_logs_a_secret(
+    house: House, capfd: pytest.CaptureFixture[str], as_json: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = house.store
+    token = store.tokens.create(Credential(role="user", identity=ALICE, expires=None))
+    value, hook = "hunter2-payload", "https://hooks.example.org/T0/hunter3"
+    bearer = {"Authorization": f"Bearer {token}"}
+    receivers = {"notify": [{"url": hook}]}
+
+    def fail(*values: Any) -> None:
+        query = sqlalchemy.text("SELECT :value FROM nowhere")
+        store.database.write(lambda connection: connection.execute(query, {"value": str(values)}))
+
+    app = create_app(house.runtime, make_pages(house.runtime, ("http://testserver",)))
+    with TestClient(app, follow_redirects=False) as client:
+        asked = client.get(f"/api/v1/tasks/7?token={token}", headers=bearer | {"X-Request-ID": "from-proxy"})
+        statuses = [
+            client.post("/api/v1/secrets", json={"name": "mine", "value": value}, headers=bearer).status_code,
+            client.post(
+                "/api/v1/secrets", json={"name": "", "value": value, hook: 1}, headers=bearer
+            ).status_code,
+            client.put("/api/v1/notifications/settings", json=receivers, headers=bearer).status_code,
+            client.post(
+                "/sign-in", data={"token": token}, headers={"Origin": "http://testserver"}
+            ).status_code,
+            client.get(f"/open?code={token}").status_code,
+            client.get(f"/nothing?{token}", headers={"Authorization": token}).status_code,
+        ]
+        # What nobody expected is logged too, with what the database was asked.
+        monkeypatch.setattr(store.secrets, "put", fail)
+        monkeypatch.setattr(store.notification_settings, "save", fail)
+        statuses += [
+            client.post("/api/v1/secrets", json={"name": "mine", "value": value}, headers=bearer).status_code,
+            client.put("/api/v1/notifications/settings", json=receivers, headers=bearer).status_code,
+        ]
+    assert statuses == [201, 422, 200, 303, 403, 404, 500, 500]
+    lines = written(capfd)
+    access = [line for line in lines if line["logger"] == log_lines.ACCESS]
+    assert [line["status"] for line in access] == [404, *statuses]
+    assert asked.headers["X-Request-ID"] == access[0]["request"] == "from-proxy"
+    wanted = {"method": "GET", "route": "/api/v1/tasks/{task}", "person": "ligo:alice"}
+    assert wanted.items() <= access[0].items()
+    faults = [line for line in lines if line["level"] == "error"]
+    assert [line["request"] for line in faults] == [line["request"] for line in access[-2:]]
+    assert all("nowhere" in str(line["exception"]) for line in faults)
+    text = json.dumps(lines)
+    assert not [secret for secret in (token, value, hook, "hunter") if secret in text]
