@@ -1,4 +1,4 @@
-"""Fifteen questions, of newcomers, operators and developers: two clicks from the start answer each."""
+"""Questions of newcomers, operators and developers: two clicks from the start answer each."""
 
 import os
 import re
@@ -17,6 +17,9 @@ QUESTIONS = {
     "How do I run only the failed jobs again?": ("docs/how-to/retry.md", "pilotage retry 12"),
     "My job was killed for its memory. What now?": ("docs/how-to/memory.md", "--set ram=4000"),
     "How do I get my results?": ("docs/how-to/files.md", "pilotage fetch"),
+    "How do I run one task after another?": ("docs/how-to/chains.md", "after: [12, align]"),
+    "Can I use my cluster from a laptop?": ("docs/tutorials/slurm.md", "--tunnel"),
+    "How do I use it from a notebook?": ("docs/tutorials/notebook.md", "client = Client()"),
     # Operators
     "How do I add a cluster?": ("docs/how-to/add-site.md", "pilotage federation add slurm"),
     "A site is broken. How do I keep work away from it?": (
@@ -26,7 +29,12 @@ QUESTIONS = {
     "How do I give groups their part?": ("docs/how-to/sharing.md", "shares:"),
     "How do I back up, and come back?": ("docs/how-to/backup.md", "pilotage store restore"),
     "How do I upgrade?": ("docs/how-to/upgrade.md", "pip install --upgrade"),
+    "How do I empty a site before maintenance?": ("docs/how-to/drain.md", "pilotage sites drain NAME"),
+    "How do I watch the server?": ("docs/how-to/metrics.md", "scrape_configs:"),
+    "What is wrong with my installation?": ("docs/how-to/doctor.md", "pilotage doctor"),
+    "What is stuck?": ("docs/how-to/doctor.md", "pilotage stuck"),
     # Developers
+    "How does my program follow what happens?": ("docs/how-to/events.md", "client.events("),
     "How do I add a check or a weight?": ("docs/how-to/plugin.md", "pilotage.brokerage"),
     "How do I write an adapter?": ("docs/how-to/adapter.md", "pilotage.computing"),
     "Which files does a new field of a task touch?": ("CONTRIBUTING.md", "| a field of a task | 4:"),
