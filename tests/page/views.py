@@ -59,6 +59,7 @@ VIEWS = (
     SeenView("task-workflow", "/tasks/{waiting}/workflow"),
     SeenView("admin", "/admin", "olga"),
     SeenView("admin-federation", "/admin/federation", "olga"),
+    SeenView("admin-load", "/admin/federation/load", "olga"),
     SeenView("admin-history", "/admin/history", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
     SeenView("refusal", "/tasks/999999", status=404),

@@ -193,7 +193,8 @@ class Guard:
         if not opened and (token is None or await self._tokens().find(token) is None):
             raise _Refusal(401, UNKNOWN)
         streamed = path.startswith(STREAMED)
-        limit = LARGEST_FILE if streamed else LARGEST_BODY if path in LARGE else opened or SMALL_BODY
+        is_large = path in LARGE or (self._pages and request.url.path in self._pages.large_bodies)
+        limit = LARGEST_FILE if streamed else LARGEST_BODY if is_large else opened or SMALL_BODY
         if announced.isdecimal() and int(announced) > limit:
             raise _too_large(limit)
         if streamed:

@@ -1,6 +1,6 @@
 """What the API's process serves beside the API: pages for browsers, below every other path."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from fastapi import Request, Response
@@ -17,8 +17,8 @@ class Pages:
     ``serve`` answers requests outside the API's paths. ``admit`` returns the scope of a request with the
     credentials of its session, and may send it to another path. ``refuse`` makes a page of a refusal: status
     and sentence. ``safe`` adds the headers that keep browsers safe. ``open_bodies`` are paths that take a
-    body without credentials, with its most bytes. ``at_once`` begins the paths that need no thread, such as
-    style sheets.
+    body without credentials, with its most bytes; ``large_bodies`` those that take documents. ``at_once``
+    begins the paths that need no thread, such as style sheets.
     """
 
     serve: ASGIApp
@@ -26,4 +26,5 @@ class Pages:
     refuse: Callable[[Request, int, str], Response]
     safe: Callable[[Send], Send]
     open_bodies: Mapping[str, int]
+    large_bodies: Collection[str]
     at_once: str

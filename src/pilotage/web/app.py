@@ -17,7 +17,7 @@ from pilotage.api.access import LONGEST_TOKEN, KnownTokens, is_loopback
 from pilotage.api.pages import Pages
 from pilotage.flow.runtime import Runtime
 
-from . import actions, live, place_actions, rendering
+from . import actions, federation_actions, live, place_actions, rendering
 from .pages import answered, read_form, refuse
 from .sessions import (
     MOST_ATTEMPTS,
@@ -67,6 +67,7 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         *ROUTES,
         *actions.ROUTES,
         *place_actions.ROUTES,
+        *federation_actions.ROUTES,
     ]
     router = Router(routes, default=_nothing)
     return Pages(
@@ -75,6 +76,7 @@ def make_pages(runtime: Runtime, urls: Iterable[str] = (), code: OneTimeCode | N
         refuse=_refusal,
         safe=_safe,
         open_bodies={SIGN_IN: 4096},
+        large_bodies=frozenset((federation_actions.LOAD,)),
         at_once=STATIC,
     )
 

@@ -39,6 +39,8 @@ DONE = {
     "drain": "Drained: nothing new starts there.",
     "close": "Closed until it is opened.",
     "open": "Opened.",
+    "load": "Loaded: it is in force.",
+    "rollback": "The earlier version is in force again.",
 }
 """What a page says after an action."""
 

@@ -120,6 +120,15 @@
     });
   }, 5000);
 
+  // A document can come from a file. Without this it is pasted.
+  const file = document.getElementById("file");
+  if (file) {
+    file.closest("label").hidden = false;
+    file.addEventListener("change", function () {
+      if (file.files.length) file.files[0].text().then(function (text) { document.getElementById("document").value = text; });
+    });
+  }
+
   const shown = document.getElementById("refreshing");
   if (shown) {
     shown.hidden = false;

@@ -106,6 +106,7 @@ class HistoryPart:
     """Versions of the federation, newest first."""
 
     versions: Sequence[DescribedVersion]
+    current: int
     is_first_page: bool
     next_page: str
 
@@ -117,8 +118,9 @@ def history(visit: Visit) -> Page:
     found = federation_changes.history(visit.store, query.before, VERSIONS)
     part = HistoryPart(
         versions=found,
+        current=visit.store.version() if found else 0,
         is_first_page=query.before == NEWEST,
-        next_page=visit.address(before=found[-1].version) if len(found) == VERSIONS else "",
+        next_page=visit.address(before=found[-1].version, done=None) if len(found) == VERSIONS else "",
     )
     json = f"/federation/history?before={query.before}&limit={VERSIONS}"
     return _page("History", part, json, command("federation", "history"))
