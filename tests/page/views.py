@@ -57,6 +57,7 @@ VIEWS = (
     SeenView("shares", "/shares"),
     SeenView("workflows", "/workflows"),
     SeenView("task-workflow", "/tasks/{waiting}/workflow"),
+    SeenView("simulate", "/simulate", "olga"),
     SeenView("admin", "/admin", "olga"),
     SeenView("admin-federation", "/admin/federation", "olga"),
     SeenView("admin-load", "/admin/federation/load", "olga"),

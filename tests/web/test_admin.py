@@ -2,8 +2,7 @@
 
 import re
 from dataclasses import replace
-
-from httpx import Response
+from typing import Any
 
 from pilotage.federation.documents import write
 from tests.api.conftest import House
@@ -51,7 +50,7 @@ def with_memory(house: House, memory: float) -> str:
     return write(replace(found, queues=(*found.queues[:-1], replace(found.queues[-1], max_memory=memory))))
 
 
-def load(operator: TestClient, text: str, page: str = "", **fields: str) -> Response:
+def load(operator: TestClient, text: str, page: str = "", **fields: str) -> Any:
     """Send a document as the form of a page does."""
     hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', page))
     sent = {"form_token": token_of(operator.get("/tasks").text), **hidden, "text": text, **fields}

@@ -176,7 +176,8 @@ class Page:
 
     ``json`` is the path of the API's document below its prefix, ``command`` the command line that shows the
     same. The block ``live`` of the template is fetched again when an event says that it is ``stale``; None:
-    never. ``section`` is the entry of the navigation that it belongs to.
+    never. After ``again`` s the browser reads the page again, even without JavaScript; 0: never. ``section``
+    is the entry of the navigation that it belongs to.
     """
 
     template: str
@@ -186,6 +187,7 @@ class Page:
     json: str = ""
     command: str = ""
     stale: Staleness | None = None
+    again: int = 0
     status: int = 200
 
 

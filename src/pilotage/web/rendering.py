@@ -31,6 +31,7 @@ NAVIGATION: Sequence[tuple[str, str]] = (
 FOR_OPERATORS: Sequence[tuple[str, str]] = (
     ("Pilots", "/pilots"),
     ("Transfers", "/transfers"),
+    ("Simulate", "/simulate"),
     ("Admin", "/admin"),
 )
 """Further sections that only operators have."""

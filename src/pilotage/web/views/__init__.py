@@ -12,6 +12,7 @@ from . import (
     pilots,
     queues,
     shares,
+    simulate,
     sites,
     storages,
     task,
@@ -33,6 +34,7 @@ ROUTES: Sequence[Route] = (
     *pilots.ROUTES,
     *transfers.ROUTES,
     *shares.ROUTES,
+    *simulate.ROUTES,
     *admin.ROUTES,
 )
 """The routes of all views. A new view adds its own here, and its section to ``rendering.NAVIGATION``."""

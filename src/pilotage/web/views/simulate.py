@@ -1,0 +1,141 @@
+"""Simulate: how other policies would do with the recorded work of the last hours, or with a scenario."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from markupsafe import Markup
+from pydantic import BaseModel, Field
+from starlette.routing import Route
+
+from pilotage.api.federation import without_options
+from pilotage.federation import text
+from pilotage.federation.documents import write
+from pilotage.federation.faults import BadDocument
+from pilotage.web.commands import command
+from pilotage.web.pages import Page, Redirect, Visit, action, validated, view
+from pilotage.web.sessions import session_token
+from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRun, SimulationRuns
+
+EXAMPLE = f"""\
+name: busy-morning
+federation: {FEDERATION}               # the one in force
+default_site: {{ wait: 600, wait_spread: 1, payload_fails: 0.01 }}
+generated:
+  tasks: 10                            # in an hour
+  jobs: 20                             # of each task
+  arrivals: 3600                       # s
+  work: 20000                          # HS23 seconds of a job
+"""
+"""The scenario that the form begins with."""
+
+Word = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+
+
+class SimulateForm(BaseModel):
+    """What is simulated, under which policies."""
+
+    work: Literal["recorded", "scenario"] = "scenario"
+    hours: Annotated[float, Field(ge=0.1, le=168, allow_inf_nan=False)] = 24
+    scenario: Annotated[str, Field(max_length=50_000)] = EXAMPLE
+    first: Word = "pilotage"
+    second: Word = "early"
+    seeds: Annotated[int, Field(ge=1, le=10)] = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateModel:
+    """The form, and the person's last simulation."""
+
+    form: SimulateForm
+    run: SimulationRun | None
+    pictures: Sequence[Markup]
+    fault: str = ""
+
+
+def simulate(visit: Visit) -> Page:
+    """Show the form, and the pictures of the last simulation."""
+    visit.for_operators("simulate")
+    return _shown(visit, SimulateForm())
+
+
+def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
+    run = _runs(visit).of(_person(visit))
+    # Pictures of our own program, whose words it escapes.
+    pictures = [Markup(one) for one in run.pictures] if run else []
+    return Page(
+        template="simulate.html",
+        title="Simulate",
+        section="Simulate",
+        model=SimulateModel(form=form, run=run, pictures=pictures, fault=fault),
+        command=command("simulate", SCENARIO, policy=[form.first, form.second], seeds=form.seeds),
+        again=3 if run and run.is_running else 0,
+        status=422 if fault else 200,
+    )
+
+
+def _runs(visit: Visit) -> SimulationRuns:
+    state = visit.request.app.state
+    if not hasattr(state, "simulations"):
+        state.simulations = SimulationRuns()
+    found: SimulationRuns = state.simulations
+    return found
+
+
+def _person(visit: Visit) -> str:
+    return f"{visit.caller.identity.vo}:{visit.caller.identity.name}"
+
+
+def start(visit: Visit) -> Page | Redirect:
+    """Start a simulation in a process of its own."""
+    visit.for_operators("simulate")
+    form = validated(SimulateForm, {name: value for name, value in visit.form.items() if value.strip()})
+    files = {FEDERATION: write(without_options(visit.store.declared_federation()))}
+    policies = [form.first, form.second]
+    asked = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
+    simulated = [
+        "simulate",
+        SCENARIO,
+        *asked,
+        "--seeds",
+        str(form.seeds),
+        "--workers",
+        "1",
+        "--pictures",
+        ".",
+    ]
+    commands = [simulated]
+    environment = {}
+    if form.work == "recorded":
+        # The recording reads this server as its caller may.
+        commands = [["record", SCENARIO, "--hours", f"{form.hours:g}"], simulated]
+        host, port = visit.request.scope["server"]
+        environment = {
+            "PILOTAGE_URL": f"{visit.request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
+            "PILOTAGE_TOKEN": session_token(visit.request),
+        }
+    elif fault := _foreign(form.scenario):
+        return _shown(visit, form, fault)
+    else:
+        files[SCENARIO] = form.scenario
+    try:
+        _runs(visit).start(_person(visit), policies, commands, files, environment)
+    except NoRoom as full:
+        return _shown(visit, form, str(full))
+    return Redirect(address="/simulate")
+
+
+def _foreign(scenario: str) -> str:
+    """Return why a scenario would read other files of this machine; nothing if it does not."""
+    try:
+        document: Any = text.parse(scenario)
+    except BadDocument as bad:
+        return f"scenario: {bad.faults[0].text}, line {bad.faults[0].line or 1}"
+    if not isinstance(document, dict) or document.get("federation") != FEDERATION:
+        return f"the scenario must say federation: {FEDERATION}, which is the federation in force"
+    if document.get("swf"):
+        return "a log of work (swf) is a file of its own: simulate it with the command line"
+    return ""
+
+
+ROUTES: Sequence[Route] = (view("/simulate", simulate), action("/simulate", start))

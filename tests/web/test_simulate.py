@@ -1,0 +1,48 @@
+"""Simulations from the page: who may start them, what they may read, and the pictures that come of them."""
+
+import pytest
+
+from tests.waiting import wait_for
+
+from .conftest import TestClient
+from .test_task import token_of
+
+SMALL = """
+name: small
+federation: federation.yaml
+default_site: {wait: 10}
+generated: {tasks: 1, jobs: 2, arrivals: 10, work: 100}
+"""
+
+
+def sent(operator: TestClient, **fields: str) -> dict[str, str]:
+    """Return the fields of the form."""
+    return {"form_token": token_of(operator.get("/tasks").text), "scenario": SMALL, **fields}
+
+
+@pytest.mark.slow
+def test_two_policies_are_simulated_and_drawn(operator: TestClient) -> None:
+    form = sent(operator, first="pilotage", second="early", seeds="1")
+    assert operator.post("/simulate", data=form).status_code == 303
+    assert operator.post("/simulate", data=form).status_code == 422, "one at a time"
+    running = operator.get("/simulate").text
+    assert 'http-equiv="refresh"' in running
+    wait_for(lambda: "It runs" not in operator.get("/simulate").text, "the simulation ends")
+    text = operator.get("/simulate").text
+    assert text.count("<figure") == 2, text
+    assert "pilotage" in text
+
+
+def test_a_scenario_reads_no_file_of_the_server(operator: TestClient, alice: TestClient) -> None:
+    for scenario, told in {
+        SMALL.replace("federation.yaml", "/etc/passwd"): "must say federation: federation.yaml",
+        SMALL.replace("generated", "swf: {path: /etc/passwd}\nnothing"): "simulate it with the command line",
+        "a: [": "line",
+    }.items():
+        answer = operator.post("/simulate", data=sent(operator, scenario=scenario))
+        assert answer.status_code == 422
+        assert told in answer.text
+    assert operator.post("/simulate", data=sent(operator, first="../x")).status_code == 422
+    assert alice.get("/simulate").status_code == 403
+    form = {"form_token": token_of(alice.get("/tasks").text)}
+    assert alice.post("/simulate", data=form).status_code == 403
