@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from sqlalchemy import Table, func, select
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
-from pilotage.flow.loops.archiving import ArchiveFile, Archiving, archive
+from pilotage.flow.loops.archiving import ArchiveFile, archive_alone, archiving
 from pilotage.model.documents.decision import Candidates, Choice
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JobState, PilotState, PublicationState, TaskState, TransferState
 from pilotage.model.records.work import File
-from pilotage.store import ArchivedElsewhere, Store
-from pilotage.store.commit.archive import GIVEN_UP
+from pilotage.ports.presence import Presence
+from pilotage.store import ARCHIVE, ArchivedElsewhere, LeaseLost, Slice, Store
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.decisions import decisions
 from pilotage.store.tables.jobs import job_inputs
@@ -37,10 +38,18 @@ from pilotage.testing.stores import (
     new_task,
     new_transfer,
 )
+from tests.flow.test_servers_gone import Named
 from tests.waiting import wait_for
 
 DAY = 86400.0
 BEFORE = NOW + 1
+
+
+def archive(
+    store: Store, before: float, write: Callable[[Sequence[bytes]], None], presence: Presence | None = None
+) -> Iterator[Slice]:
+    """Archive as a server does, until all has gone."""
+    return archive_alone(store, presence or Named("test"), before, write)
 
 
 def ended_task(store: Store, jobs: int = 3, name: str = "t") -> tuple[int, list[int]]:
@@ -175,10 +184,11 @@ def test_numbers_are_not_given_again_when_the_last_records_are_gone(aged: Store)
 
 def test_slices_are_bounded_and_a_task_goes_after_all_its_jobs(aged: Store) -> None:
     ended_task(aged, 5)
+    assert aged.leases.take(ARCHIVE, "test", NOW, lambda _: False)
     found: list[tuple[str, int]] = []
     while (part := aged.archive.next(BEFORE, 2)) is not None:
-        aged.archive.delete(part)
-        aged.archive.delete(part)  # Whoever deletes what another has deleted changes nothing.
+        aged.archive.delete(part, "test")
+        aged.archive.delete(part, "test")  # Whoever deletes what another has deleted changes nothing.
         found.append((part.what, len(part.ids)))
     assert found == [("job", 2), ("job", 2), ("job", 1), ("choice", 1), ("task", 1)]
     assert {key: count for key, count in real_counts(aged).items() if key[0].startswith("jobs")} == {}
@@ -196,21 +206,22 @@ def test_nothing_is_deleted_that_could_not_be_written(aged: Store) -> None:
     assert records(aged) == before
 
 
-def test_one_process_archives_at_a_time_and_another_takes_over_from_a_dead_one(aged: Store) -> None:
+def test_one_process_archives_at_a_time_and_another_takes_over_from_one_that_is_gone(aged: Store) -> None:
+    """The one that was taken for gone deletes nothing more."""
     for name in "tu":
         ended_task(aged, name=name)
-    first = archive(aged, BEFORE, lambda _: None)
+    first = archive(aged, BEFORE, lambda _: None, Named("first"))
     next(first)
     with pytest.raises(ArchivedElsewhere):
-        next(archive(aged, BEFORE, lambda _: None))
-    next(first)
-    with pytest.raises(ArchivedElsewhere):
-        aged.archive.begin(aged.clock(), None)
-    taken = aged.archive.begin(aged.clock() + GIVEN_UP, None)
-    with pytest.raises(ArchivedElsewhere):
+        next(archive(aged, BEFORE, lambda _: None, Named("second")))
+    second = archive(aged, BEFORE, lambda _: None, Named("second", "first"))
+    next(second)
+    before = records(aged)
+    with pytest.raises(LeaseLost):
         next(first)
-    aged.archive.end(taken)
-    assert list(archive(aged, BEFORE, lambda _: None))
+    assert records(aged) == before
+    assert list(second)
+    assert aged.leases.holders() == {}
 
 
 def test_each_slice_is_a_whole_member_and_what_a_kill_cuts_off_hides_none_before(tmp_path: Path) -> None:
@@ -232,10 +243,10 @@ def test_each_slice_is_a_whole_member_and_what_a_kill_cuts_off_hides_none_before
 
 def test_the_server_archives_by_age(aged: Store, tmp_path: Path) -> None:
     task, _ = ended_task(aged)
-    archiving = Archiving(aged, tmp_path / "archive", 7 * DAY)
-    archiving.start()
+    loop = archiving(aged, Named("first"), tmp_path / "archive", 7 * DAY)
+    loop.start()
     wait_for(lambda: aged.queries.task(task) is None, "the task is archived")
-    archiving.stop()
+    loop.stop()
     (path,) = (tmp_path / "archive").iterdir()
     assert {line["record"] for line in lines(path)} == {"job", "choice", "task"}
 

@@ -7,8 +7,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -22,11 +22,13 @@ from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.calls import federation_changes, secrets
 from pilotage.flow.loops.adding_measurements import AddingMeasurements
-from pilotage.flow.loops.archiving import Archiving
-from pilotage.flow.loops.forgetting_events import ForgettingEvents
+from pilotage.flow.loops.archiving import archiving
+from pilotage.flow.loops.forgetting_events import FORGET_EVENTS, forgetting_events
 from pilotage.flow.loops.loops import Loops
+from pilotage.flow.loops.server_activity import server_activity
+from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
-from pilotage.flow.outside.host_processes import HostProcesses
+from pilotage.flow.outside.membership import Membership, new_name, this_process
 from pilotage.flow.outside.operator_file import FileInbox
 from pilotage.flow.outside.secret_keys import FILE as SECRET_KEYS
 from pilotage.flow.outside.secret_keys import SecretKeys
@@ -38,17 +40,18 @@ from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.notifiers.sender import Sender
 from pilotage.ports.notifying import NotificationSender
+from pilotage.ports.presence import Presence
 from pilotage.settings import Settings
-from pilotage.store import Store
+from pilotage.store import ARCHIVE, Store
 from pilotage.web import OneTimeCode, make_pages
 
 log = logging.getLogger(__name__)
 
-GRACE = 20.0
-"""Seconds within which the process ends after SIGTERM or SIGINT."""
-
 REQUEST_GRACE = 5
-"""Seconds of these for running requests."""
+"""Seconds for running requests after SIGTERM or SIGINT."""
+
+LAST_GRACE = 5.0
+"""Seconds for all that stops after what was in hand."""
 
 COLLECTED_AFTER = (50_000, 20, 100)
 """Thresholds of garbage collection: how many new objects start a search of each generation."""
@@ -56,6 +59,9 @@ COLLECTED_AFTER = (50_000, 20, 100)
 PRIORITY_FILES = ("dtr.state.prio", "transfers.prio")
 """Files in the server's home where operators leave priorities of transfers: the published name, and ours
 (D9)."""
+
+Service = Membership | AddingMeasurements | Loops | WakeupRelay | SoleLoop
+"""What runs beside the API in threads of its own."""
 
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
@@ -74,11 +80,12 @@ def runtime_of(
     home: Path | None = None,
     more_urls: Sequence[str] = (),
     sender: NotificationSender | None = None,
+    presence: Presence | None = None,
 ) -> Runtime:
     """Return a runtime with this machine's ports: adapters, clock, threads, and files of ``home``.
 
     ``more_urls`` are those of other servers, which pilots go on to where this one does not answer. ``sender``
-    sends notifications.
+    sends notifications. ``presence`` is this server among those of its store.
     """
     priorities = [FileInbox(home / name) for name in PRIORITY_FILES] if home else []
     load = SharedLoader(url)
@@ -91,7 +98,7 @@ def runtime_of(
         server_url=",".join((url, *more_urls)),
         priorities=priorities,
         load_catalogue=load_catalogue,
-        presence=HostProcesses(),
+        presence=presence,
         secret_keys=SecretKeys(home / SECRET_KEYS if home else None),
         sender=sender,
     )
@@ -129,12 +136,13 @@ def run(
     _keep_private(settings.store)
     if not Store.is_current(settings.store):
         _upgrade_apart(settings.store)
-    store = Store.open(settings.store)
+    name = new_name()
+    store = Store.open(settings.store, server=name)
     try:
         if federation is not None:
             federation_changes.load(store, federation, path, force=force)
         _first_token(store, settings.home / "token")
-        _run(store, settings, tuple(only) or LOOPS, listener, code)
+        _run(store, settings, tuple(only) or LOOPS, listener, code, name)
     finally:
         store.close()
 
@@ -161,13 +169,15 @@ def _run(
     settings: Settings,
     names: Sequence[str],
     listener: socket.socket | None,
-    code: OneTimeCode | None = None,
+    code: OneTimeCode | None,
+    name: str,
 ) -> None:
     steps = [step for step in STEPS if step.name in names]
+    membership = _membership(store, settings, steps, name, with_api=listener is not None)
     runtime = runtime_of(
-        store, steps, settings.url, settings.home, settings.more_urls, _sender(settings, store)
+        store, steps, settings.url, settings.home, settings.more_urls, _sender(settings, store), membership
     )
-    services = _services(runtime, settings, steps)
+    services = _services(runtime, settings, steps, membership)
     ended = threading.Event()
     secrets.begin(runtime)
 
@@ -176,37 +186,56 @@ def _run(
     def end(*_: object) -> None:
         if not ended.is_set():
             ended.set()
-            _end_within_grace()
+            _end_within(settings.finish_within + REQUEST_GRACE + LAST_GRACE)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     pages = make_pages(runtime, (settings.url, *settings.more_urls), code)
     server = _server(runtime, pages, settings, end) if listener else None
     collect_rarely()
-    for service in services:
-        service.start()
-    try:
+    with _running(services, runtime):
         if server and listener:
             server.run(sockets=[listener])
         else:
             ended.wait()
+
+
+@contextmanager
+def _running(services: Sequence[Service], runtime: Runtime) -> Iterator[None]:
+    """Run services until the block ends. The first one, which beats, stops when all else is done."""
+    for service in services:
+        service.start()
+    try:
+        yield
     finally:
-        for service in reversed(services):
+        for service in reversed(services[1:]):
             service.stop()
         runtime.close()
+        services[0].stop()
+
+
+def _membership(
+    store: Store, settings: Settings, steps: Sequence[Step], name: str, *, with_api: bool
+) -> Membership:
+    sole = (FORGET_EVENTS, *((ARCHIVE,) if settings.archive else ()))
+    url = settings.url if with_api else ""
+    return Membership(store, this_process(store, name, (*(step.name for step in steps), *sole), url))
 
 
 def _services(
-    runtime: Runtime, settings: Settings, steps: Sequence[Step]
-) -> tuple[AddingMeasurements | Loops | WakeupRelay | ForgettingEvents | Archiving, ...]:
+    runtime: Runtime, settings: Settings, steps: Sequence[Step], membership: Membership
+) -> tuple[Service, ...]:
     """Return what runs beside the API, in the order in which it starts."""
     store = runtime.store
-    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
-    forgetting = ForgettingEvents(store, settings.events_kept * 86400)
-    after = settings.archive_after * 86400
-    archiving = (Archiving(store, settings.archive, after),) if settings.archive else ()
+    relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
+    sole = [forgetting_events(store, membership, settings.events_kept * 86400)]
+    if settings.archive:
+        sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))
+    membership.report = partial(server_activity, runtime, steps, sole)
+    membership.on_gone += [runtime.wakeups.wake_all, *(one.wake for one in sole)]
+    loops = Loops(runtime, steps, settings.finish_within)
     # Services stop in reverse order: the last passes are measured too.
-    return AddingMeasurements(store), loops, relay, forgetting, *archiving
+    return membership, AddingMeasurements(store), loops, relay, *sole
 
 
 def _sender(settings: Settings, store: Store) -> Sender:
@@ -253,17 +282,17 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _end_within_grace() -> None:
-    """End this process after :data:`GRACE`, even if a storage, a request or a database hangs.
+def _end_within(seconds: float) -> None:
+    """End this process after some seconds, even if a storage, a request or a database hangs.
 
     Nothing gets lost: uncommitted work never happened, and the next start repeats it.
     """
 
     def end() -> None:
-        log.error("still busy %g s after the signal to end; ending now", GRACE)
+        log.error("still busy %g s after the signal to end; ending now", seconds)
         os._exit(1)
 
-    timer = threading.Timer(GRACE, end)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
 

@@ -18,6 +18,9 @@ from pilotage.model.values.urls import url_fault
 
 MOST_ARCHIVE_DAYS = 36_500
 
+MOST_FINISH_SECONDS = 3600
+"""Most seconds that a server which is told to end waits for what it has in hand."""
+
 LEAST_EVENT_DAYS, MOST_EVENT_DAYS = 0.01, 3650
 """Days for which events may be kept."""
 
@@ -50,7 +53,7 @@ class Settings:
     networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
     ``notify_commands``, paths by name; and by the SMTP server at ``smtp``, from ``mail_from``. Who has
     the ``metrics_token`` may read the metrics; with ``metrics_from`` loopback, each program on this machine
-    may.
+    may. A server that is told to end waits ``finish_within`` seconds for what it has begun outside.
     """
 
     home: Path
@@ -72,6 +75,7 @@ class Settings:
     mail_from: str = ""
     metrics_token: str = field(default="", repr=False)
     metrics_from: str = ""
+    finish_within: float = 10.0
 
     @classmethod
     def read(cls, **given: str) -> Self:
@@ -103,6 +107,7 @@ class Settings:
             smtp=reading.read("smtp", _smtp, ""),
             metrics_token=reading.read("metrics_token", _token, ""),
             metrics_from=reading.read("metrics_from", _loopback, ""),
+            finish_within=reading.read("finish_within", _finish_seconds, "10"),
             mail_from=reading.read("mail_from", _mail_address, ""),
         )
         if reading.faults:
@@ -236,6 +241,16 @@ def _archive_days(text: str) -> float:
 
 def _event_days(text: str) -> float:
     return _days(text, LEAST_EVENT_DAYS, MOST_EVENT_DAYS)
+
+
+def _finish_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= MOST_FINISH_SECONDS:
+        raise ValueError(f"{text[:80]!r} is no number of seconds from 0 to {MOST_FINISH_SECONDS}")
+    return seconds
 
 
 def _days(text: str, least: float, most: float) -> float:

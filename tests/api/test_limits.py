@@ -194,7 +194,7 @@ from pilotage import server
 from pilotage.settings import Settings
 from pilotage.store import Store
 
-server.GRACE = 1.0
+server.LAST_GRACE = 0.0
 server.REQUEST_GRACE = 1
 home = Path(sys.argv[1])
 
@@ -207,7 +207,7 @@ def hang(_):
 Store.federation = Store.last_federation = hang
 listener = server.listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
-settings = Settings.read(home=str(home), store=f"sqlite:///{home}/store.db")
+settings = Settings.read(home=str(home), store=f"sqlite:///{home}/store.db", finish_within="0")
 server.run(settings, None, only=sys.argv[2:], listener=listener)
 """
 

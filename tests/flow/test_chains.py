@@ -16,7 +16,7 @@ from pilotage.model.records.inputs import InputFile, TaskOutputs
 from pilotage.model.records.spec import MergeSpec, TaskSpec
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
-from pilotage.store import Store, TaskDetails
+from pilotage.store import ARCHIVE, Store, TaskDetails
 
 from .house import ALICE, attempts
 from .test_publishing import Publisher
@@ -271,11 +271,13 @@ def test_the_archive_keeps_what_a_waiting_task_comes_after(house: Publisher) -> 
     assert states(house, align, call, report) == [T.FINISHED, T.WAITING, T.WAITING]
     house.now += 1000
 
+    assert house.store.leases.take(ARCHIVE, "test", house.now, lambda _: False)
+
     def archived() -> set[int]:
         found: set[int] = set()
         while (part := house.store.archive.next(house.now - 1, 100)) is not None:
             found |= set(part.ids) if part.what == "task" else set()
-            house.store.archive.delete(part)
+            house.store.archive.delete(part, "test")
         return found
 
     assert archived() == set()

@@ -10,6 +10,7 @@ from pilotage.flow.steps import STEPS, step
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import InputFile
 from pilotage.ports.moving import Abilities, Delivery, DeliveryStatus, Started
+from pilotage.ports.presence import Unnamed
 from tests.reading import world_of
 
 from .house import House
@@ -30,7 +31,7 @@ class Endless:
         return self
 
 
-class Named:
+class Named(Unnamed):
     """A process that knows which others have ended."""
 
     def __init__(self, name: str, *ended: str) -> None:

@@ -49,7 +49,7 @@ class Counting(Loops):
 
     passes = 0
 
-    def _pass(self, step: Step) -> tuple[int, float]:
+    def _pass(self, step: Step, *, ending: bool = False) -> tuple[int, float]:
         self.passes += 1
         return 1, 60.0
 

@@ -141,8 +141,8 @@ def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.Monkey
     blocker.execute("BEGIN IMMEDIATE")
     failed: list[str] = []
 
-    def told(attempt: tenacity.RetryCallState) -> None:
-        failed.append(str(attempt.outcome and attempt.outcome.exception()))
+    def told(_: tenacity.RetryCallState, error: BaseException | None) -> None:
+        failed.append(str(error))
         if len(failed) == 2:
             blocker.execute("COMMIT")
 

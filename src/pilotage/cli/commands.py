@@ -135,6 +135,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "stuck": CommandEntry(
             "stuck", "List what made no progress for longer than usual, why, and what to do."
         ),
+        "servers": CommandEntry(
+            "servers", "Show the server processes that share the store, and what each leaves to others."
+        ),
         "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
         "store": CommandEntry("store", "Back up the store, and bring it back."),
         "history": CommandEntry("history", "Archive what ended long ago."),

@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -31,18 +30,20 @@ def archive(
     are.
     """
     from pilotage.flow.loops import archiving
-    from pilotage.store import Store
+    from pilotage.flow.outside.membership import joined
+    from pilotage.store import ARCHIVE
 
     known = settings()
     if not has_store(known.store):
         # Opening a missing store would create it, empty.
         raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
     now = time.time()
+    before = now - older_than * 86400
     moved: Counter[str] = Counter()
-    with using_store(known.store), closing(Store.open(known.store)) as store:
+    with using_store(known.store), joined(known.store, (ARCHIVE,)) as (store, member):
         file = archiving.ArchiveFile(to, store.federation().name, now)
         try:
-            for found in archiving.archive(store, now - older_than * 86400, file.write):
+            for found in archiving.archive_alone(store, member, before, file.write):
                 moved[found.what] += len(found.ids)
         except OSError as error:
             # Each batch is deleted from the store once it is in the file, so earlier batches stay archived.

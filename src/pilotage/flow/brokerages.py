@@ -43,6 +43,11 @@ class Brokerages:
         """Return the plugin with this name and a federation's options. Raises ``brokerage.PluginError``."""
         return self.get(name, federation.plugin_options.get(name, {}))
 
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Return the plugins that tasks asked for and this process lacks, each with the reason."""
+        return {name: why for name, (why, _) in self._lacking.items() if why}
+
     def lacks(self, federation: Federation, name: str, time: float, limit: TimeLimit | None = None) -> str:
         """Return why this process lacks a plugin that others may have; empty if it does not lack it.
 

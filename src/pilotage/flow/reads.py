@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import NotificationState, PublicationState, TransferState
+from pilotage.model.records.states import NotificationState, PilotState, PublicationState, TransferState
 from pilotage.store import Pass
 from pilotage.store.worlds.fields import FIELDS
 from pilotage.store.worlds.parts import ALWAYS, WorldPart
@@ -53,6 +53,7 @@ def _gone(runtime: "Runtime", world: World) -> Mapping[str, Any]:
     named = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
     named |= {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
     named |= {one.server for one in world.notifications if one.state is NotificationState.SENDING}
+    named |= {one.server for one in world.pilots if one.state is PilotState.CREATED and not one.reference}
     gone = presence.gone(named - {"", presence.name})
     return {"server": presence.name, "servers_gone": tuple(sorted(gone))}
 

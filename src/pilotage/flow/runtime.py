@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pilotage.model.documents.world import World
 from pilotage.model.records.catalogues import ExternalCatalogue
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.servers import LoopPass
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.moving import Movers
@@ -32,6 +33,7 @@ from .outside.catalogues import Catalogues
 from .outside.catalogues import Load as LoadCatalogue
 from .outside.deliveries import Deliveries
 from .outside.elements import Elements, Load
+from .outside.fence import FencedWorkers
 from .outside.file_readers import MOST_OF_PILOTS, FileReaders
 from .outside.log_readers import LogReaders
 from .outside.look_ups import LookUps
@@ -67,7 +69,8 @@ class Runtime:
     ``clock`` returns the time in s since 1970 (UTC), by default the store's. ``server_url`` is the server's
     address for pilots. ``load`` makes the adapter of a computing element, ``load_catalogue`` the adapter of
     an external catalogue. ``movers`` makes the movers, given a callback for news. ``priorities`` is where
-    operators leave priorities of transfers (D9). ``presence`` knows which servers are gone. ``time_limit``
+    operators leave priorities of transfers (D9). ``presence`` knows which servers are gone, and whether this
+    one may act. ``passes`` are the last passes of its loops by step. ``time_limit``
     limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
     ``sender`` sends notifications.
     """
@@ -99,23 +102,28 @@ class Runtime:
         self.set_aside, self.recent_warnings = SetAside(store), RecentAnswers()
         self.broker_read_plan, self.log_readers = BrokerReadPlan(self.clock), LogReaders(store)
         self.idle_timeouts, self.site_variables = IdleTimeouts(store), SiteVariables(store)
+        self.passes, self.news = dict[str, LoopPass](), list[Callable[[], None]]()
+        tell, fenced = partial(partial, self.wakeups.tell), FencedWorkers(self.workers, self.presence)
         submits = any("submissions" in step.hears for step in steps)
-        tell = partial(partial, self.wakeups.tell)
-        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits)
+        self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced)
         on_this_machine = movers(tell("deliveries"))
-        self.deliveries = Deliveries(on_this_machine, self.workers, tell("deliveries"))
+        self.deliveries = Deliveries(on_this_machine, fenced, tell("deliveries"))
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))
         self.file_readers, self.look_ups = FileReaders(self.deliveries.open), LookUps()
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
-        own = OwnCatalogue(store, self.clock, seeds)
-        self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
+        self.catalogues = self._catalogues(fenced, load_catalogue)
         self.publishing = Publishing(self.catalogues, tell("published"))
-        self.notifying = self._notifying(sender or NoSender(), tell("notified"))
-        self.news: list[Callable[[], None]] = []
+        self.notifying = self._notifying(sender or NoSender(), fenced, tell("notified"))
         store.listeners += (self.wakeups.committed, lambda *_: self.tell_news())
 
-    def _notifying(self, sender: NotificationSender, told: Callable[[], None]) -> Notifying:
-        return Notifying(self.store, sender, self.workers, told, self.server_url.partition(",")[0])
+    def _notifying(
+        self, sender: NotificationSender, workers: WorkersPort, told: Callable[[], None]
+    ) -> Notifying:
+        return Notifying(self.store, sender, workers, told, self.server_url.partition(",")[0])
+
+    def _catalogues(self, workers: WorkersPort, load: LoadCatalogue) -> Catalogues:
+        own = OwnCatalogue(self.store, self.clock, self.seeds)
+        return Catalogues(own, self.store.federation, workers, load)
 
     def _own_keys(self) -> frozenset[str]:
         return self.secret_keys.digests()

@@ -34,7 +34,7 @@ class Phase:
     Events of its moves name the ``actor``. ``act`` does what follows from a commit of its decision, through
     ports and without blocking. It is called after every commit, even an empty one. With ``in_parts``, the
     moves of many independent records are committed in parts. ``plugin`` is the brokerage that it asks, if
-    any.
+    any. A phase that ``records`` what this process did outside is also taken while the process ends.
     """
 
     actor: str
@@ -42,6 +42,7 @@ class Phase:
     act: Callable[["Runtime", World, Decision, Committed], None] | None = None
     in_parts: bool = False
     plugin: str = ""
+    records: bool = False
 
     def timed(self, limit: TimeLimit, seconds: float | None = None) -> TimedPolicy:
         """Return the policy with a time limit.
@@ -70,7 +71,8 @@ class Step:
 
     ``wakes_on`` are the states of records that give it something to do, and ``idle`` says why it changes
     nothing in a world. A pass that changed something is followed by another at once, unless ``goes_on``
-    says that it would find nothing.
+    says that it would find nothing. ``in_hand`` counts what this process has begun outside, and has not
+    recorded yet.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Step:
     foresees: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
+    in_hand: Callable[["Runtime"], int] | None = None
 
     plan: ReadPlan = field(init=False, repr=False, compare=False)
 
@@ -116,8 +119,10 @@ def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
     return lambda _world, _brokerages: phases
 
 
-def take(step: Step, runtime: "Runtime", now: Pass) -> int:
+def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> int:
     """Run one pass of a step. Return how many records were moved or made.
+
+    A pass of a server that is ``ending`` begins nothing: it only records what was begun.
 
     Records on which a policy fails, or that the store refuses, are set aside, and affect nothing else.
     """
@@ -132,7 +137,7 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     if apart:
         now = replace(now, apart=apart)
     world = read_world(step, runtime, now)
-    phases = step.phases(world, runtime.brokerages)
+    phases = [one for one in step.phases(world, runtime.brokerages) if one.records or not ending]
     changed = 0
     if step.foresees:
         changed = _taken_together(step, runtime, world, phases, Trials())

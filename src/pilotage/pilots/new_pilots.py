@@ -105,6 +105,7 @@ class Maker:
             submit_pool=way.pool,
             reason=way.reason,
             slots=place.slots,
+            server=self._world.server,
         )
 
     def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:

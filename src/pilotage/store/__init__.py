@@ -1,6 +1,6 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
-from .commit.archive import Slice
+from .commit.archive import ARCHIVE, Slice
 from .database.driver_errors import OUTAGE, concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
@@ -10,6 +10,7 @@ from .database.errors import (
     FileConflict,
     IllegalColumn,
     IllegalTransition,
+    LeaseLost,
     NewerStore,
     NoFederation,
     NoticesLost,
@@ -27,6 +28,7 @@ from .tables.history import EventView
 from .tables.jobs import JobDetails, JobView
 from .tables.logs import StoredLog
 from .tables.notification_settings import PersonNotify
+from .tables.servers import ServerBeat
 from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
@@ -41,6 +43,7 @@ from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
 __all__ = [
+    "ARCHIVE",
     "OUTAGE",
     "ArchivedElsewhere",
     "DatasetTaken",
@@ -59,6 +62,7 @@ __all__ = [
     "JobPage",
     "JobSort",
     "JobView",
+    "LeaseLost",
     "ListedJob",
     "ListedTasks",
     "LoggedEvent",
@@ -74,6 +78,7 @@ __all__ = [
     "PersonToken",
     "QueueView",
     "ReplicaView",
+    "ServerBeat",
     "SetAsideRecord",
     "ShareUse",
     "ShareView",

@@ -14,8 +14,10 @@ from pilotage.store.database import bulk
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables import iterations
 from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.leases import leases
 from pilotage.store.tables.numbers import numbers
 from pilotage.store.tables.pilots import pilots
+from pilotage.store.tables.servers import servers
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.tokens import tokens
 
@@ -75,7 +77,8 @@ def _restored(connection: Connection, begin: float) -> Restored:
     bulk.add(connection, numbers, ("kind",), "last", skipped)
     connection.execute(_RAISE)
     connection.execute(_ALLOW)
-    connection.execute(delete(tokens))
+    for table in (tokens, servers, leases):
+        connection.execute(delete(table))
     iterations.note(connection, MATCHES_BEGIN, begin)
     return Restored(
         newest_task=newest.id if newest else None,

@@ -30,9 +30,11 @@ from .tables.decisions import candidates_alone, documents
 from .tables.events import NewEvents
 from .tables.federations import FederationFile, Federations
 from .tables.history import Entries, TransitionKinds
+from .tables.leases import Leases
 from .tables.logs import Logs
 from .tables.notification_settings import NotificationSettings
 from .tables.secrets import Secrets
+from .tables.servers import Servers
 from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
@@ -109,6 +111,7 @@ class Store:
         self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)
+        self.servers, self.leases = Servers(database), Leases(database)
         self.tokens = Tokens(database, clock, new_token)
         self.secrets = Secrets(database, clock)
         self.notification_settings = NotificationSettings(database, clock, new_token)
@@ -121,14 +124,15 @@ class Store:
         new_token: Callable[[], str] = secrets.token_urlsafe,
         keeps_reasons: bool = True,
         keeps_events: bool = True,
+        server: str = "",
     ) -> "Store":
-        """Open a store and bring its tables up to date.
+        """Open a store and bring its tables up to date, as the ``server`` of this name, if any.
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
         ends with this object. The clock is the database's by default. Reasons and events are kept by default.
         Raises ValueError for another kind of address, and :class:`NewerStore`.
         """
-        database = Database(url)
+        database = Database(url, server)
         try:
             database.write(schema.upgrade)
             clock = clock or clock_of(database)
@@ -160,6 +164,14 @@ class Store:
         except BaseException:
             self.measurements.add(sums)
             raise
+
+    def last_done(self, work: str) -> float:
+        """Return when some work of the servers was last done, in s since 1970 UTC; 0 if never."""
+        return self.database.read(lambda connection: iterations.last(connection, work) or 0.0)
+
+    def note_done(self, work: str) -> None:
+        """Record that some work of the servers is done now."""
+        self.database.write(lambda connection: iterations.note(connection, work, self.clock()))
 
     def held_by(self) -> str:
         """Return the other process that may write SQLite's file now; empty if unknown."""

@@ -100,6 +100,10 @@ class AsyncAdministration(AsyncApi):
         """Return what made no progress for longer than usual, with reasons and commands."""
         return Table[Record].of(await self._get("/stuck"), "stuck", Record)
 
+    async def servers(self) -> Record:
+        """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
+        return await self._record("/servers")
+
     async def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""
         return await self._record("/health/live")

@@ -99,6 +99,10 @@ class Administration(Api):
         """Return what made no progress for longer than usual, with reasons and commands."""
         return Table[Record].of(self._get("/stuck"), "stuck", Record)
 
+    def servers(self) -> Record:
+        """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
+        return self._record("/servers")
+
     def health(self) -> Record:
         """Return a sign of life, with the server's version. It needs no token."""
         return self._record("/health/live")

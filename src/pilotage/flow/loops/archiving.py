@@ -4,14 +4,16 @@ import gzip
 import itertools
 import logging
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pilotage.store import ArchivedElsewhere, NoFederation, Slice, Store
+from pilotage.ports.presence import Presence
+from pilotage.store import ARCHIVE, ArchivedElsewhere, Slice, Store
+
+from .sole import Pause, SoleLoop
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +24,7 @@ SHARE = 0.1
 """Part of the time that the server's archiving works. It pauses after each slice."""
 
 PERIOD = 6 * 3600.0
-"""Seconds between two searches by a server. Each successful one makes a file."""
+"""Seconds between two searches. Each successful one makes a file."""
 
 
 class ArchiveFile:
@@ -64,66 +66,52 @@ class ArchiveFile:
         return descriptor
 
 
-def archive(store: Store, before: float, write: Callable[[Sequence[bytes]], None]) -> Iterator[Slice]:
+def archive(
+    store: Store, before: float, write: Callable[[Sequence[bytes]], None], server: str
+) -> Iterator[Slice]:
     """Archive records that ended before a time (s since 1970 UTC), slice by slice: write, then delete.
 
-    Raises :class:`ArchivedElsewhere` while another process does it, so each slice is written once.
+    The ``server`` has the lease of the archive. Raises :class:`LeaseLost`, with nothing of a slice deleted,
+    if another one has it meanwhile.
     """
-    held = store.archive.begin(store.clock(), None)
+    while (found := store.archive.next(before, SLICE)) is not None:
+        write(found.lines)
+        store.archive.delete(found, server)
+        yield found
+
+
+def archive_alone(
+    store: Store, presence: Presence, before: float, write: Callable[[Sequence[bytes]], None]
+) -> Iterator[Slice]:
+    """Take the lease, and archive all. Raises :class:`ArchivedElsewhere` while another process does it."""
+    if not store.leases.take(ARCHIVE, presence.name, store.clock(), lambda one: bool(presence.gone([one]))):
+        raise ArchivedElsewhere
     try:
-        while (found := store.archive.next(before, SLICE)) is not None:
-            write(found.lines)
-            store.archive.delete(found)
-            yield found
-            held = store.archive.begin(store.clock(), held)
+        yield from archive(store, before, write, presence.name)
     finally:
-        store.archive.end(held)
+        store.leases.give_back(ARCHIVE, presence.name)
 
 
-class Archiving:
-    """A server's thread that archives records that ended more than ``age`` seconds ago, a little at a time.
+def archiving(store: Store, presence: Presence, directory: Path, age: float) -> SoleLoop:
+    """Return the loop that archives records that ended more than ``age`` seconds ago, a little at a time.
 
     If there are any, it makes a file in the directory. If that fails it logs the error, and deletes nothing.
     """
 
-    def __init__(self, store: Store, directory: Path, age: float) -> None:
-        self._store = store
-        self._directory = directory
-        self._age = age
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="archiving", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the current slice."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _loop(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._once()
-            except (NoFederation, ArchivedElsewhere):
-                pass
-            except Exception:
-                log.exception("archiving to %s failed; it is tried again in %g s", self._directory, PERIOD)
-            self._stopping.wait(PERIOD)
-
-    def _once(self) -> None:
-        now = self._store.clock()
-        file = ArchiveFile(self._directory, self._store.federation().name, now)
+    def work(pause: Pause) -> None:
+        now = store.clock()
+        file = ArchiveFile(directory, store.federation().name, now)
         moved: Counter[str] = Counter()
         begun = time.monotonic()
-        for found in archive(self._store, now - self._age, file.write):
+        for found in archive(store, now - age, file.write, presence.name):
             moved[found.what] += len(found.ids)
-            if self._stopping.wait((time.monotonic() - begun) * (1 / SHARE - 1)):
+            if pause((time.monotonic() - begun) * (1 / SHARE - 1)):
                 break
             begun = time.monotonic()
         if moved:
             log.info("archived to %s: %s", file.path, counted(moved))
+
+    return SoleLoop(store, presence, ARCHIVE, PERIOD, work)
 
 
 def counted(moved: Counter[str]) -> str:

@@ -2,12 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from pilotage import log_context
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, PASSES
+from pilotage.model.records.servers import LoopPass
 from pilotage.store import NoFederation, outage
 
 from .isolation import error_line
@@ -23,12 +25,24 @@ LONGEST_PAUSE = 86400.0
 PAUSE_AFTER_FAULT = 2.0
 """Seconds that a loop waits after a failed pass."""
 
+PAUSE_OUT_OF_TOUCH = 0.2
+"""Seconds between two looks whether a server that lost its lease has it again."""
+
+LOOK_AT_ENDING = 0.2
+"""Longest pause in s between two passes of a loop that waits for what it has in hand, to end."""
+
 
 class Loops:
-    """The loops of some steps. A pass that changed something is followed by another at once."""
+    """The loops of some steps. A pass that changed something is followed by another at once.
 
-    def __init__(self, runtime: Runtime, steps: Sequence[Step]) -> None:
+    Loops that stop begin nothing, but wait for what this process has begun outside, and record how it ended:
+    for ``finish_within`` s at most.
+    """
+
+    def __init__(self, runtime: Runtime, steps: Sequence[Step], finish_within: float = 0.0) -> None:
         self._runtime = runtime
+        self._finish_within = finish_within
+        self._finish_until = 0.0
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._loop, args=(step,), name=f"loop-{step.name}", daemon=True)
@@ -41,7 +55,8 @@ class Loops:
             thread.start()
 
     def stop(self) -> None:
-        """Let every loop finish its pass, and wait for it."""
+        """Let every loop finish its pass and what it has in hand, and wait for it."""
+        self._finish_until = time.monotonic() + self._finish_within
         self._stopping.set()
         self._runtime.wakeups.wake_all()
         for thread in self._threads:
@@ -53,32 +68,52 @@ class Loops:
 
     def _passes(self, step: Step) -> None:
         while not self._stopping.is_set():
+            if self._runtime.presence.term is None:
+                self._stopping.wait(PAUSE_OUT_OF_TOUCH)
+                continue
             # This pass sees everything that woke the loop so far, so clear the wake-up.
             self._runtime.wakeups.is_woken(step.name)
             changed, period = self._pass(step)
             self._stopping.wait(SHORTEST_PAUSE)
             if not (changed and step.goes_on(self._runtime)):
                 self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
+        if step.in_hand is not None:
+            self._finish(step, step.in_hand)
 
-    def _pass(self, step: Step) -> tuple[int, float]:
+    def _finish(self, step: Step, in_hand: Callable[[Runtime], int]) -> None:
+        """Record what this process has begun outside, until nothing is left or the time is over."""
+        while (left := in_hand(self._runtime)) and time.monotonic() < self._finish_until:
+            self._pass(step, ending=True)
+            self._runtime.wakeups.wait(step.name, LOOK_AT_ENDING)
+        if left:
+            log.warning("loop %s: %d not done in time are left to the next server", step.name, left)
+
+    def _pass(self, step: Step, *, ending: bool = False) -> tuple[int, float]:
         """Run one pass. A fault is logged. The next pass starts from the store, because nothing is cached."""
+        begun, failed = time.monotonic(), ""
         measurements = self._runtime.store.measurements
         try:
             # The pass reads the federation anyway. A change applies from the next pass on.
             loops = self._runtime.store.last_federation().loops
             with measurements.timed(PASSES, (step.name,)):
-                changed = take(step, self._runtime, self._runtime.begin(loops.batch))
+                changed = take(step, self._runtime, self._runtime.begin(loops.batch), ending=ending)
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT
         except Exception as error:
             told = outage(error)
             measurements.count(FAILED_PASSES, (step.name,))
-            self._runtime.set_aside.failing_loops[step.name] = told or error_line(error)
+            failed = told or error_line(error)
+            self._runtime.set_aside.failing_loops[step.name] = failed
             if told:
                 log.error("loop %s: %s", step.name, told)
             else:
                 log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
+        finally:
+            seconds = time.monotonic() - begun
+            self._runtime.passes[step.name] = LoopPass(
+                ended=self._runtime.clock(), seconds=seconds, error=failed
+            )
         self._runtime.set_aside.failing_loops.pop(step.name, None)
         measurements.note(LAST_PASS, step.name, self._runtime.clock())
         return changed, loops.period

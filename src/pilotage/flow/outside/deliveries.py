@@ -129,6 +129,13 @@ class Deliveries:
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
+    @property
+    def in_hand(self) -> int:
+        """Return how many deliveries of this process have not ended, or have ends that are not recorded."""
+        with self._lock:
+            ended = {key for key, one in self._news.items() if one.state != "moving"}
+            return len(self._moving.keys() | ended)
+
     def moved(self) -> dict[int, int]:
         """Return the bytes that each delivery of this process has moved by its last report. Ask for more."""
         copied = self._copied()

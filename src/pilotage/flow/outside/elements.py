@@ -36,15 +36,21 @@ class Elements:
     """The computing elements of a federation's queues.
 
     Answers stay until a pass has committed them: :meth:`submissions` and :meth:`sightings` go into its world,
-    :meth:`forget` follows its commit. ``on_news`` is called when there is something to read.
+    :meth:`forget` follows its commit. ``on_news`` is called when there is something to read. ``fenced``
+    workers submit and cancel pilots.
     """
 
     def __init__(
-        self, load: Load, workers: WorkersPort, on_news: Callable[[], None], submits: bool = True
+        self,
+        load: Load,
+        workers: WorkersPort,
+        on_news: Callable[[], None],
+        submits: bool = True,
+        fenced: WorkersPort | None = None,
     ) -> None:
         self._load = load
-        self._workers = workers
-        self.pools = SubmitPools(workers)
+        self._workers, self._fenced = workers, fenced or workers
+        self.pools = SubmitPools(self._fenced)
         self.inquiries = Inquiries(workers, self.adapter, on_news)
         self._on_news = on_news
         self._submits = submits
@@ -96,6 +102,12 @@ class Elements:
         call = self.pools.submit(pool, place, submission)
         call.add_done_callback(done)
 
+    @property
+    def in_hand(self) -> int:
+        """Return how many pilots this process submits, or has uncommitted answers about."""
+        with self._lock:
+            return len(self._under_way | self._submissions.keys())
+
     def is_under_way(self, pilot: int) -> bool:
         """Return whether this process is submitting a pilot, or has an uncommitted answer."""
         with self._lock:
@@ -140,7 +152,7 @@ class Elements:
             if (error := future.exception()) is not None:
                 log.warning("%s: %d pilots not cancelled: %r", place, len(references), error)
 
-        call = self._workers.call(place, lambda: self.adapter(queue, server).cancel(references))
+        call = self._fenced.call(place, lambda: self.adapter(queue, server).cancel(references))
         call.add_done_callback(done)
 
     def reported(self, world: World) -> World:

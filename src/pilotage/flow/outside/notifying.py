@@ -37,24 +37,34 @@ class Notifying:
         self._server_url = server_url
         self._lock = threading.Lock()
         self._news: dict[tuple[int, int], NotificationSighting] = {}
+        self._sending: set[tuple[int, int]] = set()
 
     def start(self, news: Sequence[Notification]) -> None:
         """Start sending one receiver's news."""
-        first = news[0]
+        first, keys = news[0], {(one.id, one.attempt) for one in news}
 
         def done(future: "Future[None]") -> None:
             error = future.exception()
             text = "" if error is None else str(error) or repr(error)
             refused = isinstance(error, NotificationRefused)
             with self._lock:
+                self._sending -= keys
                 for one in news:
                     self._news[one.id, one.attempt] = NotificationSighting(
                         notification=one.id, attempt=one.attempt, error=text[:500], refused=refused
                     )
             self._on_news()
 
+        with self._lock:
+            self._sending |= keys
         place = f"notifications of {first.owner} in {first.vo}"
         self._workers.call(place, lambda: self._send(news), LONGEST).add_done_callback(done)
+
+    @property
+    def in_hand(self) -> int:
+        """Return how many notifications are on their way, or have results that are not recorded."""
+        with self._lock:
+            return len(self._sending | self._news.keys())
 
     def news(self) -> tuple[NotificationSighting, ...]:
         """Return the results that are not forgotten yet."""

@@ -42,6 +42,7 @@ class Publishing:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._news: dict[PublicationAttempt, PublicationSighting] = {}
+        self._asked: set[PublicationAttempt] = set()
 
     def start(self, order: PublicationOrder) -> None:
         """Start registering outputs in one dataset."""
@@ -53,6 +54,8 @@ class Publishing:
             else:
                 self._failed(order, error)
 
+        with self._lock:
+            self._asked.update(order.keys)
         try:
             call = self._call(order)
         except (CatalogueError, LookupError) as error:
@@ -60,6 +63,12 @@ class Publishing:
             self._failed(order, CatalogueError(str(error)))
             return
         call.add_done_callback(done)
+
+    @property
+    def in_hand(self) -> int:
+        """Return how many publications are asked for, or have results that are not recorded."""
+        with self._lock:
+            return len(self._asked | self._news.keys())
 
     def news(self) -> tuple[PublicationSighting, ...]:
         """Return the results of publications that are not forgotten yet."""
@@ -90,6 +99,7 @@ class Publishing:
 
     def _tell(self, news: Sequence[PublicationSighting]) -> None:
         with self._lock:
+            self._asked.difference_update((one.publication, one.attempt) for one in news)
             self._news |= {(one.publication, one.attempt): one for one in news}
         self._on_news()
 

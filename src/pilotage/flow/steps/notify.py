@@ -49,11 +49,12 @@ STEP = Step(
     reads=("notified", to_note, to_send, "server", "servers_gone"),
     phases=always(
         Phase(actor=NOTIFY, decide=notifying.noted),
-        Phase(actor=NOTIFY, decide=notifying.observed, act=_observed),
+        Phase(actor=NOTIFY, decide=notifying.observed, act=_observed, records=True),
         Phase(actor=NOTIFY, decide=notifying.begin, act=_start),
     ),
     subjects=(TASK,),
     idle=_idle,
+    in_hand=lambda runtime: runtime.notifying.in_hand,
     wakes_on=frozenset(
         {
             *(("task", state) for state in (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)),

@@ -72,7 +72,11 @@ def _resubmit(runtime: Runtime, world: World) -> None:
         for pilot in world.pilots
         if pilot.state is PilotState.CREATED
         and not pilot.reference
-        and (queue_test_pilots.is_test_pilot(pilot) or world.time - pilot.created >= RESUBMITTED_AFTER)
+        and (
+            queue_test_pilots.is_test_pilot(pilot)
+            or pilot.server in world.servers_gone
+            or world.time - pilot.created >= RESUBMITTED_AFTER
+        )
         and not runtime.elements.is_under_way(pilot.id)
     ]
     # Their answer has arrived, and was just forgotten here because this pass records it.
@@ -159,7 +163,7 @@ def _name(world: World, number: int, pilot: NewPilot | Pilot) -> str:
 
 
 def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
-    observing = Phase(actor=PROVISION, decide=submissions.observed, act=_observed)
+    observing = Phase(actor=PROVISION, decide=submissions.observed, act=_observed, records=True)
     if not (world.task_queues or world.borrowable_lines):
         return (observing,)
     # This imports numpy, which a server without work does not need.
@@ -198,10 +202,12 @@ STEP = Step(
         *("submissions", "sightings", "task_queues", live_and_ended_pilots, "job_counts"),
         *(bounding_advertisements, "iterated", "borrowable_lines", "lifted_breakers"),
         *("server_reports", "list_matches", "silent_servers", "pool_reports", "unable_queues"),
+        *("server", "servers_gone"),
     ),
     phases=_phases,
     subjects=(TASK_QUEUE, PILOT, QUEUE),
     idle=_idle,
+    in_hand=lambda runtime: runtime.elements.in_hand,
     wakes_on=frozenset(
         {
             ("job", JobState.ACTIVATED),

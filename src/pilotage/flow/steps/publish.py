@@ -72,11 +72,12 @@ STEP = Step(
     summary="Register outputs in the datasets that their tasks name.",
     reads=("published", to_register, "replicas", "server", "servers_gone"),
     phases=always(
-        Phase(actor=PUBLISH, decide=publishing.observed, act=_observed),
+        Phase(actor=PUBLISH, decide=publishing.observed, act=_observed, records=True),
         Phase(actor=PUBLISH, decide=publishing.begin, act=_start),
     ),
     subjects=(TASK,),
     idle=_idle,
+    in_hand=lambda runtime: runtime.publishing.in_hand,
     wakes_on=frozenset(
         {
             ("publication", PublicationState.WAITING),

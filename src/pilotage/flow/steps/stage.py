@@ -117,7 +117,7 @@ STEP = Step(
         *("server", "servers_gone", ProcessFields(("unable",), _unable)),
     ),
     phases=always(
-        Phase(actor="mover", decide=deliveries.observed, act=_observed),
+        Phase(actor="mover", decide=deliveries.observed, act=_observed, records=True),
         Phase(actor=STAGE, decide=retries.abandoned),
         Phase(actor=STAGE, decide=settle.settle, act=_settled),
         Phase(actor=STAGE, decide=unawaited.cancel),
@@ -131,6 +131,7 @@ STEP = Step(
     idle=_idle,
     # Transfers that moved on woke the step, and so did those that began while others wait for their place.
     goes_on=lambda runtime: runtime.wakeups.waits(STAGE),
+    in_hand=lambda runtime: runtime.deliveries.in_hand,
     wakes_on=frozenset(
         {
             ("job", JobState.HOLDING),

@@ -286,6 +286,8 @@ class NewPilot:
     """Why its task queue gets pilots (P2 to P4, P12)."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
+    server: str = ""
+    """The name of the server that records and submits it; empty: unknown."""
 
 
 @quickly_made
@@ -345,6 +347,8 @@ class Pilot:
     """Why its batch system does not start it, by its last report; empty: unknown."""
     slots: int = 1
     """Payloads that it runs at once (M5)."""
+    server: str = ""
+    """The name of the server that recorded it and submits it; empty: unknown."""
 
     @property
     def place(self) -> str:

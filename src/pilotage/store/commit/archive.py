@@ -14,16 +14,14 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cast, delete, func, select
 
-from pilotage.model.documents.decision import Begin
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind, TaskState
 from pilotage.store.database.columns import has_state, is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.errors import ArchivedElsewhere
 from pilotage.store.database.sets import among
-from pilotage.store.tables import iterations
 from pilotage.store.tables import jobs as job_rows
+from pilotage.store.tables import leases
 from pilotage.store.tables import notifications as notification_rows
 from pilotage.store.tables import pilots as pilot_rows
 from pilotage.store.tables import publications as publication_rows
@@ -47,11 +45,8 @@ TASKS = 200
 LARGER = 20
 """Assumed size of a decision's reasons, as a multiple of a job's size."""
 
-STEP = "archive"
-"""The name of its iterations. An archiving process begins one with every slice."""
-
-GIVEN_UP = 600.0
-"""Seconds without a slice after which an archiving process counts as dead."""
+ARCHIVE = "archive"
+"""The name of its lease: one process at a time writes each record to a file, and deletes it."""
 
 What = Literal["job", "choice", "task", "transfer", "pilot", "publication", "notification"]
 
@@ -143,33 +138,22 @@ class Archive:
         self._database = database
         self._specs = specs
 
-    def begin(self, time: float, held: float | None) -> float:
-        """Begin an iteration, or another after ``held``. Return its time in s since 1970 UTC.
-
-        Raises :class:`ArchivedElsewhere` while another process has one.
-        """
-
-        def write(connection: Connection) -> float:
-            last = iterations.last(connection, STEP)
-            if last is not None and last != held and time - last < GIVEN_UP:
-                raise ArchivedElsewhere
-            iterations.begin(connection, Begin(step=STEP, last=last), time)
-            return time
-
-        return self._database.write(write)
-
-    def end(self, held: float) -> None:
-        """Let others archive after the iteration ``held``."""
-        self._database.write(lambda connection: iterations.end(connection, STEP, held))
-
     def next(self, before: float, limit: int) -> Slice | None:
         """Return at most ``limit`` records that ended before a time (s since 1970 UTC); None if there are
         none."""
         return self._database.read(lambda connection: self._next(connection, before, limit))
 
-    def delete(self, found: Slice) -> None:
-        """Delete the records of a slice. Skip records that are gone already."""
-        self._database.write(lambda connection: _delete(connection, found))
+    def delete(self, found: Slice, server: str) -> None:
+        """Delete the records of a slice. Skip records that are gone already.
+
+        Raises :class:`LeaseLost` unless the ``server`` has the lease of :data:`ARCHIVE`.
+        """
+
+        def write(connection: Connection) -> None:
+            leases.require(connection, ARCHIVE, server)
+            _delete(connection, found)
+
+        self._database.write(write)
 
     def _next(self, connection: Connection, before: float, limit: int) -> Slice | None:
         values: dict[str, Any] = {"before": before, "limit": limit}

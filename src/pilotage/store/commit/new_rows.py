@@ -109,6 +109,7 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "submit_pool": pilot.submit_pool,
         "reason": pilot.reason,
         "slots": pilot.slots,
+        "server": pilot.server,
         "matched": 0,
         **owner_row(pilot.owner),
     }

@@ -68,13 +68,14 @@ _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 class Database:
     """A SQLite file, a SQLite database in memory, or a PostgreSQL database. Safe to use from many threads."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, server: str = "") -> None:
         address = make_url(url)
         make = {"sqlite": _sqlite, "postgresql": _postgresql}.get(address.get_backend_name())
         if make is None:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
-        self.engine, self._readers, self._writers = make(address)
-        self._direct = _without_waiting(address) if self.is_postgresql else None
+        session = self.session_of(server)
+        self.engine, self._readers, self._writers = make(address, session)
+        self._direct = _without_waiting(address, session) if self.is_postgresql else None
         self._kept = None if self.is_postgresql else KeptConnections(self.engine)
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
         self.measurements = Measurements()
@@ -91,6 +92,11 @@ class Database:
         if self._direct is not None:
             self._direct.dispose()
         self._writer_lock.close()
+
+    @staticmethod
+    def session_of(server: str) -> str:
+        """Return how PostgreSQL names the sessions of a server, by its random name; of others if empty."""
+        return f"pilotage {server}".strip()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one PostgreSQL statement in its own transaction, without waiting for the disk.
@@ -263,7 +269,7 @@ def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None
     log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)
 
 
-def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
+def _postgresql(url: URL, session: str) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
@@ -272,13 +278,13 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
         pool_size=16,
         max_overflow=32,
         # Compiling takes longer than any of these statements.
-        connect_args=_connection("-c jit=off"),
+        connect_args=_connection("-c jit=off", session),
     )
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine, readers, engine
 
 
-def _connection(options: str) -> dict[str, Any]:
+def _connection(options: str, session: str) -> dict[str, Any]:
     """Return the arguments of every connection: both ends notice within half a minute that the other
     vanished."""
     bounds = {
@@ -291,7 +297,7 @@ def _connection(options: str) -> dict[str, Any]:
     }
     return {
         "options": " ".join([options, *(f"-c {name}={value}" for name, value in bounds.items())]),
-        "application_name": "pilotage",
+        "application_name": session,
         "connect_timeout": 10,
         "keepalives_idle": 10,
         "keepalives_interval": 5,
@@ -300,7 +306,7 @@ def _connection(options: str) -> dict[str, Any]:
     }
 
 
-def _without_waiting(url: URL) -> Engine:
+def _without_waiting(url: URL, session: str) -> Engine:
     """Return the engine for single statements: planning one each time takes longer than running it."""
     # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
     options = (
@@ -312,11 +318,11 @@ def _without_waiting(url: URL) -> Engine:
         **_PRIVATE,
         pool_size=16,
         max_overflow=32,
-        connect_args=_connection(options),
+        connect_args=_connection(options, session),
     )
 
 
-def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
+def _sqlite(url: URL, _: str) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
     if _in_memory(url):
         engine = create_engine(

@@ -67,6 +67,13 @@ class ArchivedElsewhere(StoreError):
         super().__init__("another process archives this store now: try again when it has ended")
 
 
+class LeaseLost(StoreError):
+    """Another server has taken over some work meanwhile."""
+
+    def __init__(self, work: str) -> None:
+        super().__init__(f"another server has taken over: {work}")
+
+
 class FederationRenamed(StoreError):
     """The store belongs to a federation with another name, which is part of its files' paths at storages."""
 

@@ -1,6 +1,6 @@
 """Iterations of steps that run once per period, however many processes decide (P2)."""
 
-from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, insert, select, update
 
 from pilotage.model.documents.decision import Begin
 from pilotage.store.database.columns import metadata
@@ -40,8 +40,3 @@ def note(connection: Connection, step: str, time: float) -> None:
     """Record that something happened, replacing the last record."""
     if not connection.execute(_NEXT, {"of": step, "began": time}).rowcount:
         connection.execute(_FIRST, {"step": step, "time": time})
-
-
-def end(connection: Connection, step: str, began: float) -> None:
-    """Forget an iteration that began at this time, unless another one has begun since."""
-    connection.execute(delete(iterations).where(_i.step == step, _i.time == began))

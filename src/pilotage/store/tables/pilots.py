@@ -37,6 +37,7 @@ pilots = Table(
     text_column("lacks"),
     text_column("waits"),
     Column("slots", Integer, server_default="1", nullable=False),
+    text_column("server"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -48,7 +49,7 @@ PILOT_COLUMNS = (
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
-    *(_p.waits, _p.slots),
+    *(_p.waits, _p.slots, _p.server),
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -83,4 +84,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         lacks=row[25],
         waits=row[26],
         slots=row[27],
+        server=row[28],
     )

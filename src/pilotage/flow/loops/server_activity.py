@@ -1,0 +1,44 @@
+"""What a server tells others of itself: the last passes of its loops, and what it leaves to others."""
+
+from collections.abc import Iterator, Sequence
+
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Step
+from pilotage.model.records.federation import Federation
+from pilotage.model.records.servers import ServerActivity
+from pilotage.model.records.unable_ways import UnableWay
+from pilotage.store import NoFederation
+
+from .sole import SoleLoop
+
+MOST_LACKS = 20
+"""Most missing parts that a server tells of."""
+
+
+def server_activity(runtime: Runtime, steps: Sequence[Step], sole: Sequence[SoleLoop]) -> ServerActivity:
+    """Return what the process does now. May block while adapters are made for the first time."""
+    passes = {**runtime.passes, **{one.name: one.last for one in sole if one.last is not None}}
+    try:
+        federation = runtime.store.federation()
+    except NoFederation:
+        return ServerActivity(passes=passes)
+    lacks = [one for step in steps for one in _lacks(runtime, step, federation)]
+    return ServerActivity(passes=passes, lacks=tuple(sorted(set(lacks))[:MOST_LACKS]))
+
+
+def _lacks(runtime: Runtime, step: Step, federation: Federation) -> Iterator[str]:
+    """Yield the parts that a step leaves to other servers."""
+    if "unable_queues" in step.fields:
+        for queue, why in runtime.elements.lacking(federation).items():
+            yield f"adapter of queue {queue}: {why}"
+    if "deliveries" in step.fields:
+        for way in runtime.deliveries.unable(federation):
+            yield _way(way)
+    if step.asks_plugins:
+        for name, why in runtime.brokerages.lacking.items():
+            yield f"brokerage {name}: {why}"
+
+
+def _way(way: UnableWay) -> str:
+    kinds = way.source if way.source == way.destination else f"{way.source} to {way.destination}"
+    return f"mover for {kinds}: {way.reason}"

@@ -1,0 +1,83 @@
+"""Sole loops: work that one server at a time does, once a period, and that another takes over."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from pilotage.model.records.servers import LoopPass
+from pilotage.ports.presence import Presence
+from pilotage.store import LeaseLost, NoFederation, Store
+
+from .isolation import error_line
+
+log = logging.getLogger(__name__)
+
+Pause = Callable[[float], bool]
+"""Waits for some s. Returns True if the work must end."""
+
+
+class SoleLoop:
+    """A thread that does some work every ``period`` s, unless another server does it.
+
+    ``work`` gets a pause that it takes between its parts, so that others write in between. It has the lease
+    that is called like the loop. The work of a server that is gone is taken over at once: call :meth:`wake`.
+    """
+
+    def __init__(
+        self, store: Store, presence: Presence, name: str, period: float, work: Callable[[Pause], None]
+    ) -> None:
+        self.name = name
+        self.last: LoopPass | None = None
+        self._store, self._presence = store, presence
+        self._period, self._work = period, work
+        self._stopping, self._woken = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=f"loop-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the current part of the work."""
+        self._stopping.set()
+        self._woken.set()
+        self._thread.join()
+
+    def wake(self) -> None:
+        """Look at once whether the work is due: a server is gone."""
+        self._woken.set()
+
+    def _loop(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.clear()
+            try:
+                due = self._store.last_done(self.name) + self._period - self._store.clock()
+                if due <= 0:
+                    self._do()
+                    due = self._period
+            except NoFederation:
+                due = self._period
+            except Exception as error:
+                log.exception("loop %s failed; it is tried again in %g s", self.name, self._period)
+                self.last = LoopPass(ended=self._store.clock(), seconds=0.0, error=error_line(error))
+                due = self._period
+            self._woken.wait(due)
+
+    def _do(self) -> None:
+        leases, server = self._store.leases, self._presence.name
+        if self._presence.term is None or not leases.take(
+            self.name, server, self._store.clock(), lambda name: bool(self._presence.gone([name]))
+        ):
+            return
+        begun = time.monotonic()
+        try:
+            self._work(self._stopping.wait)
+            if not self._stopping.is_set():
+                self._store.note_done(self.name)
+        except LeaseLost as lost:
+            log.warning("loop %s: %s", self.name, lost)
+            return
+        finally:
+            leases.give_back(self.name, server)
+        self.last = LoopPass(ended=self._store.clock(), seconds=time.monotonic() - begun)

@@ -1,0 +1,53 @@
+"""The fence: acts of a server that was frozen, or out of touch with its store, do not happen."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from pilotage.ports.presence import Presence
+
+from .workers import TIME_LIMIT, WorkersPort
+
+T = TypeVar("T")
+
+
+class OutOfTouch(TimeoutError):
+    """This server was out of touch with its store, so another may have taken over its work."""
+
+    def __init__(self) -> None:
+        super().__init__("this server was out of touch with its store meanwhile")
+
+
+class FencedWorkers:
+    """Workers for calls that change something outside.
+
+    A call happens only in the term of the lease in which it was asked for. Else its future fails with
+    :class:`OutOfTouch`.
+    """
+
+    def __init__(self, workers: WorkersPort, presence: Presence) -> None:
+        self._workers = workers
+        self._presence = presence
+
+    @property
+    def inline(self) -> bool:
+        """Return whether calls have ended when :meth:`call` returns."""
+        return self._workers.inline
+
+    @inline.setter
+    def inline(self, _: bool) -> None:
+        raise AttributeError("the workers behind the fence decide this")
+
+    def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
+        """See :meth:`WorkersPort.call`."""
+        term = self._presence.term
+
+        def checked() -> T:
+            if term is None or self._presence.term != term:
+                raise OutOfTouch
+            return function()
+
+        return self._workers.call(place, checked, time_limit)
+
+    def close(self) -> None:
+        """Do nothing: the workers behind belong to others too."""

@@ -1,0 +1,260 @@
+"""Membership: this process beats in the store, and watches whether the others do.
+
+No clocks are compared. Each server counts, on its own steady clock, for how long another's beat has stood
+still. A server that could not look itself, because it was frozen or the database was away, starts counting
+again. So a database that was away for a minute makes nobody look silent.
+"""
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import NamedTuple
+
+from pilotage.model.records.servers import ServerActivity, ServerProcess
+from pilotage.ports.presence import Presence
+from pilotage.store import ServerBeat, Store, outage
+
+from .host_processes import HostProcesses
+
+log = logging.getLogger(__name__)
+
+
+class BeatTimes(NamedTuple):
+    """Seconds between two ``beats``, and seconds of silence after which a lease is over for ``others``.
+
+    A server takes its ``own`` lease for lost sooner, so it stops before others begin.
+    """
+
+    beats: float
+    own: float
+    others: float
+
+    @property
+    def takeover(self) -> float:
+        """Return the longest time in s from a server's last beat until others know that it is silent."""
+        return self.others + 2 * self.beats
+
+
+ON_POSTGRESQL = BeatTimes(beats=0.75, own=2.25, others=3.0)
+ON_SQLITE = BeatTimes(beats=5.0, own=15.0, others=20.0)
+"""All processes of a file are on one machine, which tells their end at once. So beats may be rare."""
+
+
+def times_of(store: Store) -> BeatTimes:
+    """Return the times of leases of a store's servers."""
+    return ON_POSTGRESQL if store.database.is_postgresql else ON_SQLITE
+
+
+def new_name() -> str:
+    """Return a random name for one start of a server."""
+    return secrets.token_hex(5)
+
+
+def this_process(store: Store, name: str, loops: Sequence[str], url: str = "") -> ServerProcess:
+    """Return this process as a server of a store, with its loops and the address of its API, if any."""
+    now = store.clock()
+    return ServerProcess(
+        name=name,
+        version=version("pilotage"),
+        host=socket.gethostname(),
+        process=HostProcesses().name,
+        url=url,
+        loops=tuple(loops),
+        started=now,
+        seen=now,
+    )
+
+
+def _steady() -> float:
+    """Return seconds that go on while a process, or its machine, is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The last beat that was seen of a server, and since when it stands still."""
+
+    last: ServerBeat
+    since: float
+
+
+@contextmanager
+def joined(url: str, loops: Sequence[str]) -> Iterator[tuple[Store, "Membership"]]:
+    """Open a store, and be one of its servers until the block ends."""
+    name = new_name()
+    with closing(Store.open(url, server=name)) as store:
+        member = Membership(store, this_process(store, name, loops))
+        member.start()
+        try:
+            yield store, member
+        finally:
+            member.stop()
+
+
+class Membership:
+    """This server among those of its store. It implements :class:`~pilotage.ports.presence.Presence`.
+
+    ``on_gone`` is called, from a thread, after others are found gone. ``report`` tells what this server does;
+    it may take long, because it has a thread of its own.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        server: ServerProcess,
+        *,
+        on_gone: Sequence[Callable[[], None]] = (),
+        report: Callable[[], ServerActivity] = ServerActivity,
+        host: Presence | None = None,
+        steady: Callable[[], float] = _steady,
+    ) -> None:
+        self._store = store
+        self.on_gone: list[Callable[[], None]] = list(on_gone)
+        self.report = report
+        self.times = times_of(store)
+        self._host = host or HostProcesses()
+        self.server = server
+        self._steady = steady
+        self._lock = threading.Lock()
+        self._watched: dict[str, _Watched] = {}
+        self._looked = steady()
+        self._held_until = float("-inf")
+        self._term = 0
+        self._told = ServerActivity()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._beats, name="heartbeat", daemon=True),
+            threading.Thread(target=self._reports, name="server-report", daemon=True),
+        ]
+
+    @property
+    def name(self) -> str:
+        """The random name of this start."""
+        return self.server.name
+
+    @property
+    def term(self) -> int | None:
+        """See :class:`~pilotage.ports.presence.Presence`."""
+        with self._lock:
+            return self._term if self._steady() < self._held_until else None
+
+    def gone(self, names: Iterable[str]) -> frozenset[str]:
+        """See :class:`~pilotage.ports.presence.Presence`.
+
+        Servers that have left the store's list are gone: each joins before it takes anything. Only servers
+        of versions before 0.1.0 have names that are not in the list; their host tells of them.
+        """
+        wanted = {name for name in names if name and name != self.name}
+        ended = set(self._host.gone(wanted))
+        ours = {name for name in wanted - ended if " " not in name}
+        with self._lock:
+            known = {name: self._watched[name].last for name in ours if name in self._watched}
+        if unknown := ours - known.keys():
+            known |= {one.name: one for one in self._store.servers.named(unknown)}
+        return frozenset(ended | {name for name in ours if self._is_gone(known.get(name))})
+
+    def _is_gone(self, last: ServerBeat | None) -> bool:
+        return last is None or last.gone is not None or bool(self._host.gone([last.process]))
+
+    def start(self) -> None:
+        """Join the store's servers, and begin to beat."""
+        self._store.servers.join(self.server)
+        self.beat()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Leave. Others take over at once."""
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(self.times.beats)
+        try:
+            self._store.servers.leave(self.name, self._store.clock())
+        except Exception as error:
+            log.warning("could not say that this server ends: %s", outage(error) or error)
+
+    def beat(self) -> None:
+        """Beat once, and look at the others. Raises the database's error."""
+        begun = self._steady()
+        with self._lock:
+            lost = begun >= self._held_until
+            report = self._told
+        found = self._store.servers.beat(self.server, report, self._store.clock())
+        with self._lock:
+            if lost:
+                self._term += 1
+            self._held_until = begun + self.times.own
+            silent = self._silent(found, begun)
+        self._tell(next((one for one in found if one.name == self.name), None))
+        for one, waited in silent:
+            self._cut_off(one, waited)
+        if silent:
+            for tell in self.on_gone:
+                tell()
+
+    def _silent(self, found: Sequence[ServerBeat], now: float) -> list[tuple[ServerBeat, float]]:
+        """Return the servers that are newly known to be gone, with the seconds of their silence."""
+        if now - self._looked > 2 * self.times.beats:
+            # Nobody looked meanwhile, so nobody knows whether they were silent.
+            for watched in self._watched.values():
+                watched.since = now
+        self._looked = now
+        silent = []
+        before, self._watched = self._watched, {}
+        for one in found:
+            if one.name == self.name:
+                continue
+            known = before.get(one.name)
+            stands = known is not None and known.last.beat == one.beat
+            self._watched[one.name] = watched = _Watched(one, known.since if known and stands else now)
+            waited = now - watched.since
+            has_left = one.gone is not None and known is not None and known.last.gone is None
+            over = one.gone is None and (waited >= self.times.others or self._is_gone(one))
+            if over or has_left:
+                silent.append((one, waited))
+        return silent
+
+    def _cut_off(self, one: ServerBeat, waited: float) -> None:
+        """Let everybody know that a server is silent, and end its sessions with the locks that they hold."""
+        if one.gone is not None or not self._store.servers.found_silent(one, self._store.clock(), waited):
+            return
+        with self._lock:
+            self._watched[one.name].last = replace(one, gone=self._store.clock())
+        if waited < self.times.others:
+            log.warning("server %s ended without a word: others take over its work", one.name)
+        else:
+            log.warning("server %s has been silent for %.1f s: others take over its work", one.name, waited)
+        try:
+            self._store.servers.cut_off(one.name)
+        except Exception as error:
+            log.warning("the sessions of server %s stay until they time out: %s", one.name, error)
+
+    def _tell(self, before: ServerBeat | None) -> None:
+        if before is not None and before.gone is not None:
+            log.warning("this server was silent: others have taken over what it did")
+
+    def _beats(self) -> None:
+        while not self._stopping.wait(self.times.beats):
+            try:
+                self.beat()
+            except Exception as error:
+                log.warning("could not beat: %s", outage(error) or repr(error))
+
+    def _reports(self) -> None:
+        while True:
+            try:
+                told = self.report()
+            except Exception as error:
+                log.warning("could not tell what this server does: %s", outage(error) or repr(error))
+            else:
+                with self._lock:
+                    self._told = told
+            if self._stopping.wait(self.times.beats):
+                return

@@ -1,0 +1,59 @@
+"""Server processes that share a store: who they are, whether they live, and what they do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+ServerState = Literal["live", "silent", "ended"]
+"""Live: it beats. Silent: its lease is over, and others have taken over. Ended: it has left by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPass:
+    """The last pass of a loop: when it ended (s since 1970 UTC), its duration in s, and its error."""
+
+    ended: float
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerActivity:
+    """What a server tells of itself with its heartbeats.
+
+    ``passes`` are the last passes by loop. ``lacks`` names plugins, adapters and movers that it leaves to
+    others, each with the reason.
+    """
+
+    passes: Mapping[str, LoopPass] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProcess:
+    """One start of a server. ``name`` is random, and no other start ever has it.
+
+    ``process`` is its name on its host, ``url`` the address of its API, if it has one, ``loops`` are the
+    names of its loops. Times are in s since 1970 UTC: ``started``, ``seen`` at its last heartbeat, and
+    ``gone`` when it ended or others found its lease over. ``silent_for`` is the number of seconds without a
+    heartbeat after which they did.
+    """
+
+    name: str
+    version: str
+    host: str
+    process: str
+    url: str
+    loops: tuple[str, ...]
+    started: float
+    seen: float
+    gone: float | None = None
+    silent_for: float | None = None
+    report: ServerActivity = field(default_factory=ServerActivity)
+
+    @property
+    def state(self) -> ServerState:
+        """Return whether it lives."""
+        if self.gone is None:
+            return "live"
+        return "ended" if self.silent_for is None else "silent"

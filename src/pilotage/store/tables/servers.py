@@ -1,0 +1,198 @@
+"""Server processes that share the store: table, heartbeats, and what others do about a silent one."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    String,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from pilotage.model.records.servers import LoopPass, ServerActivity, ServerProcess
+from pilotage.store.database.columns import metadata, text_column
+from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among, raw_rows
+
+KEPT_FOR = 86_400.0
+"""Seconds for which people see a server that is gone."""
+
+servers = Table(
+    "servers",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", String, nullable=False),
+    text_column("host"),
+    text_column("process"),
+    text_column("url"),
+    text_column("loops"),
+    Column("started", Double, nullable=False),
+    Column("seen", Double, nullable=False),
+    Column("beat", BigInteger, nullable=False),
+    Column("gone", Double),
+    Column("silent_for", Double),
+    Column("report", Text, nullable=False, server_default=""),
+)
+
+_s = servers.c
+_SHOWN = (
+    *(_s.name, _s.version, _s.host, _s.process, _s.url, _s.loops, _s.started, _s.seen, _s.gone),
+    *(_s.silent_for, _s.report),
+)
+_ALL = select(*_SHOWN).order_by(_s.started, _s.name)
+_PRESENT = select(_s.name, _s.beat, _s.gone, _s.process)
+_NAMED = select(_s.name, _s.beat, _s.gone, _s.process).where(among(_s.name, "names"))
+_MINE = _s.name == bindparam("its_name")
+_BEAT = (
+    update(servers)
+    .where(_MINE)
+    .values(beat=_s.beat + 1, seen=bindparam("at"), report=bindparam("told"), gone=None, silent_for=None)
+)
+_BEAT_ALONE = """
+WITH mine AS (
+  UPDATE servers SET beat = beat + 1, seen = %(at)s, report = %(told)s, gone = NULL, silent_for = NULL
+  WHERE name = %(its_name)s RETURNING name
+)
+SELECT name, beat, gone, process, EXISTS (SELECT FROM mine) FROM servers"""
+_LEAVE = update(servers).where(_MINE).values(gone=bindparam("at"), silent_for=None)
+_SILENT = (
+    update(servers)
+    .where(_MINE, _s.beat == bindparam("known_beat"), _s.gone.is_(None))
+    .values(gone=bindparam("at"), silent_for=bindparam("waited"))
+)
+_OLD = delete(servers).where(_s.gone < bindparam("before"))
+_CUT_OFF = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE application_name = %(session)s AND datname = current_database() AND pid <> pg_backend_pid()"""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBeat:
+    """What is known of a server's life: its ``beat`` grows while it lives. ``gone`` is in s since 1970."""
+
+    name: str
+    beat: int
+    gone: float | None
+    process: str
+
+
+class Servers:
+    """Writes and reads the server processes of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def join(self, server: ServerProcess) -> None:
+        """Record a server that starts. Forget those that have been gone for :data:`KEPT_FOR` s."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(_OLD, {"before": server.started - KEPT_FOR})
+            connection.execute(insert(servers), _row(server))
+
+        self._database.write(write)
+
+    def beat(self, server: ServerProcess, report: ServerActivity, time: float) -> tuple[ServerBeat, ...]:
+        """Record that a server lives, and return all, as they were before.
+
+        One that the store has forgotten joins again.
+        """
+        values = {"its_name": server.name, "at": time, "told": _written(report)}
+        if self._database.is_postgresql:
+            rows = self._database.run(_BEAT_ALONE, values)
+            if not (rows and rows[0][4]):
+                self.join(server)
+            return tuple(ServerBeat(*row[:4]) for row in rows)
+
+        def write(connection: Connection) -> tuple[bool, tuple[ServerBeat, ...]]:
+            found = _heartbeats(connection)
+            return connection.execute(_BEAT, values).rowcount > 0, found
+
+        known, found = self._database.write(write)
+        if not known:
+            self.join(server)
+        return found
+
+    def leave(self, name: str, time: float) -> None:
+        """Record that a server has ended by itself."""
+        self._database.write(lambda connection: connection.execute(_LEAVE, {"its_name": name, "at": time}))
+
+    def found_silent(self, seen: ServerBeat, time: float, waited: float) -> bool:
+        """Record that a server's lease is over, unless it beats again. Return whether nobody had before."""
+        values = {"its_name": seen.name, "known_beat": seen.beat, "at": time, "waited": waited}
+        return self._database.write(lambda connection: connection.execute(_SILENT, values).rowcount > 0)
+
+    def cut_off(self, name: str) -> int:
+        """End the sessions of a silent server at PostgreSQL, with what they hold. Return their number.
+
+        Its open transactions roll back, and their locks become free. Raises the database's error where the
+        account may not do this.
+        """
+        if not self._database.is_postgresql:
+            return 0
+        return int(self._database.run(_CUT_OFF, {"session": self._database.session_of(name)})[0][0])
+
+    def named(self, names: Collection[str]) -> tuple[ServerBeat, ...]:
+        """Return those that the store knows of some servers."""
+        return self._database.read(
+            lambda connection: tuple(
+                ServerBeat(*row) for row in raw_rows(connection, _NAMED, names=sorted(names))
+            )
+        )
+
+    def everything(self) -> tuple[ServerProcess, ...]:
+        """Return all that the store knows, those that started first at the beginning."""
+        return self._database.read(
+            lambda connection: tuple(_server(row) for row in raw_rows(connection, _ALL))
+        )
+
+
+def _heartbeats(connection: Connection) -> tuple[ServerBeat, ...]:
+    return tuple(ServerBeat(*row) for row in raw_rows(connection, _PRESENT))
+
+
+def _row(server: ServerProcess) -> Mapping[str, Any]:
+    return {
+        **{name: getattr(server, name) for name in ("name", "version", "host", "process", "url")},
+        "loops": " ".join(server.loops),
+        "started": server.started,
+        "seen": server.seen,
+        "beat": 0,
+        "report": _written(server.report),
+    }
+
+
+def _written(report: ServerActivity) -> str:
+    return json.dumps(asdict(report), separators=(",", ":"))
+
+
+def _read(text: str) -> ServerActivity:
+    document = json.loads(text or "{}")
+    passes = {name: LoopPass(**told) for name, told in document.get("passes", {}).items()}
+    return ServerActivity(passes=passes, lacks=tuple(document.get("lacks", ())))
+
+
+def _server(row: Any) -> ServerProcess:
+    return ServerProcess(
+        name=row[0],
+        version=row[1],
+        host=row[2],
+        process=row[3],
+        url=row[4],
+        loops=tuple(row[5].split()),
+        started=row[6],
+        seen=row[7],
+        gone=row[8],
+        silent_for=row[9],
+        report=_read(row[10]),
+    )
