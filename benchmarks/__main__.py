@@ -27,6 +27,7 @@ MODULES = (
     "matching",
     "serving",
     "streams",
+    "lists",
     "sweep",
     "page",
     "passes",

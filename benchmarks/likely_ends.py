@@ -15,6 +15,7 @@ from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case, read
 from pilotage.simulation.simulation import Simulation
 from pilotage.simulation.submissions import submissions
+from pilotage.store import TaskPage
 
 ASKED_AFTER = 1800.0
 """Seconds between two predictions for each task."""
@@ -54,7 +55,7 @@ def predictions(case: Case, seed: int) -> Iterator[tuple[float, float, float]]:
 
 def _asked(simulation: Simulation) -> Iterator[Told]:
     now, store = simulation.clock(), simulation.store
-    for view in store.queries.tasks(None, TaskState.RUNNING, MOST):
+    for view in store.task_lists.page(TaskPage(state=TaskState.RUNNING, limit=MOST)):
         task = store.queries.task(view.id)
         assert task is not None
         ahead = store.job_lists.ahead(task.share, task.priority, task.id)[1]

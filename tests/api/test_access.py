@@ -15,6 +15,7 @@ from pilotage.api.access import UNKNOWN, RoleCheck
 from pilotage.api.app import ROUTERS
 from pilotage.model.values.freshness import KNOWN_FOR
 from pilotage.model.values.identity import Credential, Identity, Role
+from pilotage.store import TaskPage
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
 
@@ -249,7 +250,9 @@ def test_somebody_elses_is_as_if_it_were_not_there(alices: tuple[House, int, int
         theirs, nobodys = call(client, route, number), call(client, route, 999)
         assert (theirs.status_code, nobodys.status_code) == (404, 404), stranger
         assert theirs.json()["detail"].replace(str(number), "999") == nobodys.json()["detail"], stranger
-        assert [kept.state for kept in house.store.queries.tasks(None, None, 10)] == ["running"], stranger
+        assert [kept.state for kept in house.store.task_lists.page(TaskPage(limit=10))] == ["running"], (
+            stranger
+        )
 
 
 @pytest.mark.parametrize("route", sorted(OWNERS))

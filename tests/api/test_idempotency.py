@@ -10,7 +10,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.work import TaskSpec
 from pilotage.movers.loader import InstalledMovers
-from pilotage.store import Store
+from pilotage.store import Store, TaskPage
 
 from .conftest import ALICE, BOB, House, federation
 
@@ -66,4 +66,4 @@ def test_of_several_at_the_same_moment_one_creates_the_tasks(store: Store, tmp_p
     runtime.close()
     assert len(outcomes) == 4
     assert all(outcome == outcomes[0] for outcome in outcomes)
-    assert len(store.queries.tasks(None, None, 100)) == 3
+    assert len(store.task_lists.page(TaskPage(limit=100))) == 3

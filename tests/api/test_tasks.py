@@ -70,7 +70,7 @@ def test_tasks_are_listed_newest_first_in_pages(alice: TestClient, submit: Submi
     ids = [submit() for _ in range(3)]
     listed = alice.get("/tasks", params={"limit": 2}).json()["tasks"]
     assert [task["id"] for task in listed] == [ids[2], ids[1]]
-    rest = alice.get("/tasks", params={"before": ids[1]}).json()["tasks"]
+    rest = alice.get("/tasks", params={"after": ids[1]}).json()["tasks"]
     assert [task["id"] for task in rest] == [ids[0]]
     assert alice.get("/tasks", params={"state": "finished"}).json()["tasks"] == []
 
@@ -207,7 +207,7 @@ def test_a_submission_has_a_thousand_tasks_and_as_many_faults_at_most(alice: Tes
 def test_numbers_in_a_query_that_no_store_holds_are_refused(
     alice: TestClient, submit: Submit, number: int
 ) -> None:
-    for path, name in (("/tasks", "before"), (f"/tasks/{submit()}/jobs", "after")):
+    for path, name in (("/tasks", "after"), (f"/tasks/{submit()}/jobs", "after")):
         answer = alice.get(path, params={name: number})
         assert answer.status_code == 422
         assert [fault["field"] for fault in answer.json()["detail"]] == [name]

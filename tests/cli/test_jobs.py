@@ -18,8 +18,8 @@ def group(error: str, **values: Any) -> dict[str, Any]:
     return {"error": error, **usual, **values}
 
 
-def answers(server: FakeServer, jobs: Any, *groups: Any, left_out: int = 0) -> None:
-    server.answers["GET /tasks/3/jobs"] = {"jobs": jobs}
+def answers(server: FakeServer, jobs: Any, *groups: Any, left_out: int = 0, **page: Any) -> None:
+    server.answers["GET /tasks/3/jobs"] = {"jobs": jobs, **page}
     server.answers["GET /tasks/3/failures"] = {"groups": groups, "left_out": left_out}
 
 
@@ -36,7 +36,7 @@ def test_failures_come_before_jobs(pilotage: Pilotage, server: FakeServer) -> No
         ["7", "north", "failed", "1", "5", "s", "1", "min", "3", "boom"],
         ["8", "north", "failed", "1", "5", "s", "3", "boom"],
     ]
-    assert server.requests[1][0] == "GET /tasks/3/jobs?failed=true&sort=run&limit=50&offset=0&parameters=true"
+    assert server.requests[1][0] == "GET /tasks/3/jobs?failed=true&sort=run&limit=50&parameters=true"
 
 
 def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage, server: FakeServer) -> None:
@@ -49,9 +49,11 @@ def test_index_and_parameters_are_shown_where_jobs_have_them(pilotage: Pilotage,
 
 
 def test_a_full_page_says_how_to_see_more(pilotage: Pilotage, server: FakeServer) -> None:
-    answers(server, [job(7), job(8)])
-    assert "--offset 4" in pilotage("jobs", "3", "--limit", "2", "--offset", "2").stdout
-    assert "--offset" not in pilotage("jobs", "3", "--limit", "3").stdout
+    answers(server, [job(7), job(8)], next="abc=", total=1234)
+    told = pilotage("jobs", "3", "--limit", "2", "--after", "x").stdout
+    assert "2 of 1,234 jobs are shown; the next ones: --after abc=" in told
+    answers(server, [job(7), job(8)], next="", total=2)
+    assert "--after" not in pilotage("jobs", "3", "--limit", "2").stdout
 
 
 def test_jobs_as_json_are_one_document(pilotage: Pilotage, server: FakeServer) -> None:

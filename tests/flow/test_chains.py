@@ -16,7 +16,7 @@ from pilotage.model.records.inputs import InputFile, TaskOutputs
 from pilotage.model.records.spec import MergeSpec, TaskSpec
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
-from pilotage.store import ARCHIVE, Store, TaskDetails
+from pilotage.store import ARCHIVE, Store, TaskDetails, TaskPage
 
 from .house import ALICE, attempts
 from .test_publishing import Publisher
@@ -202,7 +202,7 @@ def test_a_wrong_workflow_is_refused_as_a_whole(
     assert not outcome.tasks
     told = [fault for _, faults in outcome.refused for fault in faults]
     assert (field, message) in [(place, text[: len(message)]) for place, text in told]
-    assert not house.store.queries.tasks(None, None, 10)
+    assert not house.store.task_lists.page(TaskPage(limit=10))
     assert not house.store.workflow_queries.workflows(None, 10)
 
 

@@ -51,8 +51,7 @@ def test_jobs_are_listed_in_pages_by_state_and_by_failure(house: House) -> None:
     assert ids(house, task) == jobs
     assert ids(house, task, failed=True) == [jobs[0], jobs[3]]
     assert ids(house, task, state=JobState.FINISHED) == [jobs[1], jobs[2], jobs[4]]
-    assert ids(house, task, after=jobs[1], limit=2) == jobs[2:4]
-    assert ids(house, task, offset=3) == jobs[3:]
+    assert ids(house, task, after=str(jobs[1]), limit=2) == jobs[2:4]
     assert ids(house, other, failed=True) == []
 
 

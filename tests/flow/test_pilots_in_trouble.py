@@ -33,7 +33,7 @@ def waiting(house: House, **spec: Any) -> int:
 
 
 def pilots(house: House) -> list[Pilot]:
-    return house.store.queries.pilots(None, None, 100)
+    return list(house.store.queries.pilots(None, None, 100))
 
 
 def test_why_pilots_wait_is_kept_and_told(house: House, element: FakeElement) -> None:

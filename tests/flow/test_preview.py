@@ -11,6 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import GlobalShare, LoopConstants
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.values.identity import Identity
+from pilotage.store import TaskPage
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .house import ALICE, House
@@ -96,7 +97,7 @@ def test_what_is_planned_is_what_happens_after_submission(house: House) -> None:
     tasks = [TaskSpec(**{"name": "t", "scouts": 0, **spec}) for spec in specs]
     found, refused = preview.run(house.runtime, enumerate(tasks), ALICE)
     assert refused == []
-    assert house.store.queries.tasks(None, None, 10) == []
+    assert not house.store.task_lists.page(TaskPage(limit=10))
     for planned, spec in zip(found.tasks, specs, strict=True):
         id_ = house.task(**spec)
         house.take("broker")

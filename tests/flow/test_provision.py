@@ -33,7 +33,7 @@ def element(house: House) -> FakeElement:
 
 
 def pilots(house: House) -> list[Pilot]:
-    return house.store.queries.pilots(None, None, 100)
+    return list(house.store.queries.pilots(None, None, 100))
 
 
 def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_queue_s_limit(

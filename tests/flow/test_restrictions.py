@@ -100,7 +100,7 @@ def test_neither_a_reload_nor_a_restart_undoes_a_restriction_but_its_time_does(h
     house.take("watch")
     assert house.store.federation().queues[0].status == "online"
     assert [one.name for one in house.store.restrictions()] == ["south-disk"]
-    newest = federation_changes.history(house.store, NEWEST, 20)
+    newest = federation_changes.history(house.store, "", 20)
     assert (newest[0].actor, newest[0].note) == ("watch", "queue north-queue: the time is over")
     assert newest[-1].version == 1
 
@@ -130,7 +130,7 @@ def test_history_says_what_each_version_declares_otherwise(house: House) -> None
     federation_changes.save(
         house.store, federation_changes.of_version(house.store, 1), "olga", note="back to version 1"
     )
-    found = federation_changes.history(house.store, NEWEST, 2)
+    found = federation_changes.history(house.store, "", 2)
     assert [one.version for one in found] == [3, 2]
     assert found[0].note == "back to version 1"
     assert all("max_memory" in change for one in found for change in one.changes)

@@ -8,6 +8,7 @@ from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.values.identity import Identity
+from pilotage.store import TaskPage
 
 from .house import ALICE, House
 
@@ -91,7 +92,7 @@ def test_of_a_whole_submission_nothing_is_recorded_where_a_task_is_refused(
     specs = [TaskSpec(**{"name": "t", **spec}) for spec in ({}, {"inputs": (file("g", 1),)}, wrong)]  # type: ignore[arg-type]
     submitted = submit(house.runtime, specs, ALICE, whole=True)
     assert (submitted.tasks, [index for index, _ in submitted.refused]) == ([], [2])
-    assert len(house.store.queries.tasks(None, None, 10, None)) == 1
+    assert len(house.store.task_lists.page(TaskPage(limit=10))) == 1
     assert len(house.submit({"inputs": (file("g", 2),)}).tasks) == 1, "g is not known yet"
     assert len(submit(house.runtime, specs[:1], ALICE, whole=True).tasks) == 1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.store import TaskFilter
+from pilotage.store import TaskFilter, TaskPage
 
 from .house import House
 
@@ -21,7 +21,7 @@ from .house import House
 )
 def test_names_match_by_their_very_characters(house: House, pattern: str, names: list[str]) -> None:
     house.submit(*({"name": name} for name in ("a_b", "a-b", "A-b", "ab")))
-    found = house.store.queries.tasks(None, None, 100, None, TaskFilter(name=pattern))
+    found = house.store.task_lists.page(TaskPage(limit=100, wanted=TaskFilter(name=pattern)))
     assert [task.name for task in found][::-1] == names
 
 
@@ -30,7 +30,7 @@ def test_tasks_are_found_by_all_of_some_labels(house: House) -> None:
     house.submit(*({"name": f"t{at}", "labels": found} for at, found in enumerate(labels)))
 
     def of(*wanted: str) -> list[int]:
-        found = house.store.queries.tasks(None, None, 100, None, TaskFilter(labels=wanted))
+        found = house.store.task_lists.page(TaskPage(limit=100, wanted=TaskFilter(labels=wanted)))
         assert all(task.labels == labels[int(task.name[1:])] for task in found)
         return sorted(int(task.name[1:]) for task in found)
 
@@ -46,7 +46,10 @@ def test_tasks_are_found_where_jobs_are_that_have_not_ended_well(house: House) -
     house.take("broker")
 
     def at(*queues: str) -> list[int]:
-        return [task.id for task in house.store.queries.tasks(None, None, 9, None, TaskFilter(queues=queues))]
+        return [
+            task.id
+            for task in house.store.task_lists.page(TaskPage(limit=9, wanted=TaskFilter(queues=queues)))
+        ]
 
     assert at("north-queue") == [other, first]
     assert at("south-queue") == []

@@ -9,6 +9,7 @@ from pilotage.flow.calls.task_wait import PlaceInLine
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.documents.world import Report
 from pilotage.model.records.federation import GlobalShare
+from pilotage.store import TaskPage
 
 from .house import House
 
@@ -73,7 +74,9 @@ def test_a_changed_priority_or_share_changes_what_is_shown_and_who_is_ahead(hous
     set_fields(house.runtime, second, Wanted(fields={"share": "physics"}), "user:alice")
     assert (ahead(house, first), ahead(house, second)) == ((0, 0), (0, 0))
     assert shown(house, second) == ("physics", 700)
-    assert {(task.id, task.share, task.priority) for task in house.store.queries.tasks(None, None, 10)} == {
+    assert {
+        (task.id, task.share, task.priority) for task in house.store.task_lists.page(TaskPage(limit=10))
+    } == {
         (first, "default", 500),
         (second, "physics", 700),
     }

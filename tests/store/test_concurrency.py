@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from pilotage.model.records.states import JobState as J
-from pilotage.store import Store
+from pilotage.store import Store, TaskPage
 from pilotage.testing import NOW
 from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states
 from tests.waiting import PATIENCE
@@ -150,7 +150,7 @@ def test_many_threads_share_one_store(store: Store) -> None:
     def work() -> None:
         for _ in range(5):
             bring(store, new_jobs(store, task, 2, time=NOW), J.FINISHED)
-            store.queries.tasks(None, None, 10)
+            store.task_lists.page(TaskPage(limit=10))
 
     in_threads(*[work] * 24)
     found = store.queries.task(task)

@@ -17,7 +17,7 @@ from pilotage.model.records.states import JobState
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.work import NewTask, TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.store import Store
+from pilotage.store import Store, TaskPage
 from pilotage.store.database.driver_errors import passes
 from pilotage.store.database.engine import Database, _is_committed
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
@@ -86,7 +86,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_again(postgresql: Store) -> 
     event.listen(postgresql.database.engine, "commit", once(commit_and_lose, lambda *_: True))
     assert create(postgresql, TASK) == [1]
     assert lost
-    assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
+    assert [task.id for task in postgresql.task_lists.page(TaskPage(limit=10))] == [1]
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -106,7 +106,7 @@ def test_a_commit_that_was_lost_before_it_took_effect_is_done_again(postgresql: 
         postgresql.database.engine, "commit", once(lambda c: terminate(postgresql, c), lambda *_: True)
     )
     assert create(postgresql, TASK) == [1]
-    assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
+    assert [task.id for task in postgresql.task_lists.page(TaskPage(limit=10))] == [1]
 
 
 def test_a_connection_that_is_lost_in_a_snapshot_is_retried(postgresql: Store) -> None:
@@ -115,7 +115,7 @@ def test_a_connection_that_is_lost_in_a_snapshot_is_retried(postgresql: Store) -
         lambda c, *_: terminate(postgresql, c), lambda _c, _k, statement, *_: "FROM tasks" in statement
     )
     event.listen(postgresql.database.engine, "before_cursor_execute", listener)
-    assert [found.id for found in postgresql.queries.tasks(None, None, 10)] == [task]
+    assert [found.id for found in postgresql.task_lists.page(TaskPage(limit=10))] == [task]
 
 
 def test_connections_that_died_while_idle_are_replaced(postgresql: Store) -> None:

@@ -16,7 +16,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TransferState
 from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
-from pilotage.store import Store, TaskFilter
+from pilotage.store import Store, TaskFilter, TaskPage
 from pilotage.store.database import direct_statements
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
@@ -76,7 +76,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         decision(Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW})), "tester"
     ),
     "create": lambda store: new_jobs(store, 1, 2, inputs=("a",)),
-    "tasks": lambda store: store.queries.tasks(ALICE, None, 10),
+    "tasks": lambda store: store.task_lists.page(TaskPage(owner=ALICE, limit=10)),
     "jobs": lambda store: store.queries.jobs(1, J.DEFINED, 10),
     "job": lambda store: store.queries.job(1),
     "choices": lambda store: (store.queries.task_choices(1), store.queries.job_choices(1)),

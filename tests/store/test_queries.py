@@ -9,7 +9,7 @@ from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
 from pilotage.model.records.work import File, Replica
 from pilotage.model.values.identity import Identity
-from pilotage.store import FederationRenamed, NoFederation, OutputPage, ReplicaView, Store
+from pilotage.store import FederationRenamed, NoFederation, OutputPage, ReplicaView, Store, TaskPage
 from pilotage.testing import ALICE, BOB, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -36,17 +36,21 @@ def test_people_see_their_own_tasks_newest_first(store: Store) -> None:
     first, second = new_task(store), new_task(store)
     new_task(store, owner=BOB)
     new_task(store, owner=Identity(name="alice", vo="cms"))
-    assert ids(store.queries.tasks(ALICE, None, 10)) == [second, first]
-    assert ids(store.queries.tasks(Identity(name="alice", vo="atlas", group="other"), None, 1)) == [second]
-    assert ids(store.queries.tasks(None, None, 10)) == [4, 3, 2, 1]
-    assert ids(store.queries.tasks(None, None, 10, before=3)) == [2, 1]
+    assert ids(store.task_lists.page(TaskPage(owner=ALICE, limit=10))) == [second, first]
+    assert ids(
+        store.task_lists.page(TaskPage(owner=Identity(name="alice", vo="atlas", group="other"), limit=1))
+    ) == [second]
+    assert ids(store.task_lists.page(TaskPage(limit=10))) == [4, 3, 2, 1]
+    assert ids(store.task_lists.page(TaskPage(limit=10, after="3"))) == [2, 1]
 
 
 def test_tasks_can_be_asked_for_by_state(store: Store) -> None:
     first, second = new_task(store), new_task(store)
     moved(store, move("task", [first], T.REGISTERED, T.FAILED, {"error": "bad"}))
-    assert [(task.id, task.error) for task in store.queries.tasks(None, T.FAILED, 10)] == [(first, "bad")]
-    assert ids(store.queries.tasks(None, T.REGISTERED, 10)) == [second]
+    assert [(task.id, task.error) for task in store.task_lists.page(TaskPage(state=T.FAILED, limit=10))] == [
+        (first, "bad")
+    ]
+    assert ids(store.task_lists.page(TaskPage(state=T.REGISTERED, limit=10))) == [second]
 
 
 def test_a_task_has_what_was_asked_for_and_its_job_counts(store: Store) -> None:
@@ -64,7 +68,7 @@ def test_a_task_has_what_was_asked_for_and_its_job_counts(store: Store) -> None:
     )
     assert found.jobs == {J.ACTIVATED: 3, J.DEFINED: 2}
     assert found.spec.outputs == ("x",)
-    assert store.queries.tasks(None, None, 10)[0].jobs == found.jobs
+    assert store.task_lists.page(TaskPage(limit=10))[0].jobs == found.jobs
     assert store.queries.task(99) is None
 
 
@@ -113,9 +117,9 @@ def test_outputs_are_shown_where_they_lie(store: Store) -> None:
         ReplicaView(storage="gone", url=""),
     )
     assert (second.kind, second.replicas) == ("merge", ())
-    assert store.queries.outputs(task, page=OutputPage(limit=1)) == [first]
-    assert store.queries.outputs(task, page=OutputPage(after=first.file, limit=1)) == [second]
-    assert store.queries.outputs(task, page=OutputPage(after=second.file)) == []
+    assert store.queries.outputs(task, page=OutputPage(limit=1)).rows == [first]
+    assert store.queries.outputs(task, page=OutputPage(after=first.file, limit=1)).rows == [second]
+    assert not store.queries.outputs(task, page=OutputPage(after=second.file))
 
 
 def test_payload_files_are_for_a_pilot_that_holds_a_job_of_the_task(store: Store) -> None:

@@ -12,7 +12,7 @@ from pilotage.model.documents.serialization import to_json
 from pilotage.model.documents.world import TaskCount
 from pilotage.model.records.states import JobState, TaskState, is_allowed
 from pilotage.model.records.work import InputFile, InputPattern, NewJob, Requirements, Task
-from pilotage.store import Store
+from pilotage.store import Store, TaskPage
 from pilotage.tasks import splitting
 from pilotage.testing import ALICE, task, world
 from pilotage.testing.stores import new_task
@@ -166,8 +166,8 @@ def test_a_part_that_another_pass_made_is_not_made_again(store: Store) -> None:
     before = world_of(store, "split", 1.0, 1, 10)
     for _ in range(2):
         store.commit(splitting.split(before), "split")
-    (view,) = store.queries.tasks(None, None, 10, None)
+    (view,) = store.task_lists.page(TaskPage(limit=10))
     assert (view.id, view.state, sum(view.jobs.values())) == (number, T.SPLITTING, 1000)
     store.commit(splitting.split(world_of(store, "split", 2.0, 1, 10)), "split")
-    (view,) = store.queries.tasks(None, None, 10, None)
+    (view,) = store.task_lists.page(TaskPage(limit=10))
     assert (view.state, sum(view.jobs.values())) == (T.RUNNING, 1500)

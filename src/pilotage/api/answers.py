@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Response
 from fastapi.routing import APIRoute
 from fastapi.utils import create_model_field
+from pydantic import BaseModel, Field
 
 from pilotage.federation import messages
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.model.documents.serialization import to_json
+from pilotage.store import ListPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,24 @@ _MEANINGS = {
 def answer(value: object, status: int = 200) -> Response:
     """Return the document of a record without validating it, because we made it."""
     return Response(to_json(value), status, media_type="application/json")
+
+
+class PageOfList(BaseModel):
+    """What a page of a list says besides its rows."""
+
+    total: Annotated[
+        int | None, Field(description="Rows of all pages; null: to count them would take too long.")
+    ] = None
+    counts: Annotated[
+        dict[str, int], Field(description="Rows by state, also those in other states than the one asked for.")
+    ] = {}
+    next: Annotated[str, Field(description="The `after` of the page that follows; empty: this is the last.")]
+
+
+def listed(name: str, page: ListPage[Any], rows: Sequence[object] | None = None, **more: object) -> Response:
+    """Return a page of a list, its rows under a name, or other ``rows`` in their place."""
+    known = {"total": page.total, "counts": page.counts, "next": page.next}
+    return answer({name: page.rows if rows is None else rows, **known, **more})
 
 
 def documented(

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.store import DatasetTaken, NoFederation, TooBroad
+from pilotage.store import BadCursor, DatasetTaken, NoFederation, TooBroad
 
 from . import (
     breakers,
@@ -175,6 +175,10 @@ async def _too_broad(_: Request, fault: TooBroad) -> Response:
     return answer({"detail": [{"field": "match", "message": str(fault)}]}, 422)
 
 
+async def _no_cursor(_: Request, fault: BadCursor) -> Response:
+    return answer({"detail": [{"field": "after", "message": str(fault)}]}, 422)
+
+
 FaultHandler = Callable[[Request, Any], Awaitable[Response]]
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     HTTPException: http_exception_handler,
@@ -186,5 +190,6 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     NotNow: _not_now,
     DatasetTaken: _not_now,
     TooBroad: _too_broad,
+    BadCursor: _no_cursor,
 }
 """Handlers for faults of steps and requests. The guard handles every other fault."""

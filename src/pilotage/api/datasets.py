@@ -1,5 +1,6 @@
 """Datasets of the catalogue: their versions, and the files of each."""
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Response
@@ -11,11 +12,12 @@ from pilotage.model.values.identity import Credential
 from pilotage.model.values.scopes import default_scope, identifier, scopes_of, split_identifier
 from pilotage.model.values.types import DatasetName, FileName, Scope
 from pilotage.ports.catalogue import MOST_FOUND, CatalogueError
+from pilotage.store import ListPage, cut, numbered
 from pilotage.store.tables.datasets import DatasetVersion
 
 from .access import Person, actor
-from .answers import answer, documented
-from .dependencies import PREFIX, Limit, TheRuntime, TheStore
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 from .files import check_scope
 
 router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"])
@@ -24,7 +26,7 @@ DatasetId = Annotated[str, Query(min_length=1, max_length=1000, description="SCO
 VersionNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="none: the current one")]
 
 
-class Versions(BaseModel):
+class Versions(PageOfList):
     """Versions of datasets."""
 
     versions: list[DatasetVersion]
@@ -38,7 +40,7 @@ class DatasetFile(BaseModel):
     checksum: str
 
 
-class DatasetFiles(BaseModel):
+class DatasetFiles(PageOfList):
     """A version of a dataset, and files of it by identifier."""
 
     version: DatasetVersion
@@ -67,7 +69,7 @@ class ForgottenDataset(BaseModel, extra="forbid"):
 
 @router.get("", responses=documented(Versions))
 def get_datasets(
-    caller: Person, store: TheStore, scope: str = "", after: str = "", limit: Limit = 100
+    caller: Person, store: TheStore, scope: str = "", after: After = "", limit: Limit = 100
 ) -> Response:
     """List datasets of a scope with their current versions.
 
@@ -77,19 +79,24 @@ def get_datasets(
     found: list[DatasetVersion] = []
     for one in scopes:
         check_scope(caller, one)
-        if left := limit - len(found):
+        if left := limit + 1 - len(found):
             found += store.datasets.current(one, after, left)
-    return answer({"versions": found})
+    shown, following = cut(found, limit, attrgetter("dataset"))
+    return listed("versions", ListPage(shown, sum(map(store.datasets.total, scopes)), {}, following))
 
 
 @router.get("/versions", responses=documented(Versions, 404))
-def get_versions(dataset: DatasetId, caller: Person, store: TheStore, limit: Limit = 100) -> Response:
+def get_versions(
+    dataset: DatasetId, caller: Person, store: TheStore, after: After = "", limit: Limit = 100
+) -> Response:
     """List the versions of a dataset, the newest first."""
     name = _identified(caller, dataset)
-    found = store.datasets.versions(name, limit)
-    if not found:
+    current = store.datasets.version(name)
+    if current is None:
         raise HTTPException(404, f"the catalogue has no dataset {name}")
-    return answer({"versions": found})
+    found = store.datasets.versions(name, limit + 1, numbered(after, 2**31 - 1) if after else None)
+    shown, following = cut(found, limit, attrgetter("version"))
+    return listed("versions", ListPage(shown, current.version, {}, following))
 
 
 @router.get("/files", responses=documented(DatasetFiles, 404))
@@ -99,7 +106,7 @@ def get_dataset_files(
     caller: Person,
     runtime: TheRuntime,
     version: VersionNumber = None,
-    after: str = "",
+    after: After = "",
     limit: Limit = 100,
 ) -> Response:
     """List the files of one version by identifier, as they were when it was made."""
@@ -107,9 +114,10 @@ def get_dataset_files(
         found = runtime.catalogues.own.version(_identified(caller, dataset), version)
     except LookupError as error:
         raise HTTPException(404, str(error)) from error
-    files = runtime.store.datasets.files(found.dataset, found.version, after, limit)
+    read = runtime.store.datasets.files(found.dataset, found.version, after, limit + 1)
+    files, following = cut(read, limit, attrgetter("name"))
     shown = [{"file": file.name, "size": file.size, "checksum": file.checksum} for file in files]
-    return answer({"version": found, "files": shown})
+    return listed("files", ListPage(files, found.files, {}, following), shown, version=found)
 
 
 @router.post("", responses=documented(DatasetVersion, 404, 409))

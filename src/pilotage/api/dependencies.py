@@ -33,6 +33,15 @@ StoredInteger = Annotated[Whole, Field(ge=0, le=LARGEST_ID)]
 """A number that databases can store: of a record, of an attempt, or of bytes."""
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
+After = Annotated[
+    str,
+    Query(
+        max_length=4000,
+        pattern=r"^[^\x00]*$",
+        description="the `next` of the page before; empty: from the first row on. In a list by number or by "
+        "name, any number or name",
+    ),
+]
 WithParameters = Annotated[bool, Query(description="with the parameters of each job's row")]
 Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
 LINE = r"^[^\x00-\x1f\x7f]*$"

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance, federation_changes
+from pilotage.flow.calls.federation_changes import NEWEST
 from pilotage.model.documents.world import World
 from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.values.types import Whole
@@ -15,13 +16,10 @@ from pilotage.store import FederationChanged, FederationRenamed
 
 from . import world_process
 from .access import FOR_OPERATORS, Operator, Person, actor
-from .answers import answer, documented, faults_of
+from .answers import PageOfList, answer, documented, faults_of, listed
 from .content import FileContent
-from .dependencies import LINE, PREFIX, TheRuntime, TheStore
+from .dependencies import LINE, PREFIX, After, TheRuntime, TheStore
 from .documents import Declared, read
-
-NEWEST = 2**31 - 1
-"""More than any version of a federation."""
 
 _FILE = Query(
     max_length=4000, pattern=LINE, description="Path of the file that declares it, by which `up` knows it."
@@ -99,8 +97,8 @@ class ShownVersion(BaseModel):
     changes: Annotated[list[str], Field(description="What it declares otherwise than the one before it.")]
 
 
-class FederationVersions(BaseModel):
-    """FederationVersions of the federation, newest first."""
+class FederationVersions(PageOfList):
+    """Versions of the federation, newest first."""
 
     versions: Annotated[list[ShownVersion], Field(description="Newest first.")]
 
@@ -118,11 +116,11 @@ class Rollback(BaseModel):
 @router.get("/federation/history", dependencies=[FOR_OPERATORS], responses=documented(FederationVersions))
 def get_history(
     store: TheStore,
-    before: Annotated[int, Query(ge=1, le=NEWEST, description="Only versions before this one.")] = NEWEST,
+    after: After = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Response:
     """Who changed the federation, when, why, and its state before. Drains and closures count as changes."""
-    return answer({"versions": federation_changes.history(store, before, limit)})
+    return listed("versions", federation_changes.history(store, after, limit))
 
 
 @router.post("/federation/rollback", responses=documented(Saved, 404, 409))

@@ -23,13 +23,13 @@ from pilotage.model.values.paths import is_copy, is_output
 from pilotage.model.values.patterns import literal_beginning, matcher
 from pilotage.model.values.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.ports.moving import StorageError, WrongPatternError
-from pilotage.store import FileConflict, ReplicaView, Store
+from pilotage.store import FileConflict, ListPage, ReplicaView, Store, cut
 from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person, actor
-from .answers import answer, documented
+from .answers import PageOfList, answer, documented, listed
 from .content import FileContent
-from .dependencies import PREFIX, Limit, TheRuntime, TheStore
+from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
 
@@ -54,7 +54,7 @@ class FileView(BaseModel):
     published: list[str] = []
 
 
-class Files(BaseModel):
+class Files(PageOfList):
     """Files by identifier."""
 
     files: list[FileView]
@@ -137,7 +137,7 @@ def get_files(
     store: TheStore,
     match: Pattern = "**",
     scope: str = "",
-    after: str = "",
+    after: After = "",
     limit: Limit = 100,
 ) -> Response:
     """List files of a scope by identifier.
@@ -151,10 +151,12 @@ def get_files(
     found: list[CatalogueEntry] = []
     for one in sorted(scopes):
         prefix = identifier(one, literal_beginning(match))
-        left = limit - len(found)
+        left = limit + 1 - len(found)
         if left:
             found += store.catalogue.matching(prefix, lambda file: accepts(name_of(file)), after, left)
-    return answer({"files": _views(store, found)})
+    shown, following = cut(found, limit, lambda one: one.file.name)
+    # To count what matches a pattern would read the whole catalogue.
+    return listed("files", ListPage(shown, None, {}, following), _views(store, shown))
 
 
 @router.get("/describe", responses=documented(FileView, 404))

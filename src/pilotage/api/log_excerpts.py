@@ -42,10 +42,10 @@ class JobLogs:
 
 
 class JobLogsPage(BaseModel):
-    """What some jobs wrote. ``next`` is the value of ``after`` for the jobs that follow; null at the end."""
+    """What some jobs wrote. ``next`` is the value of ``after`` for the jobs that follow; empty at the end."""
 
     jobs: list[JobLogs]
-    next: int | None
+    next: str
 
 
 def excerpt(log: StoredLog, lines: int) -> LogExcerpt:

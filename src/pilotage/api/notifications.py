@@ -12,13 +12,13 @@ from pilotage.notifiers.webhook import secret_text
 from pilotage.store import NotificationView, PersonNotify
 
 from .access import Person, owner_seen
-from .answers import FieldFault, answer, documented
-from .dependencies import PREFIX, AnyId, Limit, TheRuntime
+from .answers import FieldFault, PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, AnyId, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/notifications", tags=["notifications"])
 
 
-class RecentNotifications(BaseModel):
+class RecentNotifications(PageOfList):
     """Notifications, newest first."""
 
     notifications: list[NotificationView]
@@ -48,10 +48,11 @@ def get_notifications(
     runtime: TheRuntime,
     task: Annotated[AnyId, Query(description="only of this task; 0: of any")] = 0,
     limit: Limit = 100,
+    after: After = "",
 ) -> Response:
     """The caller's newest notifications with their state; an operator sees everybody's."""
-    found = runtime.store.notification_queries.newest(owner_seen(caller), task, limit)
-    return answer({"notifications": found})
+    page = runtime.store.notification_queries.newest(owner_seen(caller), task, limit, after)
+    return listed("notifications", page)
 
 
 @router.get("/settings", responses=documented(PersonNotify))

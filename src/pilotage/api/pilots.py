@@ -14,9 +14,9 @@ from pilotage.store.worlds.provisioning import live_and_ended_pilots
 
 from . import breakers
 from .access import FOR_OPERATORS, FOR_PEOPLE
-from .answers import answer, documented
+from .answers import answer, documented, listed
 from .breakers import ShownBreaker
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, Width
+from .dependencies import PREFIX, After, AnyId, Id, Limit, TheRuntime, Width
 from .explanations import PilotExplanation, explained_pilot
 from .logs import KeptLogs, shown
 from .views import BatchWaits, Pilots
@@ -31,6 +31,7 @@ def get_pilots(
     queue: Name | None = None,
     empty: bool = False,
     limit: Limit = 100,
+    after: After = "",
 ) -> Response:
     """List pilots, newest first. ``empty`` ones ended without ever having a job, or their machine lacks what
     they were sent for.
@@ -39,8 +40,8 @@ def get_pilots(
     pilots where jobs wait (P8).
     """
     tripped = breakers_of_empty(runtime, queue) if empty else []
-    pilots = runtime.store.queries.pilots(state, queue, limit, empty)
-    return answer({"pilots": pilots, "breakers": tripped, "problems": _problems(runtime, queue)})
+    pilots = runtime.store.queries.pilots(state, queue, limit, empty, after)
+    return listed("pilots", pilots, breakers=tripped, problems=_problems(runtime, queue))
 
 
 def breakers_of_empty(runtime: Runtime, queue: str | None) -> list[ShownBreaker]:
@@ -64,7 +65,9 @@ def _problems(runtime: Runtime, queue: str | None) -> list[str]:
 
 @router.get("/waits", dependencies=[FOR_PEOPLE], responses=documented(BatchWaits))
 def get_waits(
-    runtime: TheRuntime, after: Annotated[float, Query(ge=0, le=1e11)] = 0, limit: Limit = 1000
+    runtime: TheRuntime,
+    after: Annotated[float, Query(ge=0, le=1e11, description="only what was recorded after this time")] = 0,
+    limit: Limit = 1000,
 ) -> Response:
     """Waits of the newest pilots that called home, recorded after a time in s since 1970."""
     return answer({"waits": runtime.store.batch_waits.since(after, limit)})

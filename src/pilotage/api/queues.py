@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import fields as dataclass_fields
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Response
@@ -12,12 +13,12 @@ from pilotage.flow.calls import circuit_breakers, queue_tests
 from pilotage.flow.errors import NoSuchQueue, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents.decision import DatedChoice
-from pilotage.store import QueueView
+from pilotage.store import QueueView, named_page
 
 from .access import FOR_PEOPLE, Operator, actor
-from .answers import answer, documented
+from .answers import answer, documented, listed
 from .breakers import ShownBreaker, shown
-from .dependencies import PREFIX, TheRuntime, TheStore, Width
+from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore, Width
 from .explanations import QueueExplanation, explained_queue
 from .views import Queues, Shares, ShownQueue
 
@@ -25,9 +26,10 @@ router = APIRouter(prefix=PREFIX, tags=["queues"])
 
 
 @router.get("/queues", dependencies=[FOR_PEOPLE], responses=documented(Queues, 409))
-def get_queues(runtime: TheRuntime) -> Response:
-    """Every queue, with the number of its jobs and pilots in each state, and its circuit breakers."""
-    return answer({"queues": shown_queues(runtime)})
+def get_queues(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+    """Queues by name, with the number of jobs and pilots in each state, and circuit breakers."""
+    name, status = attrgetter("name"), attrgetter("status")
+    return listed("queues", named_page(shown_queues(runtime), name, after, limit, status))
 
 
 def shown_queues(runtime: Runtime) -> list[ShownQueue]:

@@ -1,5 +1,6 @@
 """Sites: their advertisements, also their own ones, and which of them match a task (M2, M4)."""
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Response
@@ -10,17 +11,18 @@ from pilotage.flow.calls.site_views import QueueMatch, SiteState
 from pilotage.model.records.advertisements import MOST_BYTES
 from pilotage.model.values.classad import ClassAdError
 from pilotage.model.values.identity import Credential
+from pilotage.store import named_page
 
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
-from .answers import answer, documented
-from .dependencies import PREFIX, Id, TheRuntime, TheStore
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=PREFIX, tags=["sites"])
 
 SiteName = Annotated[str, Path(max_length=200)]
 
 
-class SiteStates(BaseModel):
+class SiteStates(PageOfList):
     """Sites by name."""
 
     sites: list[SiteState]
@@ -39,11 +41,11 @@ class QueueMatches(BaseModel):
 
 
 @router.get("/sites", dependencies=[FOR_PEOPLE], responses=documented(SiteStates, 409))
-def get_sites(runtime: TheRuntime) -> Response:
-    """Every site with a queue, with its last advertisement."""
+def get_sites(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+    """Sites with a queue by name, with their last advertisements."""
     from pilotage.flow.calls import sites  # ads are made with numpy, which a server loads when it is needed
 
-    return answer({"sites": sites.views(runtime)})
+    return listed("sites", named_page(sites.views(runtime), attrgetter("site"), after, limit))
 
 
 @router.get("/sites/{site}/ad", dependencies=[FOR_PEOPLE], responses=documented(Ad, 404, 409))

@@ -1,5 +1,6 @@
 """Storages: their free space (B18), and their circuit breakers where deliveries fail (F4)."""
 
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
@@ -10,12 +11,13 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.restricted import of_storage
+from pilotage.store import named_page
 
 from . import breakers
 from .access import FOR_PEOPLE
-from .answers import answer, documented
+from .answers import PageOfList, documented, listed
 from .breakers import ShownBreaker
-from .dependencies import PREFIX, TheRuntime
+from .dependencies import PREFIX, After, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
 
@@ -45,16 +47,16 @@ class ShownStorage(BaseModel):
     breakers: Annotated[list[ShownBreaker], Field(description="Circuit breakers of it that have tripped.")]
 
 
-class Storages(BaseModel):
+class Storages(PageOfList):
     """Storages by name."""
 
     storages: Annotated[list[ShownStorage], Field(description="Storages by name.")]
 
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
-def get_storages(runtime: TheRuntime) -> Response:
-    """Every storage, with its free space and the circuit breakers that concern it."""
-    return answer({"storages": shown_storages(runtime)})
+def get_storages(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+    """Storages by name, with their free space and the circuit breakers that concern them."""
+    return listed("storages", named_page(shown_storages(runtime), attrgetter("name"), after, limit))
 
 
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:

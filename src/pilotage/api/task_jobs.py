@@ -10,8 +10,8 @@ from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 
 from .access import Person
-from .answers import answer, documented
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, WithParameters
+from .answers import answer, documented, listed
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, WithParameters
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
 from .tasks import seen
 from .views import FailedJobs, Jobs, TaskWait
@@ -21,7 +21,6 @@ router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 LOGS_AT_ONCE = 100
 """Most jobs whose logs one request reads: 12 MB of text at most."""
 
-After = Annotated[AnyId, Query(description="only jobs of a larger id")]
 Failed = Annotated[
     bool, Query(description="only jobs that failed, or are tried again after a failed attempt")
 ]
@@ -37,8 +36,7 @@ def get_jobs(
     failed: Failed = False,
     sort: Annotated[JobSort, Query(description="the column to sort by")] = "id",
     limit: Limit = 100,
-    after: After = 0,
-    offset: Annotated[int, Query(ge=0, le=10_000_000, description="how many to skip, where sorted")] = 0,
+    after: After = "",
     inputs: Annotated[bool, Query(description="with the names of the files that they read")] = False,
     parameters: WithParameters = False,
 ) -> Response:
@@ -50,11 +48,10 @@ def get_jobs(
         sort=sort,
         limit=limit,
         after=after,
-        offset=offset,
         inputs=inputs,
         parameters=parameters,
     )
-    return answer({"jobs": runtime.store.job_lists.page(task, page, runtime.clock())})
+    return listed("jobs", runtime.store.job_lists.page(task, page, runtime.clock()))
 
 
 @router.get("/{task}/wait", responses=documented(TaskWait, 404))
@@ -81,7 +78,7 @@ def get_logs(
     match: Annotated[str, Query(max_length=200, description="only lines that contain this text")] = "",
     lines: Annotated[int, Query(ge=1, le=MOST_LINES, description="lines of head and tail, or matches")] = 10,
     limit: Annotated[int, Query(ge=1, le=LOGS_AT_ONCE, description="how many jobs are read")] = 20,
-    after: After = 0,
+    after: After = "",
 ) -> Response:
     """What the latest attempts of jobs wrote: the first and last lines, or the lines with a text.
 
@@ -102,4 +99,4 @@ def read_logs(runtime: Runtime, task: int, page: JobPage, match: str, lines: int
         shown = [matching(log, match, lines) if match else excerpt(log, lines) for log in streams]
         if not match or any(one.head for one in shown):
             found.append(JobLogs(job=job, attempt=attempt, logs=[one for one in shown if one.head]))
-    return JobLogsPage.model_construct(jobs=found, next=jobs[-1].id if len(jobs) == page.limit else None)
+    return JobLogsPage.model_construct(jobs=found, next=jobs.next)

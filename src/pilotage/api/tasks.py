@@ -1,5 +1,6 @@
 """Tasks: submit, list, look at, cancel."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -19,13 +20,13 @@ from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.records.work import Seconds, TaskSpec
 from pilotage.model.values.identity import Credential
 from pilotage.model.values.types import FINITE
-from pilotage.store import OutputPage, Store, TaskDetails, TaskView
+from pilotage.store import ListPage, OutputPage, Store, TaskDetails, TaskPage, TaskSort, TaskView
 
 from . import set_aside_lines
 from .access import Person, actor, may_see, owner_seen
-from .answers import FieldFault, answer, documented, faults_of
+from .answers import FieldFault, answer, documented, faults_of, listed
 from .changes import Retry, Set, Told
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width, WithParameters
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width, WithParameters
 from .documents import Specified, read
 from .explanations import (
     QueueExplanation,
@@ -152,17 +153,28 @@ def get_tasks(
     wanted: Filter,
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
     state: TaskState | None = None,
+    sort: Annotated[TaskSort, Query(description="newest, changed, priority or name")] = "newest",
     limit: Limit = 100,
-    before: Annotated[AnyId | None, Query(description="only tasks of a smaller id")] = None,
+    after: After = "",
     key: Annotated[str, Query(max_length=200, description=_OF_KEY)] = "",
 ) -> Response:
-    """The caller's tasks, or for an operator everybody's, newest first."""
+    """The caller's tasks, or for an operator everybody's, newest first unless sorted otherwise.
+
+    Numbers and times are sorted from the largest down, names upwards.
+    """
     if key:
-        made = store.queries.submitted(submit.name_of(caller.identity, key), limit)
-        return answer({"tasks": [store.queries.task(id_) for _, id_, _ in made]})
+        return _submitted(store, submit.name_of(caller.identity, key), limit)
     owner = caller.identity if mine else owner_seen(caller)
-    found = store.queries.tasks(owner, state, limit, before, wanted)
-    return answer({"tasks": _with_set_aside(store, found)})
+    page = TaskPage(owner=owner, wanted=wanted, state=state, sort=sort, limit=limit, after=after)
+    found = store.task_lists.page(page)
+    return listed("tasks", found, _with_set_aside(store, found))
+
+
+def _submitted(store: Store, submission: str, limit: int) -> Response:
+    """Return the tasks of one submission, in its order; a submission is never longer than a page may be."""
+    found = [store.queries.task(id_) for _, id_, _ in store.queries.submitted(submission, limit)]
+    tasks = [task for task in found if task is not None]
+    return listed("tasks", ListPage(tasks, len(tasks), Counter(task.state for task in tasks)))
 
 
 def _with_set_aside(store: Store, found: Iterable[TaskView]) -> list[TaskView]:
@@ -301,12 +313,12 @@ def get_outputs(
     caller: Person,
     store: TheStore,
     parameters: WithParameters = False,
-    after: Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")] = "",
+    after: After = "",
     limit: Limit = 10_000,
 ) -> Response:
     """The files that a task's jobs made, and where they lie: a page, by identifier (``file``)."""
     seen(store, caller, task)
-    return answer({"files": store.queries.outputs(task, parameters, OutputPage(after, limit))})
+    return listed("files", store.queries.outputs(task, parameters, OutputPage(after, limit)))
 
 
 @router.get("/{task}/explain", responses=documented(TaskExplanation, 404))

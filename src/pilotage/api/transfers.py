@@ -1,6 +1,7 @@
 """Transfers, and their priorities (D9)."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -17,8 +18,8 @@ from pilotage.store import Store
 
 from . import set_aside_lines
 from .access import FOR_OPERATORS, Operator, Person, actor
-from .answers import answer, documented
-from .dependencies import LARGEST_ID, PREFIX, Id, Limit, TheRuntime, TheStore, Width
+from .answers import answer, documented, listed
+from .dependencies import LARGEST_ID, PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import TransferExplanation, explained_transfer
 from .views import Transfers
 
@@ -74,12 +75,18 @@ class TransferProgress(BaseModel):
 
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Transfers))
-def get_transfers(store: TheStore, state: TransferState | None = None, limit: Limit = 100) -> Response:
+def get_transfers(
+    store: TheStore, state: TransferState | None = None, limit: Limit = 100, after: After = ""
+) -> Response:
     """Transfers, newest first. A transfer that a step has set aside has the reason as its error."""
+    found = store.queries.transfers(state, limit, after)
+    return listed("transfers", found, with_set_aside(store, found))
+
+
+def with_set_aside(store: Store, found: Iterable[Transfer]) -> list[Transfer]:
+    """Return transfers. One that a step has set aside has the step's failure as its error."""
     errors = set_aside_lines.errors(store, "transfer")
-    found = store.queries.transfers(state, limit)
-    told = [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
-    return answer({"transfers": told})
+    return [replace(one, error=one.error or errors.get(str(one.id), "")) for one in found]
 
 
 @router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))

@@ -1,22 +1,24 @@
 """The lists that people see, as OpenAPI describes them."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pilotage.model.records.work import Pilot, Transfer
 from pilotage.store import FailedGroup, JobDetails, ListedJob, OutputView, QueueView, ShareView, TaskView
 
+from .answers import PageOfList
 from .breakers import ShownBreaker
 
 
-class Tasks(BaseModel):
-    """Tasks, newest first."""
+class Tasks(PageOfList):
+    """Tasks, newest first unless sorted otherwise."""
 
     tasks: list[TaskView]
 
 
-class Jobs(BaseModel):
+class Jobs(PageOfList):
     """Jobs by id."""
 
     jobs: list[ListedJob]
@@ -42,7 +44,7 @@ class FailedJobs(BaseModel):
     left_out: int
 
 
-class Outputs(BaseModel):
+class Outputs(PageOfList):
     """The files that a task's jobs made."""
 
     files: list[OutputView]
@@ -62,7 +64,7 @@ class ShownQueue(QueueView):
     breakers: list[ShownBreaker]
 
 
-class Queues(BaseModel):
+class Queues(PageOfList):
     """Queues by name."""
 
     queues: list[ShownQueue]
@@ -74,12 +76,12 @@ class Shares(BaseModel):
     shares: list[ShareView]
 
 
-class Pilots(BaseModel):
+class Pilots(PageOfList):
     """Pilots, newest first."""
 
     pilots: list[Pilot]
     breakers: list[ShownBreaker]
-    problems: list[str] = []
+    problems: Annotated[list[str], Field(default_factory=list)]
 
 
 class BatchWaits(BaseModel):
@@ -88,7 +90,7 @@ class BatchWaits(BaseModel):
     waits: dict[str, list[float]]
 
 
-class Transfers(BaseModel):
+class Transfers(PageOfList):
     """Transfers, newest first."""
 
     transfers: list[Transfer]

@@ -16,8 +16,8 @@ from pilotage.store import Store
 from pilotage.store.views.workflows import StageView, WorkflowView
 
 from .access import Person, may_see, owner_seen
-from .answers import answer, documented
-from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, Width
 from .documents import Specified
 from .task_filters import TEXT
 from .tasks import AcceptedTask, IdempotencyKey, RefusedTask, Specs, refusals
@@ -45,7 +45,7 @@ class WorkflowAnswer(BaseModel):
     warnings: list[str] = []
 
 
-class Workflows(BaseModel):
+class Workflows(PageOfList):
     """Workflows, newest first."""
 
     workflows: list[WorkflowView]
@@ -109,11 +109,11 @@ def get_workflows(
     mine: Annotated[bool, Query(description="only the caller's own, also for an operator")] = False,
     name: Annotated[str, _NAME] = "",
     limit: Limit = 100,
-    before: Annotated[AnyId | None, Query(description="only workflows of a smaller id")] = None,
+    after: After = "",
 ) -> Response:
     """The caller's workflows, or for an operator everybody's, newest first."""
     owner = caller.identity if mine else owner_seen(caller)
-    return answer({"workflows": store.workflow_queries.workflows(owner, limit, before, name)})
+    return listed("workflows", store.workflow_queries.workflows(owner, limit, after, name))
 
 
 def seen(store: Store, caller: Credential, workflow: int) -> WorkflowView:

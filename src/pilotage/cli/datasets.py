@@ -10,6 +10,7 @@ from pilotage.model.values.phrases import plural
 from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 if TYPE_CHECKING:
     from pilotage.client import Record, Table
@@ -28,25 +29,25 @@ DatasetName = Annotated[
     str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="DATASET")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")]
-Limit = Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")]
 
 
 def datasets(
     scope: Annotated[str, typer.Option(help="Only those of this scope.")] = "",
     limit: Limit = 100,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """List datasets, each with its current version."""
     with connect() as client:
-        found = client.datasets(scope=scope, limit=limit)
-    _show(found, json_output, "There are no datasets.")
+        found = client.datasets(scope=scope, limit=limit, after=after or None)
+    _show(found, json_output, "There are no datasets.", "dataset")
 
 
-def versions(dataset: DatasetName, limit: Limit = 100, json_output: Json = False) -> None:
+def versions(dataset: DatasetName, limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
     """List the versions of a dataset, the newest first."""
     with connect() as client:
-        found = client.dataset_versions(dataset, limit=limit)
-    _show(found, json_output, "There are none.")
+        found = client.dataset_versions(dataset, limit=limit, after=after or None)
+    _show(found, json_output, "There are none.", "version")
 
 
 def define(
@@ -97,12 +98,13 @@ def list_members(dataset: str, limit: int, after: str, json_output: bool) -> Non
         raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
     chosen = int(version) if version else None
     with connect() as client:
-        found = client.dataset_files(name, limit=limit, after=after, version=chosen)
+        found = client.dataset_files(name, limit=limit, after=after or None, version=chosen)
     if json_output:
         show_json(found)
         return
     rows = [(file["file"], file["size"], file["checksum"]) for file in found]
     show(MEMBERS, rows, "It has no files.")
+    hint_next(found, "file")
 
 
 def _names(path: Path | None) -> list[str]:
@@ -114,7 +116,7 @@ def _names(path: Path | None) -> list[str]:
         raise BadInput(f"{path}: {error}") from error
 
 
-def _show(found: "Table[Record]", json_output: bool, nothing: str) -> None:
+def _show(found: "Table[Record]", json_output: bool, nothing: str, noun: str) -> None:
     if json_output:
         show_json(found)
         return
@@ -123,3 +125,4 @@ def _show(found: "Table[Record]", json_output: bool, nothing: str) -> None:
         for one in found
     ]
     show(DATASETS, rows, nothing)
+    hint_next(found, noun)

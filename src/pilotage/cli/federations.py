@@ -12,6 +12,7 @@ from . import adding, importing
 from .configuration import connect
 from .errors import BadInput
 from .output import Column, Json, document_text, echo, show, show_json
+from .paging import After, hint_next
 
 if TYPE_CHECKING:
     from pilotage.client import Record
@@ -145,13 +146,14 @@ def show_federation(json_output: Json = False) -> None:
 @app.command(epilog="Example: pilotage federation history")
 def history(
     limit: Annotated[int, typer.Option(min=1, max=100, help="Newest versions shown.")] = 20,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """Show who changed the federation, when, why and what: loads, drains, closures. For operators."""
     from pilotage.model.values.phrases import moment
 
     with connect() as client:
-        found = client.federation_history(limit=limit)
+        found = client.federation_history(limit=limit, after=after or None)
     if json_output:
         show_json(found)
         return
@@ -166,6 +168,7 @@ def history(
         for one in found
     ]
     show(HISTORY, rows, "No federation was loaded yet: pilotage federation load FILE")
+    hint_next(found, "version")
 
 
 @app.command(epilog="Example: pilotage federation rollback 3 --dry-run")

@@ -9,6 +9,7 @@ from .configuration import connect
 from .datasets import DryRun, list_members
 from .errors import CommandFailure
 from .output import Column, Json, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -36,8 +37,8 @@ def list_files(
     ] = "**",
     scope: Annotated[str, typer.Option(help="Only names in this scope.")] = "",
     dataset: Annotated[str, typer.Option(help="Those of a dataset: NAME, or NAME@VERSION.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
-    after: Annotated[str, typer.Option(help="Only those behind this one, SCOPE:NAME.")] = "",
+    limit: Limit = 100,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """List files by name, or the files of a dataset version at the time when it was made."""
@@ -45,7 +46,7 @@ def list_files(
         list_members(dataset, limit, after, json_output)
         return
     with connect() as client:
-        found = client.files(match=match, scope=scope, limit=limit, after=after)
+        found = client.files(match=match, scope=scope, limit=limit, after=after or None)
     if json_output:
         show_json(found)
         return
@@ -54,6 +55,7 @@ def list_files(
         for file in found
     ]
     show(FILES, rows, "No file matches.")
+    hint_next(found, "file")
 
 
 @app.command(epilog="Example: pilotage files describe atlas:runs/7/events.root")

@@ -1,5 +1,6 @@
 """The jobs of a task, one a line, after a table of their failures."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,12 @@ from pilotage.model.records.states import JobState
 
 from .configuration import connect
 from .output import Column, Json, echo, one_line, show, show_json, span
+from .paging import After, Limit, hint_next
 from .subjects import Task, task_numbers
 
 if TYPE_CHECKING:
     from pilotage.client import Client
+    from pilotage.client.records import Table
 
 app = typer.Typer()
 
@@ -55,8 +58,8 @@ def jobs(
     failed: Failed = False,
     state: State = None,
     sort: SortBy = Sort.ID,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many jobs at most.")] = 50,
-    offset: Annotated[int, typer.Option(min=0, max=10_000_000, help="How many jobs to skip.")] = 0,
+    limit: Limit = 50,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """List a task's jobs: where they are, how long they wait and run, and how they failed.
@@ -69,36 +72,35 @@ def jobs(
         "state": state,
         "sort": sort.value,
         "limit": limit,
-        "offset": offset,
+        "after": after or None,
         "parameters": True,
     }
     with connect() as client:
         of_each = [_read(client, number, asked) for number in task_numbers(client, [task])]
     if json_output:
-        show_json({"tasks": of_each} if len(of_each) > 1 else of_each[0])
+        documents = [_document(*one) for one in of_each]
+        show_json({"tasks": documents} if len(documents) > 1 else documents[0])
         return
     for one in of_each:
         if len(of_each) > 1:
-            echo(f"task {one['task']}:")
-        _show(one, failed, state, limit, offset)
+            echo(f"task {one[0]}:")
+        _show(*one, failed, state)
 
 
-def _read(client: "Client", number: int, asked: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "task": number,
-        "failures": client.failures(number),
-        "jobs": list(client.jobs(number, **asked)),
-    }
+def _read(client: "Client", number: int, asked: dict[str, Any]) -> tuple[int, Any, "Table[Any]"]:
+    return number, client.failures(number), client.jobs(number, **asked)
 
 
-def _show(one: Any, failed: bool, state: JobState | None, limit: int, offset: int) -> None:
-    number, failures, found = one["task"], one["failures"], one["jobs"]
+def _document(number: int, failures: Any, found: "Table[Any]") -> dict[str, Any]:
+    return {"task": number, "failures": failures, **found.to_dict()}
+
+
+def _show(number: int, failures: Any, found: "Table[Any]", failed: bool, state: JobState | None) -> None:
     _show_failures(failures)
     kind = "failed " if failed else ""
     nothing = f"No {kind}job is there" + (f" in state {state}." if state else ".")
     show(*_table(found), nothing)
-    if len(found) == limit:
-        echo(f"{limit} jobs are shown; the next ones: --offset {offset + limit}, or more at once: --limit")
+    hint_next(found, "job")
     if failures["groups"]:
         echo(f"their logs: pilotage logs {number} --failed; to run them again: pilotage retry {number}")
 
@@ -125,7 +127,7 @@ def _show_failures(failures: Any) -> None:
     echo("")
 
 
-def _table(found: list[Any]) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
+def _table(found: Sequence[Any]) -> tuple[tuple[Column, ...], list[tuple[object, ...]]]:
     """Return columns and rows. What no job has gets no column."""
     columns: list[tuple[Column, Any]] = [
         (Column("job", number=True), lambda job: job["id"]),

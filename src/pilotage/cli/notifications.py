@@ -9,6 +9,7 @@ import typer
 from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 app = typer.Typer(
     help="Show what people are told of their tasks, and whom it is sent to.", no_args_is_help=True
@@ -37,16 +38,18 @@ Email = Annotated[list[str], typer.Option("--email", metavar="ADDRESS", help="An
 @app.command("list", epilog="Example: pilotage notify list --task 12")
 def list_(
     task: Annotated[int, typer.Option(min=0, help="Only those of this task; 0 for all.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    limit: Limit = 100,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """List notifications, newest first, with receiver and state."""
     with connect() as client:
-        found = client.notifications(task=task, limit=limit)
+        found = client.notifications(task=task, limit=limit, after=after or None)
     if json_output:
         show_json(found)
     else:
         _show(found)
+        hint_next(found, "notification")
 
 
 @app.command("set", epilog="Example: pilotage notify set --email ada@example.org --on end --on failure")

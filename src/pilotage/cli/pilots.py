@@ -8,6 +8,7 @@ import typer
 from .breakers import until
 from .configuration import connect
 from .output import Column, Json, ago, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 app = typer.Typer()
 
@@ -35,18 +36,20 @@ def pilots(
             "--empty", help="Only those that ended without work, or lack what their task queue needs."
         ),
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    limit: Limit = 100,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """Show pilots, newest first."""
     with connect() as client:
-        found = client.pilots(state=state, queue=queue, empty=empty, limit=limit)
+        found = client.pilots(state=state, queue=queue, empty=empty, limit=limit, after=after or None)
     if json_output:
         show_json(found)
         return
     rows = [_row(pilot) for pilot in found]
     nothing = "No pilot matches." if state or queue or empty else "There are no pilots."
     show(PILOTS, rows, nothing)
+    hint_next(found, "pilot")
     for problem in found.document.get("problems", ()):
         echo(f"no pilots at {problem}")
     for one in found.document["breakers"]:

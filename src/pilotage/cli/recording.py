@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,11 +105,7 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
 
 
 def _views(client: "Client", begin: float, most: int) -> Iterator[Mapping[str, Any]]:
-    before: int | None = None
-    while most > 0:
-        page = client.tasks(limit=min(most, PAGE), before=before)
-        yield from (view for view in page if view["created"] >= begin)
-        if not page or page[-1]["created"] < begin:
+    for view in islice(client.each(client.tasks, limit=min(most, PAGE)), most):
+        if view["created"] < begin:
             return
-        most -= len(page)
-        before = page[-1]["id"]
+        yield view

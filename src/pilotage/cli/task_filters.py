@@ -52,14 +52,16 @@ class TaskFilters:
         """Whether there is any condition."""
         return bool(self.label or self.name or self.owner or self.state or self.site)
 
-    def tasks(self, client: "Client", limit: int) -> Any:
-        """Return the server's document of the tasks, newest first."""
+    def tasks(self, client: "Client", limit: int, sort: str | None = None, after: str = "") -> Any:
+        """Return a page of the tasks, newest first unless sorted otherwise."""
         return client.tasks(
             label=self.label or None,
             name=self.name,
             owner=self.owner,
             state=self.state.value if self.state else None,
             site=self.site,
+            sort=sort,
+            after=after or None,
             limit=limit,
         )
 

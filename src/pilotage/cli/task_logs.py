@@ -17,7 +17,7 @@ AT_ONCE = 100
 def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, json_output: bool) -> None:
     """Print excerpts of the logs of at most ``most`` jobs. Raises CommandFailure if there is nothing."""
     shown: list[Any] = []
-    after: int | None = 0
+    after: str | None = ""
     with connect() as client:
         task = task_number(client, subject)
         while after is not None and len(shown) < most:
@@ -27,9 +27,9 @@ def show_logs(subject: str, failed: bool, match: str, lines: int, most: int, jso
                 match=match or None,
                 lines=lines,
                 limit=AT_ONCE if match else min(AT_ONCE, most - len(shown)),
-                after=after,
+                after=after or None,
             )
-            found, after = answer["jobs"][: most - len(shown)], answer["next"]
+            found, after = answer["jobs"][: most - len(shown)], answer["next"] or None
             shown += found
             for one in () if json_output else found:
                 _show(one, match)

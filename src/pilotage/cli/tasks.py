@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from pilotage.model.values.phrases import plural
 from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, counts, echo, one_line, show, show_json, show_lines, width
+from .paging import After, Limit, hint_next
 from .subjects import Task, task_number, task_numbers, work_of
 from .task_filters import TaskFilters, with_filters
 
@@ -32,6 +34,16 @@ TASKS = (
     Column("error", essential=False),
 )
 
+
+class TaskOrder(StrEnum):
+    """What tasks are sorted by."""
+
+    NEWEST = "newest"
+    CHANGED = "changed"
+    PRIORITY = "priority"
+    NAME = "name"
+
+
 OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
 
 
@@ -43,7 +55,11 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks at most.")] = 50,
+    sort: Annotated[
+        TaskOrder | None, typer.Option(help="By what: times and priorities from the largest, names upwards.")
+    ] = None,
+    limit: Limit = 50,
+    after: After = "",
     now: Annotated[
         bool, typer.Option("--now", help="What waits, runs, fails and moves, in ten lines.")
     ] = False,
@@ -66,11 +82,13 @@ def status(
             (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
         elif watch and not json_output:
             following.keep_showing(lambda: filters.tasks(client, limit), rows, TASKS)
-        elif json_output:
-            show_json(filters.tasks(client, limit))
         else:
-            nothing = "No task matches." if filters.given else "There are no tasks."
-            show(TASKS, rows(filters.tasks(client, limit)), nothing)
+            found = filters.tasks(client, limit, sort and sort.value, after)
+            if json_output:
+                show_json(found)
+                return
+            show(TASKS, rows(found), "No task matches." if filters.given else "There are no tasks.")
+            hint_next(found, "task")
 
 
 def rows(document: Any) -> list[tuple[object, ...]]:

@@ -8,6 +8,7 @@ import typer
 from .configuration import connect
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 if TYPE_CHECKING:
     from pilotage.client import Client
@@ -30,7 +31,8 @@ TRANSFERS = (
 @app.command(epilog="Example: pilotage transfers --prioritise 17=90 --prioritise 18=90")
 def transfers(
     state: Annotated[str | None, typer.Option(help="Only transfers in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    limit: Limit = 100,
+    after: After = "",
     prioritise: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,12 +54,13 @@ def transfers(
             from .transfer_rates import keep_showing
 
             keep_showing(client)
-        found = client.transfers(state=state, limit=limit)
+        found = client.transfers(state=state, limit=limit, after=after or None)
     if json_output:
         show_json(found)
         return
     rows = [_row(transfer) for transfer in found]
     show(TRANSFERS, rows, f"No transfer is {state}." if state else "There are no transfers.")
+    hint_next(found, "transfer")
 
 
 def _row(transfer: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,11 +1,12 @@
 """List workflows: tasks that come after each other."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from .configuration import connect
 from .output import Column, Json, ago, counts, show, show_json
+from .paging import After, Limit, hint_next
 
 app = typer.Typer()
 
@@ -20,16 +21,18 @@ WORKFLOWS = (
 
 @app.command(epilog="Example: pilotage workflows, and one of them: pilotage status workflow:3")
 def workflows(
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many workflows at most.")] = 50,
+    limit: Limit = 50,
+    after: After = "",
     json_output: Json = False,
 ) -> None:
     """List workflows, newest first, with their tasks by state."""
     with connect() as client:
-        found = client.workflows(limit=limit)
+        found = client.workflows(limit=limit, after=after or None)
     if json_output:
         show_json(found)
         return
     show(WORKFLOWS, [_row(view) for view in found], "There are no workflows.")
+    hint_next(found, "workflow")
 
 
 def _row(view: Any) -> tuple[object, ...]:

@@ -62,7 +62,7 @@ Row = TypeVar("Row", bound=Record)
 
 
 class Table(Sequence[Row], Generic[Row]):
-    """Rows of one answer. ``document`` is the whole answer, which may say more than its rows."""
+    """Rows of one answer: a page of a list. ``document`` is the whole answer, which may say more."""
 
     def __init__(self, document: Any, name: str, rows: Sequence[Row]) -> None:
         self.document: dict[str, Any] = document
@@ -89,6 +89,23 @@ class Table(Sequence[Row], Generic[Row]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} {self._name}>"
+
+    @property
+    def next(self) -> str:
+        """The ``after`` of the page that follows; empty on the last one."""
+        return str(self.document.get("next") or "")
+
+    @property
+    def total(self) -> int | None:
+        """How many rows all pages have; None where the server does not count them."""
+        found = self.document.get("total")
+        return found if isinstance(found, int) else None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many rows there are in each state."""
+        found = self.document.get("counts")
+        return found if isinstance(found, dict) else {}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the server's document, with all that it says besides the rows."""

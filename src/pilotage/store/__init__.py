@@ -4,6 +4,7 @@ from .commit.archive import ARCHIVE, Slice
 from .database.driver_errors import OUTAGE, concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
+    BadCursor,
     DatasetTaken,
     FederationChanged,
     FederationRenamed,
@@ -34,11 +35,12 @@ from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
 from .views.job_lists import FailedGroup, JobPage, JobSort, ListedJob, UseAtQueue
+from .views.keyset import ListPage, cut, named_page, numbered
 from .views.notifications import NotificationView
 from .views.outputs import OutputPage
 from .views.queues import QueueView, ShareUse, ShareView, share_uses
 from .views.task_filters import TaskFilter
-from .views.task_lists import ListedTasks, TaskPage, TaskSort
+from .views.task_lists import TaskPage, TaskSort
 from .worlds.parts import Pass
 from .worlds.waiting import Waiting
 
@@ -46,6 +48,7 @@ __all__ = [
     "ARCHIVE",
     "OUTAGE",
     "ArchivedElsewhere",
+    "BadCursor",
     "DatasetTaken",
     "Ends",
     "EventKind",
@@ -63,8 +66,8 @@ __all__ = [
     "JobSort",
     "JobView",
     "LeaseLost",
+    "ListPage",
     "ListedJob",
-    "ListedTasks",
     "LoggedEvent",
     "MeasuredKey",
     "NewerStore",
@@ -97,6 +100,9 @@ __all__ = [
     "UseAtQueue",
     "Waiting",
     "concerns_records",
+    "cut",
+    "named_page",
+    "numbered",
     "outage",
     "share_uses",
 ]

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -17,10 +17,11 @@ from starlette.routing import Route
 
 from pilotage.api.access import bearer_of, owner_seen
 from pilotage.api.answers import misread
+from pilotage.api.task_filters import TEXT
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import EventKind, NoFederation, Store
+from pilotage.store import BadCursor, EventKind, ListPage, NoFederation, Store
 
 from . import rendering
 from .sessions import form_token, is_from_here, session_token
@@ -43,6 +44,9 @@ DONE = {
     "rollback": "The earlier version is in force again.",
 }
 """What a page says after an action."""
+
+Cursor = Annotated[str, Field(max_length=4000, pattern=TEXT)]
+"""After which row of a list a page begins; empty: with the first one."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -110,6 +114,10 @@ class Visit:
         Raises RequestValidationError with each fault.
         """
         return query_of(self.request, model)
+
+    def next_page(self, found: ListPage[Any]) -> str:
+        """Return the address of the page after one; empty after the last."""
+        return self.address(after=found.next, done=None) if found.next else ""
 
     def address(self, **changes: object) -> str:
         """Return this view's address with other parameters; None or "" leaves one out."""
@@ -278,6 +286,8 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
     except RequestValidationError as error:
         told = "; ".join(f"{one.field}: {one.message}" for one in misread(error.errors()))
         return refuse(request, 422, told)
+    except BadCursor as error:
+        return refuse(request, 422, str(error))
     except (NoFederation, NotNow) as error:
         return refuse(request, 409, str(error))
 

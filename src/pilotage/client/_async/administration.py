@@ -45,9 +45,9 @@ class AsyncAdministration(AsyncApi):
         )
         return Record(answer)
 
-    async def federation_history(self, *, before: int | None = None, limit: int = 20) -> Table[Record]:
+    async def federation_history(self, *, after: str | None = None, limit: int = 20) -> Table[Record]:
         """Return who changed the federation, when and why, newest first."""
-        answer = await self._get("/federation/history", before=before, limit=limit)
+        answer = await self._get("/federation/history", after=after, limit=limit)
         return Table[Record].of(answer, "versions", Record)
 
     async def roll_back_federation(

@@ -1,10 +1,10 @@
 """What all groups of requests share: the connection, and what a request is about."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pilotage.client.errors import NotFound, Refused
+from pilotage.client.errors import BadAnswer, NotFound, Refused
 from pilotage.client.records import Record
 from pilotage.client.subjects import RequestSubject, parsed
 
@@ -12,6 +12,9 @@ from .connection import AsyncServerConnection, Value, required
 
 if TYPE_CHECKING:
     from .records import AsyncJob, AsyncTask
+
+PAGE = 1000
+"""Rows of one request where a list is read whole."""
 
 LONGEST_KEY = 200
 """Most characters of an idempotency key."""
@@ -37,6 +40,19 @@ class AsyncApi:
         if not tasks:
             raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
         return RequestSubject("task", int(tasks[0]["id"]))
+
+    async def each(self, rows: Any, *about: Any, **options: Any) -> AsyncIterator[Any]:
+        """Yield the rows of all pages of a list: ``client.each(client.jobs, 12, state="failed")``."""
+        after = ""
+        while True:
+            page = await rows(*about, **{"limit": PAGE, **options, "after": after})
+            for row in page:
+                yield row
+            if not page.next:
+                return
+            if page.next == after:
+                raise BadAnswer("the server's answer leads to itself as the next page")
+            after = page.next
 
     async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
         """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""

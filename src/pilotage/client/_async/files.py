@@ -66,9 +66,11 @@ class AsyncCatalogueRequests(AsyncApi):
         answer = await self._get("/datasets", scope=scope, limit=limit, after=after)
         return Table[Record].of(answer, "versions", Record)
 
-    async def dataset_versions(self, dataset: str, *, limit: int = 100) -> Table[Record]:
+    async def dataset_versions(
+        self, dataset: str, *, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
         """Return the versions of a dataset, the newest first."""
-        answer = await self._get("/datasets/versions", dataset=dataset, limit=limit)
+        answer = await self._get("/datasets/versions", dataset=dataset, after=after, limit=limit)
         return Table[Record].of(answer, "versions", Record)
 
     async def dataset_files(

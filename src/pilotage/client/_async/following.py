@@ -9,6 +9,7 @@ from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, async_sleep
 from pilotage.model.records.states import ENDED
 
+from .api import PAGE
 from .events import MOST_NAMED, AsyncEventRequests
 from .records import AsyncJob, AsyncTask
 from .tasks import AsyncTaskRequests
@@ -21,9 +22,6 @@ PATIENCE = 600.0
 
 LOOK_EVERY = 1.0
 """Seconds between two requests to a server that is away."""
-
-PAGE = 1000
-"""Jobs of one request."""
 
 MOST_JOBS = 10_000
 """Most jobs of one answer."""
@@ -143,14 +141,8 @@ class AsyncFollowing(AsyncTaskRequests, AsyncEventRequests):
 
     async def _all_jobs(self, task: RequestSubject) -> AsyncIterator[AsyncJob]:
         """Yield all jobs of a task by number."""
-        after = 0
-        while True:
-            page = await self.jobs(task, limit=PAGE, after=after, parameters=True)
-            for job in page:
-                yield job
-            if len(page) < PAGE:
-                return
-            after = page[-1].id
+        async for job in self.each(self.jobs, task, parameters=True):
+            yield job
 
     def _stop_late(self, pace: Pace, left: list[AsyncTask]) -> None:
         if pace.is_over:

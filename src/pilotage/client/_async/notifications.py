@@ -11,9 +11,11 @@ from .api import AsyncApi
 class AsyncNotificationRequests(AsyncApi):
     """Notifications of the caller's tasks."""
 
-    async def notifications(self, *, task: int = 0, limit: int = 100) -> Table[Record]:
+    async def notifications(
+        self, *, task: int = 0, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
         """Return the newest notifications with their state, of one task or of all (0)."""
-        found = await self._get("/notifications", task=task, limit=limit)
+        found = await self._get("/notifications", task=task, after=after, limit=limit)
         return Table[Record].of(found, "notifications", Record)
 
     async def notification_settings(self) -> Record:

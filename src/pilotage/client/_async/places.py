@@ -7,13 +7,16 @@ from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
 
+MOST_PLACES = 10_000
+"""Most places of one answer: all that a federation has."""
+
 
 class AsyncPlaces(AsyncApi):
     """Sites, queues, pilots, storages, transfers and circuit breakers."""
 
-    async def queues(self) -> Table[Record]:
-        """Return every queue, with its jobs and pilots by state, and its circuit breakers."""
-        return Table[Record].of(await self._get("/queues"), "queues", Record)
+    async def queues(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return queues by name, with their jobs and pilots by state, and their circuit breakers."""
+        return Table[Record].of(await self._get("/queues", after=after, limit=limit), "queues", Record)
 
     async def test_queue(self, queue: str) -> Record:
         """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
@@ -23,9 +26,9 @@ class AsyncPlaces(AsyncApi):
         """Return every global share, with its jobs and transfers by state."""
         return Table[Record].of(await self._get("/shares"), "shares", Record)
 
-    async def sites(self) -> Table[Record]:
-        """Return every site with a queue, with its last advertisement."""
-        return Table[Record].of(await self._get("/sites"), "sites", Record)
+    async def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return sites with a queue by name, with their last advertisements."""
+        return Table[Record].of(await self._get("/sites", after=after, limit=limit), "sites", Record)
 
     async def advertisement(self, site: str) -> Record:
         """Return the ClassAd of a site as it is matched now, as ``ad``."""
@@ -45,10 +48,11 @@ class AsyncPlaces(AsyncApi):
         state: str | None = None,
         queue: str | None = None,
         empty: bool = False,
+        after: str | None = None,
         limit: int = 100,
     ) -> Table[Record]:
         """Return pilots, newest first. ``empty`` ones never had a job."""
-        answer = await self._get("/pilots", state=state, queue=queue, empty=empty, limit=limit)
+        answer = await self._get("/pilots", state=state, queue=queue, empty=empty, after=after, limit=limit)
         return Table[Record].of(answer, "pilots", Record)
 
     async def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Record:
@@ -60,9 +64,12 @@ class AsyncPlaces(AsyncApi):
         found = RequestSubject("pilot", pilot) if isinstance(pilot, int) else await self.subject(pilot)
         return await self._record("/pilots/{pilot}", found.of_kinds("pilot").values)
 
-    async def transfers(self, *, state: str | None = None, limit: int = 100) -> Table[Record]:
+    async def transfers(
+        self, *, state: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
         """Return transfers, newest first."""
-        return Table[Record].of(await self._get("/transfers", state=state, limit=limit), "transfers", Record)
+        answer = await self._get("/transfers", state=state, after=after, limit=limit)
+        return Table[Record].of(answer, "transfers", Record)
 
     async def transfer_progress(self) -> Record:
         """Return transfers by state, and the progress of those in delivery. Two answers give a rate."""
@@ -73,9 +80,9 @@ class AsyncPlaces(AsyncApi):
         body = {"priorities": [{"id": one, "priority": priority} for one, priority in priorities]}
         return Record(await self._post("/transfers/priorities", None, body))
 
-    async def storages(self) -> Table[Record]:
-        """Return every storage, with its free space and the circuit breakers that concern it."""
-        return Table[Record].of(await self._get("/storages"), "storages", Record)
+    async def storages(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return storages by name, with their free space and the circuit breakers that concern them."""
+        return Table[Record].of(await self._get("/storages", after=after, limit=limit), "storages", Record)
 
     async def restrictions(self) -> Table[Record]:
         """Return the sites, queues and storages that operators drain or closed, and their remaining work."""

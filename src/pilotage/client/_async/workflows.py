@@ -29,10 +29,10 @@ class AsyncWorkflowRequests(AsyncApi):
         return await self._submitted("/workflows", body, len(tasks), MOST_STAGES, key)
 
     async def workflows(
-        self, *, name: str = "", mine: bool = False, limit: int = 100, before: int | None = None
+        self, *, name: str = "", mine: bool = False, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return workflows, newest first: the caller's, or for an operator everybody's unless ``mine``."""
-        answer = await self._get("/workflows", name=name or None, mine=mine, limit=limit, before=before)
+        answer = await self._get("/workflows", name=name or None, mine=mine, after=after, limit=limit)
         return Table[Record].of(answer, "workflows", Record)
 
     async def workflow(self, workflow: int | RequestSubject) -> Record:

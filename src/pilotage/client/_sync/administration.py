@@ -46,9 +46,9 @@ class Administration(Api):
         )
         return Record(answer)
 
-    def federation_history(self, *, before: int | None = None, limit: int = 20) -> Table[Record]:
+    def federation_history(self, *, after: str | None = None, limit: int = 20) -> Table[Record]:
         """Return who changed the federation, when and why, newest first."""
-        answer = self._get("/federation/history", before=before, limit=limit)
+        answer = self._get("/federation/history", after=after, limit=limit)
         return Table[Record].of(answer, "versions", Record)
 
     def roll_back_federation(self, version: int, *, dry_run: bool = False, force: bool = False) -> Record:

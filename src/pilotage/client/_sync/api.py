@@ -1,11 +1,11 @@
 # Written by `make docs` from ../_async; do not edit.
 """What all groups of requests share: the connection, and what a request is about."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pilotage.client.errors import NotFound, Refused
+from pilotage.client.errors import BadAnswer, NotFound, Refused
 from pilotage.client.records import Record
 from pilotage.client.subjects import RequestSubject, parsed
 
@@ -13,6 +13,9 @@ from .connection import ServerConnection, Value, required
 
 if TYPE_CHECKING:
     from .records import Job, Task
+
+PAGE = 1000
+"""Rows of one request where a list is read whole."""
 
 LONGEST_KEY = 200
 """Most characters of an idempotency key."""
@@ -38,6 +41,19 @@ class Api:
         if not tasks:
             raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
         return RequestSubject("task", int(tasks[0]["id"]))
+
+    def each(self, rows: Any, *about: Any, **options: Any) -> Iterator[Any]:
+        """Yield the rows of all pages of a list: ``client.each(client.jobs, 12, state="failed")``."""
+        after = ""
+        while True:
+            page = rows(*about, **{"limit": PAGE, **options, "after": after})
+            for row in page:
+                yield row
+            if not page.next:
+                return
+            if page.next == after:
+                raise BadAnswer("the server's answer leads to itself as the next page")
+            after = page.next
 
     def _task(self, task: "int | str | RequestSubject | Task") -> dict[str, int | str]:
         """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""

@@ -67,9 +67,9 @@ class CatalogueRequests(Api):
         answer = self._get("/datasets", scope=scope, limit=limit, after=after)
         return Table[Record].of(answer, "versions", Record)
 
-    def dataset_versions(self, dataset: str, *, limit: int = 100) -> Table[Record]:
+    def dataset_versions(self, dataset: str, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the versions of a dataset, the newest first."""
-        answer = self._get("/datasets/versions", dataset=dataset, limit=limit)
+        answer = self._get("/datasets/versions", dataset=dataset, after=after, limit=limit)
         return Table[Record].of(answer, "versions", Record)
 
     def dataset_files(

@@ -10,6 +10,7 @@ from pilotage.client.subjects import RequestSubject
 from pilotage.client.waiting import Pace, sleep
 from pilotage.model.records.states import ENDED
 
+from .api import PAGE
 from .events import MOST_NAMED, EventRequests
 from .records import Job, Task
 from .tasks import TaskRequests
@@ -22,9 +23,6 @@ PATIENCE = 600.0
 
 LOOK_EVERY = 1.0
 """Seconds between two requests to a server that is away."""
-
-PAGE = 1000
-"""Jobs of one request."""
 
 MOST_JOBS = 10_000
 """Most jobs of one answer."""
@@ -138,14 +136,8 @@ class Following(TaskRequests, EventRequests):
 
     def _all_jobs(self, task: RequestSubject) -> Iterator[Job]:
         """Yield all jobs of a task by number."""
-        after = 0
-        while True:
-            page = self.jobs(task, limit=PAGE, after=after, parameters=True)
-            for job in page:
-                yield job
-            if len(page) < PAGE:
-                return
-            after = page[-1].id
+        for job in self.each(self.jobs, task, parameters=True):
+            yield job
 
     def _stop_late(self, pace: Pace, left: list[Task]) -> None:
         if pace.is_over:

@@ -12,9 +12,9 @@ from .api import Api
 class NotificationRequests(Api):
     """Notifications of the caller's tasks."""
 
-    def notifications(self, *, task: int = 0, limit: int = 100) -> Table[Record]:
+    def notifications(self, *, task: int = 0, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the newest notifications with their state, of one task or of all (0)."""
-        found = self._get("/notifications", task=task, limit=limit)
+        found = self._get("/notifications", task=task, after=after, limit=limit)
         return Table[Record].of(found, "notifications", Record)
 
     def notification_settings(self) -> Record:

@@ -8,13 +8,16 @@ from pilotage.client.subjects import RequestSubject
 
 from .api import Api
 
+MOST_PLACES = 10_000
+"""Most places of one answer: all that a federation has."""
+
 
 class Places(Api):
     """Sites, queues, pilots, storages, transfers and circuit breakers."""
 
-    def queues(self) -> Table[Record]:
-        """Return every queue, with its jobs and pilots by state, and its circuit breakers."""
-        return Table[Record].of(self._get("/queues"), "queues", Record)
+    def queues(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return queues by name, with their jobs and pilots by state, and their circuit breakers."""
+        return Table[Record].of(self._get("/queues", after=after, limit=limit), "queues", Record)
 
     def test_queue(self, queue: str) -> Record:
         """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
@@ -24,9 +27,9 @@ class Places(Api):
         """Return every global share, with its jobs and transfers by state."""
         return Table[Record].of(self._get("/shares"), "shares", Record)
 
-    def sites(self) -> Table[Record]:
-        """Return every site with a queue, with its last advertisement."""
-        return Table[Record].of(self._get("/sites"), "sites", Record)
+    def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return sites with a queue by name, with their last advertisements."""
+        return Table[Record].of(self._get("/sites", after=after, limit=limit), "sites", Record)
 
     def advertisement(self, site: str) -> Record:
         """Return the ClassAd of a site as it is matched now, as ``ad``."""
@@ -46,10 +49,11 @@ class Places(Api):
         state: str | None = None,
         queue: str | None = None,
         empty: bool = False,
+        after: str | None = None,
         limit: int = 100,
     ) -> Table[Record]:
         """Return pilots, newest first. ``empty`` ones never had a job."""
-        answer = self._get("/pilots", state=state, queue=queue, empty=empty, limit=limit)
+        answer = self._get("/pilots", state=state, queue=queue, empty=empty, after=after, limit=limit)
         return Table[Record].of(answer, "pilots", Record)
 
     def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Record:
@@ -61,9 +65,12 @@ class Places(Api):
         found = RequestSubject("pilot", pilot) if isinstance(pilot, int) else self.subject(pilot)
         return self._record("/pilots/{pilot}", found.of_kinds("pilot").values)
 
-    def transfers(self, *, state: str | None = None, limit: int = 100) -> Table[Record]:
+    def transfers(
+        self, *, state: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Table[Record]:
         """Return transfers, newest first."""
-        return Table[Record].of(self._get("/transfers", state=state, limit=limit), "transfers", Record)
+        answer = self._get("/transfers", state=state, after=after, limit=limit)
+        return Table[Record].of(answer, "transfers", Record)
 
     def transfer_progress(self) -> Record:
         """Return transfers by state, and the progress of those in delivery. Two answers give a rate."""
@@ -74,9 +81,9 @@ class Places(Api):
         body = {"priorities": [{"id": one, "priority": priority} for one, priority in priorities]}
         return Record(self._post("/transfers/priorities", None, body))
 
-    def storages(self) -> Table[Record]:
-        """Return every storage, with its free space and the circuit breakers that concern it."""
-        return Table[Record].of(self._get("/storages"), "storages", Record)
+    def storages(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return storages by name, with their free space and the circuit breakers that concern them."""
+        return Table[Record].of(self._get("/storages", after=after, limit=limit), "storages", Record)
 
     def restrictions(self) -> Table[Record]:
         """Return the sites, queues and storages that operators drain or closed, and their remaining work."""

@@ -89,14 +89,16 @@ class TaskRequests(Api):
         state: str | None = None,
         site: str | None = None,
         mine: bool = False,
+        sort: str | None = None,
+        after: str | None = None,
         limit: int = 100,
-        before: int | None = None,
         key: str = "",
     ) -> Table[Task]:
         """Return tasks, newest first: the caller's, or for an operator everybody's unless ``mine``.
 
         ``label`` is a list of ``name=text``; a task has all of them. In ``name``, ``*`` stands for anything.
-        ``before`` leaves out numbers from it on. ``key`` chooses those of one submission.
+        ``sort``: newest, changed, priority or name. ``after`` is the ``next`` of the page before. ``key``
+        chooses those of one submission.
         """
         answer = self._get(
             "/tasks",
@@ -106,8 +108,9 @@ class TaskRequests(Api):
             state=state,
             site=site,
             mine=mine,
+            sort=sort,
+            after=after,
             limit=limit,
-            before=before,
             key=key or None,
         )
         return Table[Task].of(answer, "tasks", self._made)
@@ -124,15 +127,14 @@ class TaskRequests(Api):
         state: str | None = None,
         failed: bool = False,
         sort: str | None = None,
+        after: str | None = None,
         limit: int = 100,
-        after: int | None = None,
-        offset: int | None = None,
         inputs: bool = False,
         parameters: bool = False,
     ) -> Table[Job]:
         """Return a task's jobs, by number unless ``sort`` names a column.
 
-        ``after`` leaves out numbers up to it, ``offset`` so many rows of a sorted list. With ``inputs`` and
+        ``after`` is the ``next`` of the page before, or in a list by number any number. With ``inputs`` and
         ``parameters``, each job has the names of its files and its row of parameters.
         """
         answer = self._get(
@@ -141,9 +143,8 @@ class TaskRequests(Api):
             failed=failed,
             state=state,
             sort=sort,
-            limit=limit,
-            offset=offset,
             after=after,
+            limit=limit,
             inputs=inputs,
             parameters=parameters,
         )
@@ -167,7 +168,7 @@ class TaskRequests(Api):
     ) -> Table[Record]:
         """Return the files that a task's jobs made, with size, checksum and places.
 
-        With a ``limit``, return so many at most, ``after`` the ``file`` that was the last before.
+        With a ``limit``, return one page of so many at most, ``after`` the ``next`` of the page before.
         """
         number, files = self._task(task), list[Record]()
         # The server may be anybody's, whose pages may never end.
@@ -176,9 +177,10 @@ class TaskRequests(Api):
             answer = self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
             found = Table[Record].of(answer, "files", Record)
             files += found
-            if limit or len(found) != OUTPUTS_OF_PAGE:
-                return Table({"files": [file.to_dict() for file in files]}, "files", files)
-            after = str(found[-1].get("file"))
+            if limit or not found.next:
+                document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
+                return Table(document, "files", files)
+            after = found.next
         raise BadAnswer(f"task {number['task']} has more than {MOST_PAGES * OUTPUTS_OF_PAGE} outputs")
 
     @contextmanager
@@ -210,7 +212,7 @@ class TaskRequests(Api):
         match: str | None = None,
         lines: int = 10,
         limit: int = 20,
-        after: int | None = None,
+        after: str | None = None,
     ) -> Record:
         """Return head and tail of what a task's jobs wrote, or the lines with ``match``.
 

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pilotage.model.documents.serialization import declared_digest
 from pilotage.model.records.federation import Federation
@@ -12,10 +13,13 @@ from pilotage.model.rules.federation_changes import (
     differences,
     effects,
 )
-from pilotage.store import FederationFile, FederationRenamed, NoFederation, Store
+from pilotage.store import FederationFile, FederationRenamed, ListPage, NoFederation, Store, cut, numbered
 from pilotage.store.tables.federations import UP
 
 log = logging.getLogger(__name__)
+
+NEWEST = 2**31 - 1
+"""More than any version of a federation."""
 
 MOST_TOLD = 20
 """Most losses listed in a refusal."""
@@ -109,8 +113,9 @@ class DescribedVersion:
     changes: tuple[str, ...]
 
 
-def history(store: Store, before: int, limit: int) -> list[DescribedVersion]:
-    """Return versions before one, newest first."""
+def history(store: Store, after: str, limit: int) -> ListPage[DescribedVersion]:
+    """Return versions, newest first, after one in this list. Raises :class:`BadCursor`."""
+    before = numbered(after, NEWEST) if after else NEWEST
     found = store.federations.history(before, limit + 1)
     declared = {one.version: store.federations.of_version(one.version) for one in found}
     described = []
@@ -127,7 +132,8 @@ def history(store: Store, before: int, limit: int) -> list[DescribedVersion]:
                 changes=tuple(_shortened(changes)),
             )
         )
-    return described[:limit]
+    shown, following = cut(described, limit, attrgetter("version"))
+    return ListPage(shown, store.version() or 0, {}, following)
 
 
 def file_of(federation: Federation, path: str) -> FederationFile:

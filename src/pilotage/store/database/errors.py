@@ -92,6 +92,15 @@ class FederationChanged(StoreError):
         )
 
 
+class BadCursor(StoreError):
+    """A page of a list is asked for after something that is no position of this list."""
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(
+            f"{cursor[:60]!r} is no position in this list as it is sorted: give the `next` of the page before"
+        )
+
+
 class NewerStore(StoreError):
     """A newer version of the program wrote the store."""
 

@@ -69,6 +69,8 @@ _NAMING = (
     .order_by(tasks.c.id)
 )
 _NEWER = dataset_versions.alias()
+_LAST_VERSION = select(func.max(_NEWER.c.version)).where(_NEWER.c.dataset == _v.dataset)
+_IS_CURRENT = and_(_v.files > 0, _v.version == _LAST_VERSION.correlate(dataset_versions).scalar_subquery())
 _OLDER = select(_NEWER.c.version).where(_NEWER.c.dataset == _v.dataset, _NEWER.c.version > _v.version)
 _FORGET = (
     delete(dataset_files).where(_m.dataset == bindparam("gone")),
@@ -128,9 +130,10 @@ class Datasets:
         """Return the live tasks that name a version of a dataset."""
         return self._database.read(lambda connection: _readers(connection, dataset))
 
-    def versions(self, dataset: str, limit: int) -> list[DatasetVersion]:
-        """Return a dataset's versions, newest first."""
-        return self._read(_versions(_v.dataset == dataset).limit(limit))
+    def versions(self, dataset: str, limit: int, before: int | None = None) -> list[DatasetVersion]:
+        """Return a dataset's versions, newest first, those before one."""
+        earlier = [] if before is None else [_v.version < before]
+        return self._read(_versions(_v.dataset == dataset, *earlier).limit(limit))
 
     def made_by(self, dataset: str, author: str) -> int | None:
         """Return the number of the newest version by an author; None if there is none."""
@@ -141,17 +144,14 @@ class Datasets:
         """Return the current version of each dataset in a scope, by name after ``after``."""
         dialect = self._database.engine.dialect.name
         in_scope, ordered = begins(dialect, _v.dataset, f"{scope}:", after), by_character(dialect, _v.dataset)
-        newest = (
-            select(_v.dataset, func.max(_v.version).label("version"))
-            .where(in_scope)
-            .group_by(_v.dataset)
-            .order_by(ordered)
-            .limit(limit)
-            .subquery()
-        )
-        joined = and_(_v.dataset == newest.c.dataset, _v.version == newest.c.version)
-        query = select(dataset_versions).join(newest, joined).where(_v.files > 0)
-        return self._read(query.order_by(ordered))
+        query = select(dataset_versions).where(in_scope, _IS_CURRENT)
+        return self._read(query.order_by(ordered).limit(limit))
+
+    def total(self, scope: str) -> int:
+        """Return the number of datasets in a scope."""
+        in_scope = begins(self._database.engine.dialect.name, _v.dataset, f"{scope}:", "")
+        query = select(func.count()).where(in_scope, _IS_CURRENT)
+        return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:
         """Return the files of a version by identifier, as they were when it was made."""

@@ -1,8 +1,8 @@
 """Numbers of jobs by state, from the store's counters."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select
 
@@ -14,6 +14,7 @@ from pilotage.store.tables.counters import counts
 _c = counts.c
 
 Counts = dict[str, dict[Any, int]]
+State = TypeVar("State")
 
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
@@ -42,3 +43,14 @@ def by_name(kind: Kind, found: Iterable[Any]) -> Counts:
     for name, state, count in found:
         counts[name][STATES[kind](state)] = int(count)
     return counts
+
+
+def summed(counts: Counts, states: Iterable[State]) -> dict[State, int]:
+    """Return the sums of counts by state, in the order of ``states``."""
+    found = sum((Counter(by_state) for by_state in counts.values()), Counter[Any]())
+    return in_order(found, states)
+
+
+def in_order(counts: Mapping[Any, int], states: Iterable[State]) -> dict[State, int]:
+    """Return counts in the order of ``states``, without those of which there are none."""
+    return {state: counts[state] for state in states if counts.get(state)}

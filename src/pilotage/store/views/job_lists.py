@@ -19,6 +19,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    union_all,
 )
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
@@ -35,6 +36,9 @@ from pilotage.store.tables.counters import counts
 from pilotage.store.tables.federations import Federations
 from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
+
+from . import job_counts
+from .keyset import ListPage, Order, Position, total_of
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -107,14 +111,13 @@ class LastFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """Which jobs of a task are listed: of a state, failed ones, above an id, sorted, from an offset on."""
+    """Which jobs of a task are listed: of a state, failed ones, sorted, after the cursor of a page."""
 
     state: JobState | None = None
     failed: bool = False
     sort: JobSort = "id"
     limit: int = 100
-    after: int = 0
-    offset: int = 0
+    after: str = ""
     inputs: bool = False
     parameters: bool = False
 
@@ -175,17 +178,26 @@ class JobLists:
         self._federations = federations
         self._specs = specs
 
-    def page(self, task: int, page: JobPage, time: float) -> list[ListedJob]:
-        """Return jobs of a task at a time. A task's jobs are bounded, so a sorted page is quick."""
-        query = JOB_VIEW.where(_j.task == task, _j.id > page.after, *_conditions(page))
-        query = query.add_columns(_wait(time).label("wait"), _run(time).label("run"))
-        query = query.order_by(*_order(page.sort, time)).limit(page.limit).offset(page.offset)
+    def page(self, task: int, page: JobPage, time: float) -> ListPage[ListedJob]:
+        """Return jobs of a task at a time. Raises :class:`BadCursor`.
 
-        def read(connection: Connection) -> list[ListedJob]:
+        Pages of a sorted list keep the waits and runs of the first one in order.
+        """
+        position = _order(page.sort, time).position(page.after)
+        begun = position.time if position and page.sort != "id" else time
+        order = _order(page.sort, begun)
+
+        def read(connection: Connection) -> ListPage[ListedJob]:
+            counts = _counts(connection, task, page)
+            query = JOB_VIEW.add_columns(_wait(time).label("wait"), _run(time).label("run"), *order.values())
+            query = query.where(*_among_states(task, page, order, position, counts))
+            rows = connection.execute(query.order_by(*order.columns()).limit(page.limit + 1)).all()
+            rows, following = order.cut(rows, page.limit, begun)
             sites = self._federations.sites(connection)
             specs = self._specs.of(connection, [task]) if page.parameters else {}
-            found = [_listed(row, sites, specs) for row in connection.execute(query)]
-            return _with_inputs(connection, found) if page.inputs else found
+            found = [_listed(row, sites, specs) for row in rows]
+            found = _with_inputs(connection, found) if page.inputs else found
+            return ListPage(found, total_of(counts, page.state), counts, following)
 
         return self._database.read(read)
 
@@ -319,9 +331,34 @@ def _has_failed() -> ColumnElement[bool]:
     return or_(is_state(jobs, JobState.FAILED), and_(is_state(jobs, *LIVE_JOBS), _j.error != ""))
 
 
-def _conditions(page: JobPage) -> list[ColumnElement[bool]]:
-    conditions = [is_state(jobs, page.state)] if page.state else []
-    return [*conditions, _has_failed()] if page.failed else conditions
+def _counts(connection: Connection, task: int, page: JobPage) -> dict[JobState, int]:
+    """Return the jobs that a page is of by state, in the order of states."""
+    if page.failed:
+        query = select(_j.state, func.count()).where(_j.task == task, _has_failed()).group_by(_j.state)
+        found = {state: int(many) for state, many in connection.execute(query)}
+    else:
+        found = job_counts.of_tasks(connection, [str(task)]).get(str(task), {})
+    return job_counts.in_order(found, JobState)
+
+
+def _among_states(
+    task: int, page: JobPage, order: Order, position: Position | None, counts: Iterable[JobState]
+) -> list[ColumnElement[bool]]:
+    """Return the conditions for jobs of a page. ``counts`` are the states that there are."""
+    states = [page.state] if page.state else [*counts]
+    conditions = [_j.task == task, *order.after(position), *([_has_failed()] if page.failed else [])]
+    if order.key is not None or not states:
+        return [*conditions, *([is_state(jobs, page.state)] if page.state else [])]
+    # The index has a task's jobs by state, then by id: the first ones are among the first of each state.
+    firsts = [
+        select(_j.id)
+        .where(*conditions, is_state(jobs, state))
+        .order_by(*order.columns())
+        .limit(page.limit + 1)
+        .subquery()
+        for state in states
+    ]
+    return [_j.id.in_(union_all(*(select(first.c.id) for first in firsts)))]
 
 
 def _start() -> ColumnElement[Any]:
@@ -342,7 +379,7 @@ def _run(time: float) -> ColumnElement[Any]:
     return case((goes_on, time - _start()), else_=func.coalesce(_j.wall_seconds, _end(time) - _start()))
 
 
-def _order(sort: JobSort, time: float) -> list[ColumnElement[Any]]:
+def _order(sort: JobSort, time: float) -> Order:
     numbers: dict[str, Any] = {
         "wait": _wait(time),
         "run": _run(time),
@@ -350,7 +387,18 @@ def _order(sort: JobSort, time: float) -> list[ColumnElement[Any]]:
         "attempt": _j.attempt,
         "since": _j.since,
     }
-    words: dict[str, Any] = {"exit": _j.exit_code, "queue": _j.queue, "state": _j.state}
+    words: dict[str, Any] = {"queue": _j.queue, "state": _j.state}
     if sort in numbers:
-        return [func.coalesce(numbers[sort], -1).desc(), _j.id]
-    return [func.coalesce(words[sort], "" if sort != "exit" else -1), _j.id] if sort in words else [_j.id]
+        key = func.coalesce(numbers[sort], -1)
+        return Order(name=sort, id=_j.id, key=key, is_id_descending=False)
+    if sort == "exit":
+        key = func.coalesce(_j.exit_code, -1)
+        return Order(name=sort, id=_j.id, key=key, is_key_descending=False, is_id_descending=False)
+    return Order(
+        name=sort,
+        id=_j.id,
+        key=words.get(sort),
+        is_key_descending=False,
+        is_id_descending=False,
+        is_text=True,
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.notifications import Notification, NotificationTopic
 from pilotage.model.records.states import NotificationState
@@ -11,8 +11,11 @@ from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
 from pilotage.store.tables.notifications import NOTIFICATION_COLUMNS, notification, notifications
 
+from .job_counts import in_order
+from .keyset import ListPage, Order, total_of
+
 _n = notifications.c
-_NEWEST = select(*NOTIFICATION_COLUMNS).order_by(_n.id.desc()).limit(bindparam("most"))
+_ORDER = Order(name="newest", id=_n.id)
 _OF_TASK = (
     select(_n.state, func.count(), func.max(_n.error), func.min(_n.wake_at))
     .where(_n.task == bindparam("task"))
@@ -51,16 +54,28 @@ class NotificationQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def newest(self, person: Identity | None, task: int, most: int) -> list[NotificationView]:
-        """Return the newest notifications of a person (None: of all), of one task unless it is 0."""
-        query = _NEWEST
-        if person is not None:
-            query = query.where(_n.owner == person.name, _n.vo == person.vo)
-        if task:
-            query = query.where(_n.task == task)
-        return self._database.read(
-            lambda connection: [_view(notification(row)) for row in connection.execute(query, {"most": most})]
-        )
+    def newest(
+        self, person: Identity | None, task: int, most: int, after: str = ""
+    ) -> ListPage[NotificationView]:
+        """Return the newest notifications of a person (None: of all), of one task unless it is 0.
+
+        Raises :class:`BadCursor`.
+        """
+        conditions = [] if person is None else [_n.owner == person.name, _n.vo == person.vo]
+        conditions += [_n.task == task] if task else []
+        counting = select(_n.state, func.count()).where(*conditions).group_by(_n.state)
+        query = select(*NOTIFICATION_COLUMNS).where(*conditions, *_ORDER.after(_ORDER.position(after)))
+
+        def read(connection: Connection) -> ListPage[NotificationView]:
+            found = {state: int(many) for state, many in connection.execute(counting)}
+            rows = connection.execute(query.order_by(*_ORDER.columns()).limit(most + 1)).all()
+            rows, following = _ORDER.cut(rows, most)
+            counts = in_order(found, NotificationState)
+            return ListPage(
+                [_view(notification(row)) for row in rows], total_of(counts, None), counts, following
+            )
+
+        return self._database.read(read)
 
     def tests(self, person: Identity, since: float) -> int:
         """Return how many tests a person has sent since a time, in s since 1970 UTC."""

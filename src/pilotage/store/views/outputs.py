@@ -4,18 +4,21 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.job_payload import parameters_of
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.sets import among
-from pilotage.store.tables.files import OutputView, ReplicaView
+from pilotage.store.tables.files import OutputView, ReplicaView, files
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.reader import RecordReader
 
-_j = jobs.c
+from .keyset import ListPage
 
+_f, _j = files.c, jobs.c
+
+_MANY = select(func.count()).where(_f.task == bindparam("task"), _f.job.is_not(None))
 
 _MAKERS = select(_j.id, _j.kind, _j.job_index).where(among(_j.id, "ids"))
 
@@ -37,18 +40,21 @@ def of_task(
     spec: TaskSpec | None,
     urls: Mapping[str, str],
     page: OutputPage,
-) -> list[OutputView]:
+) -> ListPage[OutputView]:
     """Return files that a task's jobs made, by name, and their storages, given these storages' URLs.
 
     With a ``spec``, each has its parameters.
     """
-    made = reader.outputs_of_task(task, page.after, page.limit)
+    made = reader.outputs_of_task(task, page.after, page.limit + 1)
+    following = made[page.limit - 1].name if len(made) > page.limit else ""
+    made = made[: page.limit]
+    total = connection.execute(_MANY, {"task": task}).scalar_one()
     ids = sorted({file.job for file in made if file.job is not None})
     makers = {row.id: row for row in connection.execute(_MAKERS, {"ids": ids})}
     lying: dict[str, list[ReplicaView]] = defaultdict(list)
     for replica in reader.replicas_of(made):
         lying[replica.file].append(ReplicaView.of(replica, urls))
-    return [
+    shown = [
         OutputView(
             name=name_of(file.name),
             file=file.name,
@@ -63,3 +69,4 @@ def of_task(
         for file in made
         if file.job is not None
     ]
+    return ListPage(shown, total, {}, following)

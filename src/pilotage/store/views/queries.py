@@ -19,7 +19,6 @@ from pilotage.model.records.states import (
     JobState,
     Kind,
     PilotState,
-    TaskState,
     TransferState,
 )
 from pilotage.model.records.work import File, Pilot, Transfer
@@ -46,17 +45,17 @@ from pilotage.store.tables.live_work import live_work
 from pilotage.store.tables.pilots import PILOT_COLUMNS, pilots
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.records import RECORDS
-from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, is_live, tasks
+from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskDetails, is_live, tasks
 from pilotage.store.tables.transfers import TRANSFER_COLUMNS, transfers
 from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
-from . import conditions, job_counts, outputs, task_filters
+from . import conditions, job_counts, outputs
+from .keyset import ListPage, Order, total_of
 from .outputs import FIRST_OUTPUTS, OutputPage
 from .queues import QueueView, ShareView
-from .task_filters import EVERY_TASK, TaskFilter
 
-_t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
+_t, _j, _c, _d, _p, _x = tasks.c, jobs.c, counts.c, decisions.c, pilots.c, transfers.c
 
 _CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
 _TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets, _t.change_notes)
@@ -85,28 +84,6 @@ class Queries:
         self._federations = federations
         self._specs = specs
         self._live = live
-
-    def tasks(
-        self,
-        owner: Identity | None,
-        state: TaskState | None,
-        limit: int,
-        before: int | None = None,
-        wanted: TaskFilter = EVERY_TASK,
-    ) -> list[TaskView]:
-        """Return tasks of an owner, by name and VO, or of everybody, with ids below ``before``."""
-        query = TASK_VIEW.order_by(_t.id.desc()).limit(limit)
-        query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
-        query = query if state is None else query.where(is_state(tasks, state))
-        query = query if before is None else query.where(_t.id < before)
-        query = query.where(*task_filters.conditions(wanted, self._database.is_postgresql))
-
-        def read(connection: Connection) -> list[TaskView]:
-            found = connection.execute(query).all()
-            counts = job_counts.of_tasks(connection, [str(row.id) for row in found])
-            return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
-
-        return self._database.read(read)
 
     def live_work(self, vo: str) -> dict[str, LiveWork]:
         """Return a VO's unfinished tasks with their jobs and input files, by owner."""
@@ -212,10 +189,10 @@ class Queries:
 
     def outputs(
         self, task: int, parameters: bool = False, page: OutputPage = FIRST_OUTPUTS
-    ) -> list[OutputView]:
+    ) -> ListPage[OutputView]:
         """Return a page of a task's outputs, by name, and their storages; with parameters on request."""
 
-        def read(connection: Connection) -> list[OutputView]:
+        def read(connection: Connection) -> ListPage[OutputView]:
             reader = RecordReader(connection, self._specs)
             spec = self._specs.of(connection, [task]).get(task) if parameters else None
             return outputs.of_task(connection, reader, task, spec, self._urls(connection), page)
@@ -263,34 +240,57 @@ class Queries:
         return [(row.id, JobState(row.state)) for row in rows]
 
     def pilots(
-        self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False
-    ) -> list[Pilot]:
-        """Return pilots in a state, of a queue, or all. Those in a state are ordered by when they entered it.
+        self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False, after: str = ""
+    ) -> ListPage[Pilot]:
+        """Return pilots in a state, of a queue, or all, newest first. Raises :class:`BadCursor`.
 
-        ``empty`` ones ended without ever having a job, or lack what they were sent for (P12).
+        Those in a state are ordered by when they entered it. ``empty`` ones ended without ever having a job,
+        or lack what they were sent for (P12).
         """
-        query = select(*PILOT_COLUMNS).limit(limit)
+        in_state = Order(name="since", id=_p.id, key=_p.since)
+        order = Order(name="newest", id=_p.id) if state is None or queue is not None else in_state
+        conditions = [] if queue is None else [_p.queue == queue]
         if empty:
-            called = pilots.c.heartbeat.is_not(None) & (pilots.c.matched == 0)
-            query = query.where(called & ~is_state(pilots, *LIVE_PILOTS) | (pilots.c.lacks != ""))
-        query = query if queue is None else query.where(pilots.c.queue == queue)
-        if state is None or queue is not None:
-            query = query.order_by(pilots.c.id.desc())
-        else:
-            query = query.order_by(pilots.c.since.desc(), pilots.c.id.desc())
-        return self._pilots(query if state is None else query.where(is_state(pilots, state)))
-
-    def transfers(self, state: TransferState | None, limit: int) -> list[Transfer]:
-        """Return transfers in a state, ordered by when they entered it, or all."""
-        query = select(*TRANSFER_COLUMNS).limit(limit)
-        if state is None:
-            query = query.order_by(transfers.c.id.desc())
-        else:
-            query = query.where(is_state(transfers, state))
-            query = query.order_by(transfers.c.since.desc(), transfers.c.id.desc())
-        return self._database.read(
-            lambda connection: [transfer_rows.transfer(row) for row in connection.execute(query)]
+            called = _p.heartbeat.is_not(None) & (_p.matched == 0)
+            conditions.append(called & ~is_state(pilots, *LIVE_PILOTS) | (_p.lacks != ""))
+        counting = select(_p.state, func.count()).where(*conditions).group_by(_p.state)
+        query = select(*PILOT_COLUMNS, *order.values()).where(
+            *conditions, *order.after(order.position(after))
         )
+        query = query if state is None else query.where(is_state(pilots, state))
+
+        def read(connection: Connection) -> ListPage[Pilot]:
+            if empty:
+                found = {one: int(many) for one, many in connection.execute(counting)}
+                counts = job_counts.in_order(found, PilotState)
+            else:
+                names = None if queue is None else [queue]
+                counted = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE, names)
+                counts = job_counts.summed(counted, PilotState)
+            rows = connection.execute(query.order_by(*order.columns()).limit(limit + 1)).all()
+            rows, following = order.cut(rows, limit)
+            shown = [pilot_rows.pilot(tuple(row)[: len(PILOT_COLUMNS)]) for row in rows]
+            return ListPage(shown, total_of(counts, state), counts, following)
+
+        return self._database.read(read)
+
+    def transfers(self, state: TransferState | None, limit: int, after: str = "") -> ListPage[Transfer]:
+        """Return transfers, newest first; those in a state by when they entered it. Raises
+        :class:`BadCursor`.
+        """
+        order = Order(name="since", id=_x.id, key=_x.since) if state else Order(name="newest", id=_x.id)
+        query = select(*TRANSFER_COLUMNS, *order.values()).where(*order.after(order.position(after)))
+        query = query.where(is_state(transfers, state)) if state else query
+
+        def read(connection: Connection) -> ListPage[Transfer]:
+            counted = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)
+            counts = job_counts.summed(counted, TransferState)
+            rows = connection.execute(query.order_by(*order.columns()).limit(limit + 1)).all()
+            rows, following = order.cut(rows, limit)
+            found = [transfer_rows.transfer(row) for row in rows]
+            return ListPage(found, total_of(counts, state), counts, following)
+
+        return self._database.read(read)
 
     def queues(self) -> list[QueueView]:
         """Return every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import Connection, func, select
 
 from pilotage.model.records.states import TaskState
 from pilotage.model.values.identity import Identity
@@ -14,7 +14,8 @@ from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.tasks import TASK_VIEW, TaskView, tasks
 
 from . import task_filters
-from .job_counts import of_tasks
+from .job_counts import in_order, of_tasks
+from .keyset import ListPage, Order, total_of
 from .task_filters import EVERY_TASK, TaskFilter
 
 _t = tasks.c
@@ -22,32 +23,27 @@ _t = tasks.c
 TaskSort = Literal["newest", "changed", "priority", "name"]
 """What tasks are sorted by: numbers and times from the largest down, names upwards, then the newest first."""
 
-_COLUMNS: dict[TaskSort, ColumnElement[Any]] = {
-    "changed": _t.since,
-    "priority": _t.priority,
-    "name": _t.name,
+ORDERS: Mapping[TaskSort, Order] = {
+    "newest": Order(name="newest", id=_t.id),
+    "changed": Order(name="changed", id=_t.id, key=_t.since),
+    "priority": Order(name="priority", id=_t.id, key=_t.priority),
+    "name": Order(name="name", id=_t.id, key=_t.name, is_key_descending=False, is_text=True),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPage:
-    """Which tasks are listed: an owner's (none: everybody's), filtered, sorted, after the task ``after``."""
+    """Which tasks are listed: an owner's, by name and VO (none: everybody's), filtered and sorted.
+
+    ``after`` is the cursor of the page; empty for the first one.
+    """
 
     owner: Identity | None = None
     wanted: TaskFilter = EVERY_TASK
     state: TaskState | None = None
     sort: TaskSort = "newest"
     limit: int = 50
-    after: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTasks:
-    """A page of tasks. ``total`` counts those of all pages, ``counts`` also those in other states."""
-
-    tasks: list[TaskView]
-    total: int
-    counts: Mapping[TaskState, int]
+    after: str = ""
 
 
 class TaskLists:
@@ -56,42 +52,28 @@ class TaskLists:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, page: TaskPage) -> ListedTasks:
-        """Return one page, with total and counts."""
+    def page(self, page: TaskPage) -> ListPage[TaskView]:
+        """Return one page, with total and counts. Raises :class:`BadCursor`."""
         conditions = [*task_filters.conditions(page.wanted, self._database.is_postgresql)]
         if page.owner is not None:
             conditions += [_t.owner == page.owner.name, _t.vo == page.owner.vo]
         counting = select(_t.state, func.count()).where(*conditions).group_by(_t.state)
-        query = TASK_VIEW.where(*conditions, *_of_page(page)).order_by(*_order(page.sort)).limit(page.limit)
+        order = ORDERS[page.sort]
+        conditions += order.after(order.position(page.after))
+        conditions += [] if page.state is None else [is_state(tasks, page.state)]
+        query = TASK_VIEW.add_columns(*order.values()).where(*conditions)
+        query = query.order_by(*order.columns()).limit(page.limit + 1)
 
-        def read(connection: Connection) -> ListedTasks:
-            counts = {TaskState(state): int(many) for state, many in connection.execute(counting)}
-            found = connection.execute(query).all()
+        def read(connection: Connection) -> ListPage[TaskView]:
+            counted = {state: int(many) for state, many in connection.execute(counting)}
+            counts = in_order(counted, TaskState)
+            found, following = order.cut(connection.execute(query).all(), page.limit)
             jobs = of_tasks(connection, [str(row.id) for row in found])
-            return ListedTasks(
-                tasks=[TaskView(**task_rows.shown(row, jobs.get(str(row.id), {}))) for row in found],
-                total=sum(counts.values()) if page.state is None else counts.get(page.state, 0),
-                counts={state: counts[state] for state in TaskState if state in counts},
+            return ListPage(
+                [TaskView(**task_rows.shown(row, jobs.get(str(row.id), {}))) for row in found],
+                total_of(counts, page.state),
+                counts,
+                following,
             )
 
         return self._database.read(read)
-
-
-def _of_page(page: TaskPage) -> list[ColumnElement[bool]]:
-    conditions = [] if page.state is None else [is_state(tasks, page.state)]
-    if not page.after:
-        return conditions
-    if page.sort == "newest":
-        return [*conditions, _t.id < page.after]
-    column = _COLUMNS[page.sort]
-    other = tasks.alias()
-    last = select(other.c[str(column.key)]).where(other.c.id == page.after).scalar_subquery()
-    beyond = column > last if page.sort == "name" else column < last
-    return [*conditions, beyond | ((column == last) & (_t.id < page.after))]
-
-
-def _order(sort: TaskSort) -> list[ColumnElement[Any]]:
-    if sort == "newest":
-        return [_t.id.desc()]
-    column = _COLUMNS[sort]
-    return [column if sort == "name" else column.desc(), _t.id.desc()]

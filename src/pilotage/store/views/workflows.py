@@ -1,7 +1,7 @@
 """Workflows for people, and the tasks that tasks come after."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from pilotage.store.tables.jobs import job_inputs, jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskView, tasks
 from pilotage.store.tables.workflows import predecessors, predecessors_of, workflows
+
+from .keyset import ListPage, Order
 
 _t, _w, _p = tasks.c, workflows.c, predecessors.c
 _MINE = (_t.owner == bindparam("owner"), _t.vo == bindparam("vo"))
@@ -42,6 +44,8 @@ _READERS = (
     .limit(bindparam("limit", type_=None))
 )
 _ON_END = select(_t.id).where(among(_t.id, "ids"), _t.on_end == true())
+_NEWEST_FIRST = Order(name="newest", id=_w.id)
+
 MOST_BEFORE = 1000
 """Most tasks before one that are searched for those that hold it."""
 
@@ -100,19 +104,27 @@ class WorkflowQueries:
         return self._database.read(read) if given else {}
 
     def workflows(
-        self, owner: Identity | None, limit: int, before: int | None = None, name: str = ""
-    ) -> list[WorkflowView]:
-        """Return workflows of an owner, or of everybody, newest first, with ids below ``before``."""
-        query = select(workflows).order_by(_w.id.desc()).limit(limit)
-        query = query if owner is None else query.where(_w.owner == owner.name, _w.vo == owner.vo)
-        query = query.where(_w.name == name) if name else query
-        query = query if before is None else query.where(_w.id < before)
-        return self._database.read(lambda connection: _shown(connection, query))
+        self, owner: Identity | None, limit: int, after: str = "", name: str = ""
+    ) -> ListPage[WorkflowView]:
+        """Return workflows of an owner, or of everybody, newest first. Raises :class:`BadCursor`."""
+        conditions = [] if owner is None else [_w.owner == owner.name, _w.vo == owner.vo]
+        conditions += [_w.name == name] if name else []
+        counting = select(func.count()).select_from(workflows).where(*conditions)
+        position = _NEWEST_FIRST.position(after)
+        query = select(workflows).where(*conditions, *_NEWEST_FIRST.after(position)).limit(limit + 1)
+
+        def read(connection: Connection) -> ListPage[WorkflowView]:
+            total = connection.execute(counting).scalar_one()
+            rows = connection.execute(query.order_by(*_NEWEST_FIRST.columns())).all()
+            rows, following = _NEWEST_FIRST.cut(rows, limit)
+            return ListPage(_shown(connection, rows), total, {}, following)
+
+        return self._database.read(read)
 
     def workflow(self, number: int) -> WorkflowView | None:
         """Return one workflow."""
         query = select(workflows).where(_w.id == number)
-        found = self._database.read(lambda connection: _shown(connection, query))
+        found = self._database.read(lambda one: _shown(one, one.execute(query).all()))
         return found[0] if found else None
 
     def stages(self, workflow: int) -> list[StageView]:
@@ -169,8 +181,7 @@ class WorkflowQueries:
         return tuple(self._database.read(lambda one: predecessors_of(one, [task])).get(task, ()))
 
 
-def _shown(connection: Connection, query: Any) -> list[WorkflowView]:
-    rows = connection.execute(query).all()
+def _shown(connection: Connection, rows: Sequence[Any]) -> list[WorkflowView]:
     states: defaultdict[int, dict[TaskState, int]] = defaultdict(dict)
     for workflow, state, many in connection.execute(_STATES, {"ids": [row.id for row in rows]}):
         states[workflow][TaskState(state)] = many

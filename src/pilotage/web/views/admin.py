@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.routing import Route
 
 from pilotage.api import set_aside_lines
 from pilotage.api.breakers import ShownBreaker, shown
-from pilotage.api.federation import NEWEST, without_options
+from pilotage.api.federation import without_options
 from pilotage.federation.text import render
 from pilotage.flow.calls import circuit_breakers, federation_changes
 from pilotage.flow.calls.federation_changes import DescribedVersion
@@ -17,7 +16,7 @@ from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
 from pilotage.store import PersonToken
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 VERSIONS = 20
 """Versions of the federation of a page."""
@@ -96,9 +95,9 @@ def federation(visit: Visit) -> Page:
 
 
 class HistoryQuery(BaseModel):
-    """Before which version the page begins."""
+    """After which version the page begins."""
 
-    before: Annotated[int, Field(ge=1, le=NEWEST)] = NEWEST
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +114,14 @@ def history(visit: Visit) -> Page:
     """Show who changed the federation, when and why, and how."""
     visit.for_operators("administer")
     query = visit.query(HistoryQuery)
-    found = federation_changes.history(visit.store, query.before, VERSIONS)
+    found = federation_changes.history(visit.store, query.after, VERSIONS)
     part = HistoryPart(
         versions=found,
         current=visit.store.version() if found else 0,
-        is_first_page=query.before == NEWEST,
-        next_page=visit.address(before=found[-1].version, done=None) if len(found) == VERSIONS else "",
+        is_first_page=not query.after,
+        next_page=visit.next_page(found),
     )
-    json = f"/federation/history?before={query.before}&limit={VERSIONS}"
+    json = f"/federation/history?after={query.after}&limit={VERSIONS}"
     return _page("History", part, json, command("federation", "history"))
 
 

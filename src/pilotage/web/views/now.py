@@ -13,7 +13,7 @@ from pilotage.api.breakers import ShownBreaker, shown
 from pilotage.explain.analysis import first_obstacle
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
-from pilotage.store import FailedGroup, NoFederation, ShareUse, TaskView
+from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
 from pilotage.web.pages import Page, Staleness, Visit, view
 
 from .shares import uses
@@ -98,7 +98,7 @@ def now(visit: Visit) -> Page:
         failing=_failing(visit, [*live, *lately]),
         breakers=_breakers(visit),
         shares=[one for one in uses(visit) if one.target][:MOST_ROWS],
-        is_bounded=any(len(found) == MOST_TASKS for found in by_state.values()),
+        is_bounded=any(found.next for found in by_state.values()),
         has_tasks=any(by_state.values()),
         done=visit.done,
     )
@@ -113,8 +113,8 @@ def now(visit: Visit) -> Page:
     )
 
 
-def _tasks(visit: Visit, state: TaskState) -> list[TaskView]:
-    return visit.store.queries.tasks(visit.owner, state, MOST_TASKS)
+def _tasks(visit: Visit, state: TaskState) -> ListPage[TaskView]:
+    return visit.store.task_lists.page(TaskPage(owner=visit.owner, state=state, limit=MOST_TASKS))
 
 
 def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:

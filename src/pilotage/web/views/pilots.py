@@ -17,12 +17,12 @@ from pilotage.api.task_filters import TEXT
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 from .job import gaps_of
 
 ROWS = 100
-"""Pilots of a page, the newest."""
+"""Pilots of a page."""
 
 
 class PilotQuery(BaseModel):
@@ -31,6 +31,7 @@ class PilotQuery(BaseModel):
     state: PilotState | None = None
     queue: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
     empty: bool = False
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,8 @@ class PilotsModel:
     states: Sequence[PilotState]
     pilots: Sequence[Pilot]
     breakers: Sequence[ShownBreaker]
-    is_bounded: bool
+    total: int | None
+    next_page: str
 
 
 def pilots(visit: Visit) -> Page:
@@ -49,13 +51,14 @@ def pilots(visit: Visit) -> Page:
     visit.for_operators("see pilots")
     query = visit.query(PilotQuery)
     queue = query.queue or None
-    found = visit.store.queries.pilots(query.state, queue, ROWS, query.empty)
+    found = visit.store.queries.pilots(query.state, queue, ROWS, query.empty, query.after)
     model = PilotsModel(
         query=query,
         states=tuple(PilotState),
         pilots=found,
         breakers=breakers_of_empty(visit.runtime, queue) if query.empty else (),
-        is_bounded=len(found) == ROWS,
+        total=found.total,
+        next_page=visit.next_page(found),
     )
     given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
     return Page(

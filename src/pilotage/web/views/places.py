@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Annotated, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
 from pilotage.api.task_filters import TEXT
+from pilotage.store import named_page
 from pilotage.web.pages import Visit
 
 ROWS = 100
@@ -41,7 +43,7 @@ class PlacePage(Generic[_Place]):
     """Places of one page of a list, by name."""
 
     rows: Sequence[_Place]
-    total: int
+    total: int | None
     query: PlaceQuery
     next_page: str
 
@@ -56,11 +58,5 @@ def page_of(visit: Visit, query: PlaceQuery, found: Sequence[_Place]) -> PlacePa
     is_pattern = "*" in query.name or "?" in query.name
     pattern = query.name if is_pattern else f"*{query.name.replace('[', '[[]')}*"
     chosen = [one for one in found if fnmatchcase(one.name, pattern) and query.site in ("", one.site)]
-    rows = [one for one in chosen if one.name > query.after][:ROWS]
-    goes_on = bool(rows) and rows[-1].name != chosen[-1].name
-    return PlacePage(
-        rows=rows,
-        total=len(chosen),
-        query=query,
-        next_page=visit.address(after=rows[-1].name, done=None) if goes_on else "",
-    )
+    page = named_page(chosen, attrgetter("name"), query.after, ROWS)
+    return PlacePage(rows=page.rows, total=page.total, query=query, next_page=visit.next_page(page))

@@ -22,7 +22,7 @@ from pilotage.store import JobPage, JobSort, OutputPage, TaskDetails, UseAtQueue
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.fields import FieldQuery, shown_fields
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 from . import workflows
 
@@ -185,8 +185,7 @@ class JobsQuery(BaseModel):
     state: JobState | None = None
     failed: bool = False
     sort: JobSort = "id"
-    after: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    offset: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,19 +210,14 @@ def jobs(visit: Visit) -> Page:
     found = visit.store.job_lists.page(task.id, page, visit.now)
     has_failed = bool(query.failed or task.jobs.get(JobState.FAILED) or task.state not in ENDED["task"])
     groups, left_out = visit.store.job_lists.failed(task.id) if has_failed else ([], 0)
-    following = ""
-    if len(found) == ROWS:
-        # Sorted by number a page goes on from its last job; by other columns a task's jobs are counted off.
-        by_id = query.sort == "id"
-        following = visit.address(after=found[-1].id) if by_id else visit.address(offset=query.offset + ROWS)
     part = JobsPart(
         query=query,
         groups=groups[:ROWS],
         left_out=left_out + sum(one.failed + one.retried for one in groups[ROWS:]),
         jobs=found,
         sorts=SORTS,
-        next_page=following,
-        is_first_page=not (query.after or query.offset),
+        next_page=visit.next_page(found),
+        is_first_page=not query.after,
         has_indexes=any(job.index is not None for job in found),
     )
     given = query.model_dump(mode="json", exclude_defaults=True)
@@ -234,14 +228,14 @@ def jobs(visit: Visit) -> Page:
         part,
         task,
         json=f"/tasks/{task.id}/jobs?{urlencode({'limit': ROWS, **given}).replace('True', 'true')}",
-        command=command("jobs", task.id, **shown, offset=query.offset or None),
+        command=command("jobs", task.id, **shown, after=query.after),
     )
 
 
 class DataQuery(BaseModel):
     """What the address of a task's data says."""
 
-    after: Annotated[str, Field(max_length=2000, pattern=TEXT)] = ""
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +258,7 @@ def data(visit: Visit) -> Page:
         waiting=visit.store.transfer_queries.waiting_of(task.id),
         published=whole(visit.runtime, task).published,
         outputs=outputs,
-        next_page=visit.address(after=outputs[-1].file) if len(outputs) == ROWS else "",
+        next_page=visit.next_page(outputs),
         is_first_page=not query.after,
     )
     return _page(
@@ -282,7 +276,7 @@ class TaskLogQuery(BaseModel):
 
     match: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
     failed: bool = False
-    after: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

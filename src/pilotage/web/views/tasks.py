@@ -12,7 +12,7 @@ from pilotage.api.task_filters import TEXT, LabelWanted, filter_of
 from pilotage.model.records.states import TaskState
 from pilotage.store import TaskPage, TaskSort, TaskView
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 ROWS = 50
 """Tasks of a page."""
@@ -36,7 +36,7 @@ class TaskQuery(BaseModel):
     label: Annotated[list[LabelWanted], Field(max_length=20)] = []
     state: TaskState | None = None
     sort: TaskSort = "newest"
-    after: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class TasksModel:
 
     query: TaskQuery
     tasks: Sequence[TaskView]
-    total: int
+    total: int | None
     states: Sequence[StateLink]
     sorts: Mapping[TaskSort, str]
     next_page: str
@@ -78,14 +78,13 @@ def tasks(visit: Visit) -> Page:
             after=query.after,
         )
     )
-    last = found.tasks[-1].id if len(found.tasks) == ROWS else None
     model = TasksModel(
         query=query,
-        tasks=found.tasks,
+        tasks=found,
         total=found.total,
         states=_states(visit, query, found.counts),
         sorts=SORTS,
-        next_page=visit.address(after=last) if last else "",
+        next_page=visit.next_page(found),
         is_first_page=not query.after,
         shows_owners=visit.is_operator,
         is_filtered=bool(query.name or query.owner or query.site or query.label or query.state),
@@ -129,7 +128,8 @@ def _json(query: TaskQuery) -> str:
         "label": query.label,
         "state": query.state or "",
         "limit": ROWS,
-        "before": query.after if query.sort == "newest" and query.after else "",
+        "sort": query.sort if query.sort != "newest" else "",
+        "after": query.after,
     }
     return "/tasks?" + urlencode({name: value for name, value in given.items() if value}, doseq=True)
 

@@ -2,23 +2,22 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
 from starlette.routing import Route
 
-from pilotage.api import set_aside_lines
 from pilotage.api.explanations import explained_transfer, slot_accounts
-from pilotage.api.transfers import seen
+from pilotage.api.transfers import seen, with_set_aside
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.transfer_queues import TRANSFER_QUEUES
 from pilotage.model.records.work import Transfer
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 ROWS = 100
-"""Transfers of a page, the newest."""
+"""Transfers of a page."""
 
 MOST_SHARES = 50
 """Most shares of a queue of slots, those with most slots or transfers."""
@@ -28,6 +27,7 @@ class TransferQuery(BaseModel):
     """What the address of the list says."""
 
     state: TransferState | None = None
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,8 @@ class TransfersModel:
     queues: Sequence[SlotQueue]
     counts: Mapping[str, int]
     transfers: Sequence[Transfer]
-    is_bounded: bool
+    total: int | None
+    next_page: str
 
 
 def transfers(visit: Visit) -> Page:
@@ -68,16 +69,16 @@ def transfers(visit: Visit) -> Page:
     visit.for_operators("see all transfers")
     query = visit.query(TransferQuery)
     counts = visit.store.transfer_queries.counts_by_share()
-    errors = set_aside_lines.errors(visit.store, "transfer")
-    found = visit.store.queries.transfers(query.state, ROWS)
+    found = visit.store.queries.transfers(query.state, ROWS, query.after)
     model = TransfersModel(
         query=query,
         queues=_queues(visit),
         counts=sum(map(Counter, counts.values()), Counter[str]()),
-        transfers=[replace(one, error=one.error or errors.get(str(one.id), "")) for one in found],
-        is_bounded=len(found) == ROWS,
+        transfers=with_set_aside(visit.store, found),
+        total=found.total,
+        next_page=visit.next_page(found),
     )
-    given = {"limit": ROWS, **({"state": query.state} if query.state else {})}
+    given = {"limit": ROWS, **query.model_dump(mode="json", exclude_defaults=True)}
     return Page(
         template="transfers.html",
         title="Transfers",

@@ -18,7 +18,7 @@ from pilotage.store import TaskDetails
 from pilotage.store.views.workflows import ReaderView, StageView, WorkflowView
 from pilotage.web.chain_graph import GraphNode, graph
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
 
 ROWS = 50
 """Workflows of a page, or tasks that read outputs of one."""
@@ -28,7 +28,7 @@ class WorkflowQuery(BaseModel):
     """What the address of the list says."""
 
     name: Annotated[str, Field(max_length=200, pattern=TEXT)] = ""
-    after: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    after: Cursor = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class WorkflowsModel:
 def workflows(visit: Visit) -> Page:
     """Show the caller's workflows, or for an operator everybody's."""
     query = visit.query(WorkflowQuery)
-    found = visit.store.workflow_queries.workflows(visit.owner, ROWS, query.after or None, query.name)
+    found = visit.store.workflow_queries.workflows(visit.owner, ROWS, query.after, query.name)
     model = WorkflowsModel(
         query=query,
         workflows=found,
-        next_page=visit.address(after=found[-1].id) if len(found) == ROWS else "",
+        next_page=visit.next_page(found),
         shows_owners=visit.is_operator,
     )
-    given = {"limit": ROWS, "name": query.name, "before": query.after}
+    given = {"limit": ROWS, "name": query.name, "after": query.after}
     return Page(
         template="workflows.html",
         title="Workflows",
