@@ -23,6 +23,11 @@ _ONE_TASK = (
     " state = CASE WHEN id % 10 = 0 THEN 'failed' WHEN id % 10 < 4 THEN 'activated' ELSE 'finished' END",
     "DELETE FROM counters WHERE counter = 'jobs_by_task'",
 )
+_LISTS: tuple[tuple[str, JobSort, JobState | None], ...] = (
+    ("id", "id", None),
+    ("failed", "id", JobState.FAILED),
+    ("run", "run", None),
+)
 _COUNTED = (
     "INSERT INTO counters (counter, first, second, state, count)"
     f" SELECT '{JOBS_BY_TASK}', '1', '', state, count(*) FROM jobs GROUP BY state"
@@ -48,8 +53,8 @@ def _of(store: Store) -> dict[str, float]:
     if store.database.is_postgresql:
         with store.database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             connection.exec_driver_sql("VACUUM (ANALYZE)")
-    found = {}
-    for name, sort, state in (("id", "id", None), ("failed", "id", JobState.FAILED), ("run", "run", None)):
+    found: dict[str, float] = {}
+    for name, sort, state in _LISTS:
         first, last = _ends(store, sort, state)
         found |= {f"first_by_{name}_ms": first, f"last_by_{name}_ms": last}
     return found

@@ -28,6 +28,9 @@ def test_a_dataset_is_made_listed_and_read_by_version(alice: TestClient, runs: d
     assert members == {
         "version": runs,
         "files": [{"file": "atlas:runs/1", "size": 1, "checksum": ""}],
+        "total": 2,
+        "counts": {},
+        "next": "atlas:runs/1",
     }
     rest = {"dataset": "atlas:runs", "after": "atlas:runs/1"}
     assert [one["file"] for one in alice.get("/datasets/files", params=rest).json()["files"]] == [

@@ -561,7 +561,7 @@ def test_outputs_are_read_page_by_page(
 ) -> None:
     monkeypatch.setattr("pilotage.client._sync.tasks.OUTPUTS_OF_PAGE", 2)
     found = [output(number) for number in (1, 2, 3)]
-    server.answers["GET /tasks/12/outputs?limit=2"] = {"files": found[:2]}
+    server.answers["GET /tasks/12/outputs?limit=2"] = {"files": found[:2], "next": found[1]["file"]}
     after = urlencode({"after": found[1]["file"]})
     server.answers[f"GET /tasks/12/outputs?limit=2&{after}"] = {"files": found[2:]}
     assert json.loads(pilotage("outputs", 12, "--json").stdout) == {"files": found}

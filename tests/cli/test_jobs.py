@@ -83,7 +83,8 @@ def test_nothing_of_a_payload_is_obeyed_by_the_terminal(pilotage: Pilotage, serv
 def test_logs_of_a_task_are_read_page_by_page_up_to_the_limit(pilotage: Pilotage, server: FakeServer) -> None:
     log = {"stream": "stderr", "size": 400, "head": ["a"], "tail": ["z"], "left_out": 5, "lost": 0}
     pages = [
-        {"jobs": [{"job": job(number), "attempt": 1, "logs": [log]}], "next": number} for number in (7, 8, 9)
+        {"jobs": [{"job": job(number), "attempt": 1, "logs": [log]}], "next": str(number)}
+        for number in (7, 8, 9)
     ]
     server.answers["GET /tasks/3/logs"] = pages
     result = pilotage("logs", "3", "--failed", "--limit", "2")
@@ -95,13 +96,13 @@ def test_logs_of_a_task_are_read_page_by_page_up_to_the_limit(pilotage: Pilotage
     assert "stderr: [5 lines between]" in result.stdout
     assert "--limit 20" in result.stdout
     assert [call for call, _ in server.requests] == [
-        "GET /tasks/3/logs?failed=true&lines=10&limit=2&after=0",
+        "GET /tasks/3/logs?failed=true&lines=10&limit=2",
         "GET /tasks/3/logs?failed=true&lines=10&limit=1&after=7",
     ]
 
 
 def test_a_text_that_nobody_wrote_is_a_failure(pilotage: Pilotage, server: FakeServer) -> None:
-    server.answers["GET /tasks/3/logs"] = {"jobs": [], "next": None}
+    server.answers["GET /tasks/3/logs"] = {"jobs": [], "next": ""}
     result = pilotage("logs", "3", "--match", "KeyError")
     assert (result.exit_code, "'KeyError'" in result.stderr) == (1, True)
 

@@ -38,7 +38,7 @@ from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
 
 from . import job_counts
-from .keyset import ListPage, Order, Position, total_of
+from .keyset import ListOrder, ListPage, Position, total_of
 
 MOST_ERRORS = 5000
 """Most different error texts of a task that are grouped, those of most jobs first."""
@@ -342,7 +342,7 @@ def _counts(connection: Connection, task: int, page: JobPage) -> dict[JobState, 
 
 
 def _among_states(
-    task: int, page: JobPage, order: Order, position: Position | None, counts: Iterable[JobState]
+    task: int, page: JobPage, order: ListOrder, position: Position | None, counts: Iterable[JobState]
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for jobs of a page. ``counts`` are the states that there are."""
     states = [page.state] if page.state else [*counts]
@@ -379,7 +379,7 @@ def _run(time: float) -> ColumnElement[Any]:
     return case((goes_on, time - _start()), else_=func.coalesce(_j.wall_seconds, _end(time) - _start()))
 
 
-def _order(sort: JobSort, time: float) -> Order:
+def _order(sort: JobSort, time: float) -> ListOrder:
     numbers: dict[str, Any] = {
         "wait": _wait(time),
         "run": _run(time),
@@ -390,11 +390,11 @@ def _order(sort: JobSort, time: float) -> Order:
     words: dict[str, Any] = {"queue": _j.queue, "state": _j.state}
     if sort in numbers:
         key = func.coalesce(numbers[sort], -1)
-        return Order(name=sort, id=_j.id, key=key, is_id_descending=False)
+        return ListOrder(name=sort, id=_j.id, key=key, is_id_descending=False)
     if sort == "exit":
         key = func.coalesce(_j.exit_code, -1)
-        return Order(name=sort, id=_j.id, key=key, is_key_descending=False, is_id_descending=False)
-    return Order(
+        return ListOrder(name=sort, id=_j.id, key=key, is_key_descending=False, is_id_descending=False)
+    return ListOrder(
         name=sort,
         id=_j.id,
         key=words.get(sort),

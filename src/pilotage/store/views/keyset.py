@@ -59,7 +59,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ListOrder:
     """The order of a list: by ``key``, if there is one, then by ``id``. ``key`` is never null."""
 
     name: str

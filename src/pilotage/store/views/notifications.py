@@ -12,10 +12,10 @@ from pilotage.store.database.engine import Database
 from pilotage.store.tables.notifications import NOTIFICATION_COLUMNS, notification, notifications
 
 from .job_counts import in_order
-from .keyset import ListPage, Order, total_of
+from .keyset import ListOrder, ListPage, total_of
 
 _n = notifications.c
-_ORDER = Order(name="newest", id=_n.id)
+_ORDER = ListOrder(name="newest", id=_n.id)
 _OF_TASK = (
     select(_n.state, func.count(), func.max(_n.error), func.min(_n.wake_at))
     .where(_n.task == bindparam("task"))

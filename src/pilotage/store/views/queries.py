@@ -51,7 +51,7 @@ from pilotage.store.worlds import borrowings
 from pilotage.store.worlds.live_pilots import LivePilots
 
 from . import conditions, job_counts, outputs
-from .keyset import ListPage, Order, total_of
+from .keyset import ListOrder, ListPage, total_of
 from .outputs import FIRST_OUTPUTS, OutputPage
 from .queues import QueueView, ShareView
 
@@ -247,8 +247,8 @@ class Queries:
         Those in a state are ordered by when they entered it. ``empty`` ones ended without ever having a job,
         or lack what they were sent for (P12).
         """
-        in_state = Order(name="since", id=_p.id, key=_p.since)
-        order = Order(name="newest", id=_p.id) if state is None or queue is not None else in_state
+        in_state = ListOrder(name="since", id=_p.id, key=_p.since)
+        order = ListOrder(name="newest", id=_p.id) if state is None or queue is not None else in_state
         conditions = [] if queue is None else [_p.queue == queue]
         if empty:
             called = _p.heartbeat.is_not(None) & (_p.matched == 0)
@@ -278,7 +278,9 @@ class Queries:
         """Return transfers, newest first; those in a state by when they entered it. Raises
         :class:`BadCursor`.
         """
-        order = Order(name="since", id=_x.id, key=_x.since) if state else Order(name="newest", id=_x.id)
+        order = (
+            ListOrder(name="since", id=_x.id, key=_x.since) if state else ListOrder(name="newest", id=_x.id)
+        )
         query = select(*TRANSFER_COLUMNS, *order.values()).where(*order.after(order.position(after)))
         query = query.where(is_state(transfers, state)) if state else query
 

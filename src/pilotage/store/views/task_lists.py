@@ -15,7 +15,7 @@ from pilotage.store.tables.tasks import TASK_VIEW, TaskView, tasks
 
 from . import task_filters
 from .job_counts import in_order, of_tasks
-from .keyset import ListPage, Order, total_of
+from .keyset import ListOrder, ListPage, total_of
 from .task_filters import EVERY_TASK, TaskFilter
 
 _t = tasks.c
@@ -23,11 +23,11 @@ _t = tasks.c
 TaskSort = Literal["newest", "changed", "priority", "name"]
 """What tasks are sorted by: numbers and times from the largest down, names upwards, then the newest first."""
 
-ORDERS: Mapping[TaskSort, Order] = {
-    "newest": Order(name="newest", id=_t.id),
-    "changed": Order(name="changed", id=_t.id, key=_t.since),
-    "priority": Order(name="priority", id=_t.id, key=_t.priority),
-    "name": Order(name="name", id=_t.id, key=_t.name, is_key_descending=False, is_text=True),
+ORDERS: Mapping[TaskSort, ListOrder] = {
+    "newest": ListOrder(name="newest", id=_t.id),
+    "changed": ListOrder(name="changed", id=_t.id, key=_t.since),
+    "priority": ListOrder(name="priority", id=_t.id, key=_t.priority),
+    "name": ListOrder(name="name", id=_t.id, key=_t.name, is_key_descending=False, is_text=True),
 }
 
 

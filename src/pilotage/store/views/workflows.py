@@ -20,7 +20,7 @@ from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import TASK_VIEW, SpecCache, TaskView, tasks
 from pilotage.store.tables.workflows import predecessors, predecessors_of, workflows
 
-from .keyset import ListPage, Order
+from .keyset import ListOrder, ListPage
 
 _t, _w, _p = tasks.c, workflows.c, predecessors.c
 _MINE = (_t.owner == bindparam("owner"), _t.vo == bindparam("vo"))
@@ -44,7 +44,7 @@ _READERS = (
     .limit(bindparam("limit", type_=None))
 )
 _ON_END = select(_t.id).where(among(_t.id, "ids"), _t.on_end == true())
-_NEWEST_FIRST = Order(name="newest", id=_w.id)
+_NEWEST_FIRST = ListOrder(name="newest", id=_w.id)
 
 MOST_BEFORE = 1000
 """Most tasks before one that are searched for those that hold it."""
