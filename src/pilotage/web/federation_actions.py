@@ -10,12 +10,11 @@ from pydantic import BaseModel, Field, field_validator
 from starlette.exceptions import HTTPException
 
 from pilotage.api.access import actor
-from pilotage.api.federation import NEWEST
 from pilotage.federation.documents import read
 from pilotage.federation.faults import BadFile, FileFault, field_name
 from pilotage.federation.source_files import SourceFile
 from pilotage.flow.calls import acceptance, federation_changes
-from pilotage.flow.calls.federation_changes import NoSuchVersion, Review, WorkInTheWay
+from pilotage.flow.calls.federation_changes import NEWEST, NoSuchVersion, Review, WorkInTheWay
 from pilotage.model.records.federation import Federation
 from pilotage.store import FederationChanged, FederationRenamed, NoFederation
 
