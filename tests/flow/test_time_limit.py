@@ -1,10 +1,13 @@
 """A decision that does not end is ended: its step, and the thread of whoever asked, go on."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from pilotage import brokerage
 from pilotage.api.explanations import explained_task
 from pilotage.brokerage.production import Production
 from pilotage.flow.calls import preview
+from pilotage.flow.loops import time_limit
 from pilotage.flow.loops.set_aside import FIRST_COSTLY_PAUSE, MOST_SLOW, SetAside
 from pilotage.flow.loops.time_limit import OutOfTime, TimeLimit
 from pilotage.model.documents.decision import Decision
@@ -77,6 +81,22 @@ def test_what_a_call_returns_and_raises_is_handed_on() -> None:
     assert limit.call(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         limit.call(lambda: 1 // 0)
+
+
+def test_no_import_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that is half imported is broken for good."""
+    (tmp_path / "slow_module.py").write_text("import time\nbegun = True\ntime.sleep(0.5)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports() -> object:
+        return import_module("slow_module").whole
+
+    assert TimeLimit(0.1).call(imports) is True
+    monkeypatch.setattr(time_limit, "LONGEST_IMPORT", 0.0)
+    monkeypatch.delitem(sys.modules, "slow_module")
+    with pytest.raises(OutOfTime):
+        TimeLimit(0.1).call(imports)
+    assert import_module("slow_module").whole is True
 
 
 class Endless:

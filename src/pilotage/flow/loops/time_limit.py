@@ -3,10 +3,14 @@
 A decision runs in its own thread. When its time is over, an exception is raised in that thread, between two
 Python instructions. A plugin that waits in the operating system is left behind. One that computes in C
 without releasing the interpreter blocks the whole process, and only a restart helps.
+
+No import is interrupted: a module that is half imported is broken for the rest of the process.
 """
 
 import ctypes
+import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +32,13 @@ GRACE = 2.0
 
 AGAIN = 0.05
 """Seconds between two exceptions: a plugin may catch them."""
+
+
+LONGEST_IMPORT = 300.0
+"""Most seconds that a decision may take while it imports modules: on a busy machine, a first one does."""
+
+_IMPORTS = "<frozen importlib._bootstrap>"
+"""The file of the code that imports, in its frames."""
 
 
 class OutOfTime(Exception):
@@ -61,9 +72,16 @@ class _Run:
                 self.error = error
             self.done.set()
 
+    def is_importing(self) -> bool:
+        """Return whether the thread imports a module, or waits until another thread has imported it."""
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        while frame is not None and frame.f_code.co_filename != _IMPORTS:
+            frame = frame.f_back
+        return frame is not None
+
     def end(self) -> None:
         """Raise an exception in the thread, which takes effect at its next Python instruction."""
-        if self.thread.is_alive() and self.thread.ident is not None:
+        if self.thread.is_alive() and self.thread.ident is not None and not self.is_importing():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.thread.ident), ctypes.py_object(_End)
             )
@@ -92,7 +110,7 @@ class TimeLimit:
             return call()
         most = self.seconds if seconds is None else min(seconds, self.seconds)
         run = _Run(call)
-        if not run.done.wait(most):
+        if not _has_ended(run, most):
             self._end(run)
             raise OutOfTime(f"did not decide within {most:g} s")
         if run.error is not None:
@@ -107,3 +125,12 @@ class TimeLimit:
                 return
         with self._lock:
             self._left_behind.append(run)
+
+
+def _has_ended(run: _Run, seconds: float) -> bool:
+    """Wait for a decision, and return whether it ended in time. It gets more time while it imports."""
+    latest = time.monotonic() + LONGEST_IMPORT
+    while not run.done.wait(seconds):
+        if not run.is_importing() or time.monotonic() > latest:
+            return False
+    return True
