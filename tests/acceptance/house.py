@@ -103,7 +103,8 @@ class House:
                 continue
             # Several servers stand behind one another, with commas between.
             told = {argument.partition(",")[0] for argument in command}
-            if AGENTS & command and f"--url={self.public_url or self.url}" in told:
+            is_agent = AGENTS & command or "--remove-token-file" in command
+            if is_agent and f"--url={self.public_url or self.url}" in told:
                 found.append(process)
         return sorted(found, key=lambda process: process.pid)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import sys
 
 from .faults import KINDS as FAULTS
@@ -24,6 +25,8 @@ def main() -> int:
         options.error(f"there is no fault {unknown[0]!r}; known are {', '.join(sorted(FAULTS))}")
     if not told.minutes > 0:
         options.error("--minutes must be above 0")
+    # Whoever ends it with SIGTERM wants everything to end that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     plan = planned(seed, told.minutes * 60, {kind: FAULTS[kind].span for kind in kinds}, sorted(WORK))
     print(f"seed {seed}: {len(plan.strikes)} faults, {len(plan.arrivals)} submissions", flush=True)
     with running() as system:
@@ -34,6 +37,7 @@ def main() -> int:
             print(f"the storm of seed {seed} ended early; its files are in {system.place}")
             raise
         if outcome.faults:
+            system.is_kept = True
             print(f"{system.last_words()}\nfiles are in {system.place}")
     print("\n".join(outcome.lines()))
     if outcome.faults:

@@ -157,7 +157,7 @@ class Storm:
 
     def _calm(self) -> None:
         """Wait until nothing is live, as long as anything happens."""
-        self._say("calm")
+        self._say("the storm is over")
         engine = self.system.engine()
         end, newest, moved = time.monotonic() + LONGEST_CALM, -1, time.monotonic()
         try:

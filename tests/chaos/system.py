@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -22,11 +21,14 @@ from tests.acceptance.house import House
 from tests.conftest import locked_port
 from tests.waiting import PATIENCE
 
+from .batch import BatchSystem
+from .clocks import FalseClock
+from .disks import SmallDisk
 from .proxy import Proxy
 from .work import Work, write_inputs
 
 NAME = "chaos"
-SITES = ("north", "east", "west")
+SITES = ("north", "east", "west", "south")
 
 HEARTBEAT = 6.0
 """Seconds of silence after which a pilot counts as lost."""
@@ -37,7 +39,7 @@ TIMEOUTS = (HEARTBEAT, 10.0, 20.0, 30.0)
 
 MAX_JOBS, MAX_SUBMITTING, MAX_PILOTS, LIVE_JOBS = 8, 6, 2, 30
 DELIVERIES, MOST_EMERGENCY = 6, 1
-TRANSFER_SLOTS = {"north-disk": 4, "east-disk": 2, "west-disk": 2}
+TRANSFER_SLOTS = {"north-disk": 4, "east-disk": 2, "west-disk": 2, "south-disk": 2}
 LINK_SLOTS = 2
 """The limits of sites, queues, the one user, all deliveries, storages and links."""
 
@@ -102,11 +104,15 @@ def federation(place: Path, version: int) -> dict[str, Any]:
 
 
 def _queue(place: Path, site: str) -> dict[str, Any]:
+    options = {"directory": str(place / "pilots")}
+    if site == "south":
+        options |= {"commands": str(place / "batch" / "commands"), "spool": str(place / "spool")}
     element = {
+        "kind": "pbs" if site == "south" else "process",
         "max_pilots": MAX_PILOTS,
         "pilot_slots": 2,
         "writable_paths": [str(place / "ledger")],
-        "options": {"directory": str(place / "pilots")},
+        "options": options,
     }
     return {"name": f"{site}-queue", "site": site, "storage": f"{site}-disk", "computing_element": element}
 
@@ -119,7 +125,14 @@ class System:
         self.storages = place / "storages"
         for folder in ("ledger", "pilots", *(f"storages/{site}" for site in SITES)):
             (place / folder).mkdir(parents=True)
+        self.disks = [
+            disk for folder in ("storages/north", "pilots") if (disk := SmallDisk.mounted(place / folder))
+        ]
+        for disk in self.disks:
+            stack.callback(disk.unmount)
         write_inputs(self.storages)
+        self.batch = BatchSystem(place / "batch")
+        self.clocks = [FalseClock(place / f"clock-{at}") for at in range(2)]
         self.database = postgresql.start(place / "postgresql")
         stack.callback(self.database.cleanup)
         self._direct = make_url(self.database.get_uri()).set(drivername="postgresql+psycopg")
@@ -133,6 +146,8 @@ class System:
         self.houses = [self._house(at, store, ports) for at in range(2)]
         self.victims, self.struck = threading.Lock(), list[House]()
         self.database_turn = threading.Lock()
+        self.is_kept = False
+        self.away: list[str] = []
         self.ended_codes: list[int] = []
         self._version, self._lock = 0, threading.Lock()
 
@@ -144,7 +159,8 @@ class System:
         here, other = (f"http://{PILOTS_ADDRESS}:{ports[number]}" for number in (at, 1 - at))
         address = ("--host", "127.0.0.1", "--port", str(ports[at]))
         parts = {"server": (str(file), *address)}
-        return House(home, store, ports[at], file, parts, here, {"PILOTAGE_MORE_URLS": other})
+        environment = {"PILOTAGE_MORE_URLS": other, **self.clocks[at].environment()}
+        return House(home, store, ports[at], file, parts, here, environment)
 
     def engine(self) -> Engine:
         """Return a way into the database that no fault of the network disturbs."""
@@ -205,5 +221,5 @@ def running() -> Iterator[System]:
             stack.callback(house.stop)
         system.start()
         yield system
-    if not os.environ.get("PILOTAGE_CHAOS_KEEP"):
+    if not system.is_kept:
         shutil.rmtree(place, ignore_errors=True)

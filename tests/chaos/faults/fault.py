@@ -1,0 +1,39 @@
+"""A fault: how it starts, how it stops, and what must hold nevertheless."""
+
+import random
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from tests.chaos.system import System
+
+
+class Fault(ABC):
+    """Something that goes wrong for some seconds. ``drawn`` chooses its victim."""
+
+    holds: ClassVar[str]
+    """What must hold beside the verdict on the whole storm."""
+    span: ClassVar[tuple[float, float]]
+    """Least and most seconds that it lasts."""
+    has_stand_in: ClassVar[bool] = True
+    """Whether work goes on while it lasts: recovery is counted from its start, otherwise from its stop."""
+
+    def __init__(self, system: System, drawn: random.Random) -> None:
+        self.system, self.drawn = system, drawn
+
+    @abstractmethod
+    def start(self) -> bool:
+        """Begin. Returns False if there is no victim now."""
+
+    def stop(self) -> None:  # noqa: B027
+        """End what lasts; most faults are over at once."""
+
+
+class Nothing(Fault):
+    """No fault: how long new work takes by itself, for comparison."""
+
+    holds = "everything"
+    span = (0.0, 0.1)
+
+    def start(self) -> bool:
+        """Do nothing."""
+        return True
