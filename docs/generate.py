@@ -19,6 +19,7 @@ from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.client._sync.functions import MappedTask
 from pilotage.client.executor import TaskExecutor
+from pilotage.explain.words import without_rules
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import json_schema, schema_text
@@ -40,15 +41,15 @@ NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
 def pages() -> dict[str, str]:
     """The reference's files by name, with their text."""
     return {
-        "states.md": NOTE + states(),
-        "timeouts.md": NOTE + time_outs(),
+        "states.md": NOTE + _for_users(states()),
+        "timeouts.md": NOTE + _for_users(time_outs()),
         "brokerage.md": NOTE + brokerage(),
         "conformance.md": NOTE + conformance(),
-        "documents.md": NOTE + documents(),
-        "api.md": NOTE + api(),
-        "cli.md": NOTE + command_line(),
-        "client.md": NOTE + python_client(),
-        "steps.md": NOTE + steps(),
+        "documents.md": NOTE + _for_users(documents()),
+        "api.md": NOTE + _for_users(api()),
+        "cli.md": NOTE + _for_users(command_line()),
+        "client.md": NOTE + _for_users(python_client()),
+        "steps.md": NOTE + _for_users(steps()),
         "world.schema.json": schema_text(World),
         "federation.schema.json": schema_text(Federation),
         "task.schema.json": schema_text(TaskSpec),
@@ -56,6 +57,11 @@ def pages() -> dict[str, str]:
         "decision.schema.json": schema_text(Decision),
         **pictures(),
     }
+
+
+def _for_users(text: str) -> str:
+    """Take the numbers of published rules out of sentences; the pages on rules keep them."""
+    return "\n".join(map(without_rules, text.split("\n")))
 
 
 def table(head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Sequence[object]]) -> str:
@@ -248,7 +254,8 @@ def documents() -> str:
         and hasattr(record, "__pydantic_config__")
     ]
     head = (
-        "# Files\n\nUnits: memory and work directory in MB, storage in GB, files in bytes, times in s, "
+        "# Fields of federation, task and scenario files\n\n"
+        "Units: memory and work directory in MB, storage in GB, files in bytes, times in s, "
         "throughput in MB/s, core power in HS23 per core.\n"
     )
     return head + "".join(map(_record, records))

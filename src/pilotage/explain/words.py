@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from pilotage.model.documents.decision import Value
 
-_RULES = re.compile(r" \([BDEFMPX]\d{1,2}(?:, ?[BDEFMPX]\d{1,2})*\)")
+_RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 
 MOST_RUNS = 10
 """Most runs of record numbers to show."""

@@ -42,8 +42,8 @@ class BrokerageConstants:
     num_cutoff_to_move_input: Positive = 100
     """Most missing input files of such a task at a queue (B11)."""
     input_moves: Literal["bounded", "sooner"] = "sooner"
-    """``bounded`` enforces B11 while any queue is left. ``sooner`` waives it if the queues with the input
-    are full, for queues that the input reaches before the last job would start there (B11)."""
+    """How I/O-intensive work leaves its input (B11). ``bounded``: if no other queue is left. ``sooner``: also
+    if the queues with the input are full, and the input comes here before the last job would start there."""
     max_diskio_default: NonNegative | None = None
     """Most kB/s of disk I/O per core at a queue without ``max_disk_io``; none: no limit (B12)."""
     storage_min_free: NonNegative | None = None
