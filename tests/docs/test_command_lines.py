@@ -13,7 +13,9 @@ from pilotage.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted((ROOT / "examples" / "monitoring").glob("*.yml"))
 IN_LINES = re.compile(r"^ {4}pilotage ([a-z][^\n]*)", re.MULTILINE)
+IN_ALERTS = re.compile(r"^ +mend: '?pilotage ([a-z][^'\n]*)", re.MULTILINE)
 IN_TEXT = re.compile(r"`pilotage ([a-z][^`\n]*)`")
 
 
@@ -25,7 +27,7 @@ def _commands() -> Any:
 
 def _lines(page: Path) -> set[str]:
     text = page.read_text()
-    found = {match[1] for pattern in (IN_LINES, IN_TEXT) for match in pattern.finditer(text)}
+    found = {match[1] for pattern in (IN_LINES, IN_TEXT, IN_ALERTS) for match in pattern.finditer(text)}
     return {line.replace("...", "").strip() for line in found}
 
 

@@ -1,6 +1,7 @@
 """Metrics for Prometheus: any server of a store answers for all of its processes."""
 
 import hmac
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from pilotage.flow.calls.pending_jobs import Lack, lacks
 from pilotage.flow.runtime import Runtime
 
 from .access import FORWARDED, KnownTokens, bearer_of, is_loopback
+
+log = logging.getLogger(__name__)
 
 PATH = "/metrics"
 """Where Prometheus reads. It has a token of its own, and no session."""
@@ -68,5 +71,14 @@ class MetricsPage:
             if now - self._explained > EXPLAINED_FOR:
                 self._lacks, self._explained = lacks(self._runtime), now
             if now - self._made > KEPT_FOR:
+                self._add_own()
                 self._answer, self._made = exposition(self._runtime, self._lacks), now
             return self._answer
+
+    def _add_own(self) -> None:
+        """Add what this process measured, so that a reader of one process sees it at once."""
+        try:
+            self._runtime.store.add_measurements()
+        except Exception as error:
+            # They are kept. A store that takes no write may still be read, and its readers should see that.
+            log.warning("measurements are kept in memory: %s", error)
