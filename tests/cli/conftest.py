@@ -87,7 +87,7 @@ def pilotage(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
     """The command line, its server the fake one, without waits between two looks."""
     for name in ("HOME", "STORE", "URL", "TOKEN", "HOST", "PORT"):
         monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
-    monkeypatch.setattr("pilotage.cli.following.PERIOD", 0.0)
+    monkeypatch.setattr("pilotage.client._sync.events.LOOK_EVERY", 0.0)
     for name in ("FIRST", "LONGEST", "EACH"):
         monkeypatch.setattr(f"pilotage.client.waiting.{name}", 0.0)
     home = tmp_path / "home"

@@ -16,7 +16,7 @@ from sync_client import PACKAGE, sources
 from tests.api.conftest import openapi
 
 BUILT_ON_OTHERS = {
-    *("as_completed", "close", "download", "each", "ended_jobs", "events"),
+    *("as_completed", "changes", "close", "download", "each", "ended_jobs", "events"),
     *("executor", "fetch", "follow", "map", "subject", "wait"),
 }
 """Methods that make no request of their own."""

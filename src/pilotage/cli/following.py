@@ -1,6 +1,5 @@
 """Follow tasks to their end, with a live view on terminals and plain lines elsewhere."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
     from pilotage.client import Client
 
-PERIOD = 1.0
-"""Seconds between two requests to the server."""
+KINDS = ("task", "job")
+"""Kinds of records whose changes a table of tasks shows."""
 
 MOST_NAMED = 20
 """Most tasks that a hint names."""
@@ -158,11 +157,12 @@ def has_ended(view: Mapping[str, Any]) -> bool:
 
 
 def keep_showing(
+    client: "Client",
     look: Callable[[], Sequence[Any]],
     rows: Callable[[Any], list[tuple[object, ...]]],
     columns: Sequence[Column],
 ) -> None:
-    """Keep a table of tasks up to date until the user interrupts.
+    """Keep a table of tasks up to date until the user interrupts: look when the server tells of a change.
 
     Without a terminal, print a line for each change.
     """
@@ -172,15 +172,13 @@ def keep_showing(
     out = console()
     if not out.is_terminal:
         seen = SeenTask(Progress(console=out, disable=True), in_lines=True)
-        while True:
+        for _ in client.changes(kinds=KINDS):
             # The server sends the newest first, but lines go downwards.
             for view in reversed(look()):
                 seen.update(view)
-            time.sleep(PERIOD)
     with Live(console=out, auto_refresh=False) as live:
-        while True:
+        for _ in client.changes(kinds=KINDS):
             live.update(table(columns, rows(look())), refresh=True)
-            time.sleep(PERIOD)
 
 
 def fail_unless_finished(views: Sequence[Mapping[str, Any]]) -> None:

@@ -69,6 +69,7 @@ def status(
     from . import following, overview
 
     filters.refuse_beside(task)
+    order = sort and sort.value
     if now and (task is not None or watch or filters.given):
         raise BadInput("--now is about all that is under way; leave out tasks, filters and --watch")
     with connect() as client:
@@ -81,9 +82,9 @@ def status(
                 following.follow(client, numbers, shown=not json_output)
             (_show_task if work.kind == "task" else _show_workflow)(client, work.number, json_output)
         elif watch and not json_output:
-            following.keep_showing(lambda: filters.tasks(client, limit), rows, TASKS)
+            following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
         else:
-            found = filters.tasks(client, limit, sort and sort.value, after)
+            found = filters.tasks(client, limit, order, after)
             if json_output:
                 show_json(found)
                 return

@@ -6,9 +6,9 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from pilotage.client.errors import BadAnswer, Unreachable
+from pilotage.client.errors import BadAnswer, ClientError, Unreachable
 from pilotage.client.records import Record, Table
-from pilotage.client.waiting import sleep
+from pilotage.client.waiting import Pace, sleep
 
 from .api import Api
 from .connection import PATIENCE, Value
@@ -58,6 +58,27 @@ class EventRequests(Api):
         for event in self._signals(after, kinds, tasks, until):
             if event is not None:
                 yield event
+
+    def changes(
+        self, *, kinds: Sequence[str] = (), tasks: Sequence[int] = (), timeout: float | None = None
+    ) -> Iterator[None]:
+        """Yield at once, then whenever something has happened, once a second at most: look at lists then.
+
+        A server without events yields from time to time. It ends after ``timeout`` s.
+        """
+        pace, is_due, looked = Pace(timeout), True, -LOOK_EVERY
+        while not pace.is_over:
+            try:
+                for event in self._signals(None, kinds, tasks, pace.until):
+                    is_due = is_due or event is not None
+                    if is_due and time.monotonic() - looked >= LOOK_EVERY:
+                        yield
+                        is_due, looked = False, time.monotonic()
+            except ClientError:
+                # If it matters, the look at a list fails too.
+                yield
+            sleep(pace.pause(len(tasks), False))
+            is_due = True
 
     def _signals(
         self, after: int | None, kinds: Sequence[str], tasks: Collection[int], until: float | None
