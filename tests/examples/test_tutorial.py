@@ -125,10 +125,10 @@ def _waiting_ends_where_a_failure_holds_the_rest() -> None:
 
 
 def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
-    """In a folder of the test instead of the page's."""
+    """In a folder of the test instead of the page's, with pilots that come sooner."""
     text = (PAGES / "federation.md").read_text().replace("/tmp/two-sites", str(place))
     for name, content in files(text).items():
-        (place / name).write_text(content)
+        (place / name).write_text(content + "director: { period: 2 }\n" * (name == "federation.yaml"))
     first, up, *typed = commands(text)
     assert up == "pilotage up federation.yaml"
     assert run(first).returncode == 0

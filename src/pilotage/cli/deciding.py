@@ -137,8 +137,10 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
     if json_output:
         show_json(answer)
     else:
+        from pilotage.explain.words import without_rules
+
         for task in answer["tasks"]:
-            show_lines(task["lines"])
+            show_lines(map(without_rules, task["lines"]))
     if answer["refused"]:
         raise source.refused(faults_of(answer))
 
