@@ -30,7 +30,7 @@ QUESTIONS = {
     "How do I back up, and come back?": ("docs/how-to/backup.md", "pilotage store restore"),
     "How do I upgrade?": ("docs/how-to/upgrade.md", "pip install --upgrade"),
     "How do I empty a site before maintenance?": ("docs/how-to/drain.md", "pilotage sites drain NAME"),
-    "How do I watch the server?": ("docs/how-to/metrics.md", "scrape_configs:"),
+    "How do I watch the server?": ("docs/how-to/metrics.md", "alerts.yml"),
     "What is wrong with my installation?": ("docs/how-to/doctor.md", "pilotage doctor"),
     "What is stuck?": ("docs/how-to/doctor.md", "pilotage stuck"),
     # Developers
