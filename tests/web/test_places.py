@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.model.records.federation import Link, Site
+from pilotage.model.records.global_share import GlobalShare
 from pilotage.web.views import places
 from tests.api.conftest import House, federation
 
@@ -145,3 +146,23 @@ def test_a_site_and_a_storage_show_who_closed_them(
     assert "drained by operator:olga: power cut" in alice.get("/storages/south-disk").text
     assert "write_lan, write_wan" in alice.get("/storages/south-disk").text
     assert "secret" not in alice.get("/storages/south-disk").text
+
+
+def test_a_queue_shows_its_jobs_by_share_and_what_would_fit(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    found = house.store.declared_federation()
+    shares = (*found.shares, GlobalShare(name="production"))
+    queues = (replace(found.queues[0], max_memory=4000), *found.queues[1:])
+    house.store.save_federation(replace(found, shares=shares, queues=queues), "test")
+    house.activate(submit(name="a", jobs=2, scouts=0))
+    assert "Jobs by share" not in operator.get(QUEUE).text, "all are of one share"
+    house.activate(submit(name="b", jobs=3, scouts=0, share="production"))
+    text = operator.get(QUEUE).text
+    assert text.index("<bdi>production</bdi>") < text.index("<bdi>default</bdi>")
+    assert "of share production: 3 activated" in text
+    assert "fits, 1 of " in operator.get(f"{QUEUE}?memory=2000&cores=1").text
+    large = operator.get(f"{QUEUE}?memory=9000").text
+    assert "refused by" in large
+    assert "memory" in large
+    assert operator.get(f"{QUEUE}?memory=-1").status_code == 422

@@ -4,10 +4,12 @@ import re
 import zlib
 
 import pytest
+from sqlalchemy import update
 
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import JobState
+from pilotage.store.tables.tasks import tasks
 from tests.api.conftest import ALICE, BOB, House
 
 from .conftest import PageHouse, Submit, TestClient
@@ -196,3 +198,18 @@ def test_the_first_page_shows_nobody_the_work_of_others(
     fail(house, submit(name="broken", jobs=1, scouts=0))
     assert "broken" not in pages.signed_in("user", BOB).get("/").text
     assert "broken" in operator.get("/").text
+
+
+def test_a_task_that_cannot_be_read_is_named_and_stays_listed(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    task = submit(name="from-the-future")
+    damage = update(tasks).where(tasks.c.id == task).values(spec='{"name": 7}')
+    house.store.database.write(lambda connection: connection.execute(damage))
+    house.runtime.store.queries._specs._known.clear()
+    for path in (f"/tasks/{task}", f"/tasks/{task}/jobs", f"/tasks/{task}/cancel"):
+        answer = alice.get(path)
+        assert (answer.status_code, f"task {task} cannot be read" in answer.text) == (409, True), path
+    assert house.as_("user", ALICE).get(f"/tasks/{task}").status_code == 409
+    assert "from-the-future" in alice.get("/tasks").text
+    assert alice.get("/").status_code == 200

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.store import BadCursor, DatasetTaken, NoFederation, TooBroad
+from pilotage.store import BadCursor, DatasetTaken, NoFederation, TooBroad, UnreadableTask
 
 from . import (
     breakers,
@@ -167,7 +167,7 @@ async def _not_now(_: Request, fault: NotNow | DatasetTaken) -> Response:
     return answer({"detail": str(fault)}, 409)
 
 
-async def _not_yet(_: Request, fault: NoFederation) -> Response:
+async def _not_yet(_: Request, fault: NoFederation | UnreadableTask) -> Response:
     return answer({"detail": str(fault)}, 409)
 
 
@@ -187,6 +187,7 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     KeyReused: _reused,
     LeaseTooShort: _too_short,
     NoFederation: _not_yet,
+    UnreadableTask: _not_yet,
     NotNow: _not_now,
     DatasetTaken: _not_now,
     TooBroad: _too_broad,

@@ -1,7 +1,12 @@
 """Circuit breakers in words."""
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker
 from pilotage.model.values.phrases import moment
+
+from .words import few
 
 
 def line(breaker: CircuitBreaker, time: float) -> str:
@@ -14,3 +19,18 @@ def state(breaker: CircuitBreaker, time: float) -> str:
     if breaker.state(time) == "open":
         return f"circuit breaker open until {moment(breaker.until)}"
     return f"circuit breaker half-open, {breaker.words.probe} probes it next"
+
+
+class _TrippedBreaker(Protocol):
+    @property
+    def what(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def in_short(breakers: Iterable[_TrippedBreaker]) -> list[str]:
+    """Return what breakers hold back and why; those with one reason together."""
+    held: dict[str, list[str]] = {}
+    for one in breakers:
+        held.setdefault(one.reason, []).append(one.what)
+    return [f"{few(list(dict.fromkeys(whats)))}: {reason}" for reason, whats in held.items()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotage.model.documents.decision import Choice, Refusal
 from pilotage.model.records.failures import ending_of
-from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, PilotState
+from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, JobState, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.queue_condition import QueueCondition
 from pilotage.model.values.phrases import moment, plural
@@ -116,6 +116,8 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
         yield f"  nothing starts: {told}"
     yield from (f"  {line(one, seen.time)}" for one in seen.breakers if one.kind != "storage")
     yield f"  jobs: {_counted(seen.jobs, LIVE_JOBS)}"
+    for share, jobs in shares(seen):
+        yield f"    of share {share}: {_counted(jobs, LIVE_JOBS)}"
     yield f"  pilots: {_counted(seen.pilots, LIVE_PILOTS)}{_made(seen)}"
     yield f"  a pilot last called: {_when(seen.last_pilot, seen.time)}"
     yield f"  a job last started: {_when(seen.last_start, seen.time)}"
@@ -134,6 +136,17 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
     yield from (f"    {line(one, seen.time)}" for one in seen.breakers if one.kind == "storage")
+
+
+def shares(seen: QueueCondition) -> Sequence[tuple[str, Mapping[JobState, int]]]:
+    """Return the shares with live jobs at a queue, most jobs first; nothing if they are all of one share."""
+    found: list[tuple[str, Mapping[JobState, int]]] = []
+    for name, jobs in seen.jobs_by_share.items():
+        live: dict[JobState, int] = {
+            state: jobs[state] for state in jobs if state in LIVE_JOBS and jobs[state]
+        }
+        found += [(name, live)] if live else []
+    return sorted(found, key=lambda one: (-sum(one[1].values()), one[0])) if len(found) > 1 else []
 
 
 def limits(seen: QueueCondition) -> Iterator[str]:

@@ -18,6 +18,7 @@ from .database.errors import (
     StoreError,
     StoreHeld,
     TooBroad,
+    UnreadableTask,
     UnreleasedStore,
 )
 from .database.measurements import MeasuredKey
@@ -96,6 +97,7 @@ __all__ = [
     "TaskSort",
     "TaskView",
     "TooBroad",
+    "UnreadableTask",
     "UnreleasedStore",
     "UseAtQueue",
     "Waiting",

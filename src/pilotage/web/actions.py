@@ -31,7 +31,7 @@ from pilotage.store import JobDetails, TaskDetails
 from .action_model import ActionModel
 from .commands import command
 from .fields import FieldQuery, shown_fields
-from .pages import Page, Redirect, Visit, action, validated, view
+from .pages import Page, Redirect, Visit, action, own_path, validated, view
 
 _WAITING = tuple(state for state in LIVE_JOBS if state not in AT_A_PILOT)
 
@@ -243,12 +243,13 @@ class LiftQuery(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=500)]
     kind: Kind | None = None
+    back: Annotated[str, Field(max_length=500)] = "/"
 
 
 def _lift_page(visit: Visit) -> Page:
     visit.for_operators("lift circuit breakers")
     query = visit.query(LiftQuery)
-    found = _breakers(visit, query)
+    found, back = _breakers(visit, query), own_path(query.back)
     model = ActionModel(
         heading=f"Lift what rests at {query.name}?",
         says=[f"{plural(len(found), 'circuit breaker')} will close, and all is tried again at once."],
@@ -259,11 +260,11 @@ def _lift_page(visit: Visit) -> Page:
             if line.strip()
         ],
         faults=[] if found else [f"nothing rests at {query.name}"],
-        hidden={"name": query.name} | ({"kind": query.kind} if query.kind else {}),
+        hidden={"name": query.name, "back": back} | ({"kind": query.kind} if query.kind else {}),
         address="/breakers/lift",
         button="Lift",
         can=bool(found),
-        back="/",
+        back=back,
     )
     return Page(
         template="action.html",
@@ -282,7 +283,7 @@ def _lift(visit: Visit) -> Redirect:
         circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
     except circuit_breakers.UnknownName as unknown:
         raise HTTPException(404, str(unknown)) from None
-    return Redirect(address="/?done=lift")
+    return Redirect(address=f"{own_path(query.back).partition('?')[0]}?done=lift")
 
 
 def _breakers(visit: Visit, query: LiftQuery) -> list[ShownBreaker]:

@@ -18,7 +18,7 @@ from pilotage.api.pages import Pages
 from pilotage.flow.runtime import Runtime
 
 from . import actions, federation_actions, live, place_actions, rendering
-from .pages import answered, read_form, refuse
+from .pages import answered, own_path, read_form, refuse
 from .sessions import (
     MOST_ATTEMPTS,
     SESSION_LIFE,
@@ -125,7 +125,7 @@ class _Door:
     async def sign_in(self, request: Request) -> Response:
         """Open a session with a token."""
         form = await read_form(request)
-        after = _own_path(form.get("next", "/"))
+        after = own_path(form.get("next", "/"))
         if not is_from_here(request):
             return _sign_in_page(after, "this form came from another site", 403)
         if not self._attempts.allow(_address(request)):
@@ -177,13 +177,7 @@ def _opened(request: Request, token: str, after: str, seconds: float) -> Respons
 
 
 def _sign_in_page(after: str, fault: str = "", status: int = 200) -> Response:
-    return HTMLResponse(rendering.sign_in(_own_path(after), fault), status)
-
-
-def _own_path(path: str) -> str:
-    """Return a path of this server; the first page for any other address."""
-    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
-    return path if is_own and len(path) <= 2000 else "/"
+    return HTMLResponse(rendering.sign_in(own_path(after), fault), status)
 
 
 def _address(request: Request) -> str:

@@ -24,13 +24,13 @@ class FieldQuery(BaseModel):
 LABELS = {"memory": "Memory, MB", "walltime": "Walltime, s", "cores": "Cores", "priority": "Priority"}
 
 
-def shown_fields(query: FieldQuery, spec: TaskSpec) -> Sequence[tuple[str, str, str]]:
+def shown_fields(query: FieldQuery, spec: TaskSpec | None = None) -> Sequence[tuple[str, str, str]]:
     """Return name, label and current value of each field of a form; what the task asks for is its hint."""
     asked = query.changes()
     return [(name, _label(name, spec), str(asked.get(name, ""))) for name in LABELS]
 
 
-def _label(name: str, spec: TaskSpec) -> str:
+def _label(name: str, spec: TaskSpec | None) -> str:
     now = getattr(spec, name, None)
     return LABELS[name] + (f" (now {_whole(now)})" if now not in (None, 0) else "")
 

@@ -21,7 +21,7 @@ from pilotage.api.task_filters import TEXT
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.identity import Credential, Identity
-from pilotage.store import BadCursor, EventKind, ListPage, NoFederation, Store
+from pilotage.store import BadCursor, EventKind, ListPage, NoFederation, Store, UnreadableTask
 
 from . import rendering
 from .sessions import form_token, is_from_here, session_token
@@ -288,7 +288,7 @@ async def answered(endpoint: Endpoint, request: Request) -> Response:
         return refuse(request, 422, told)
     except BadCursor as error:
         return refuse(request, 422, str(error))
-    except (NoFederation, NotNow) as error:
+    except (NoFederation, NotNow, UnreadableTask) as error:
         return refuse(request, 409, str(error))
 
 
@@ -302,6 +302,12 @@ def _drawn(function: View, visit: Visit) -> Response:
     visit = replace(visit, live=found.stale.address(newest) if found.stale else "")
     values = {"page": found, "visit": visit, "model": found.model, "now": visit.now}
     return HTMLResponse(rendering.page(found.template, values, is_fragment=is_fragment), found.status)
+
+
+def own_path(path: str) -> str:
+    """Return a path of this server; the first page for any other address."""
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if is_own and len(path) <= 2000 else "/"
 
 
 def refuse(request: Request, status: int, detail: str) -> Response:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from pilotage.explain.circuit_breakers import in_short
 from pilotage.explain.words import ago, number, without_rules
 from pilotage.model.values.phrases import LAST_MOMENT, moment, plural
 
@@ -78,6 +79,7 @@ def environment() -> "Environment":
         "size": size,
         "iso": iso,
         "told": told,
+        "in_short": in_short,
     }
     made.globals |= {
         "navigation": NAVIGATION,

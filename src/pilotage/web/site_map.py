@@ -6,10 +6,17 @@ from math import cos, hypot, log10, pi, sin
 
 from markupsafe import Markup, escape
 
+from pilotage.model.values.phrases import plural
+
 MOST_DRAWN = 12
 """Most sites of a picture."""
 
 WIDTH, HEIGHT, RADIUS = 720, 440, 150
+MOST_IN_ROW, ROW_HEIGHT = 3, 170
+"""Most sites that stand side by side, and the height of such a picture."""
+
+LARGE, SMALL = 24, 18
+"""Radius of a nucleus, and of any other site."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +77,16 @@ def _first(links: Sequence[MapLink], end: str, most: int) -> list[str]:
 
 
 def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
-    """Return sites on a circle around the nuclei, with links as wide as their throughput."""
+    """Return sites on a circle around the nuclei, or a few side by side, with links as wide as their
+    throughput."""
     if not sites:
         return Markup("")
+    height = ROW_HEIGHT if len(sites) <= MOST_IN_ROW else HEIGHT
     places = _places(sites)
     lines = [_line(one, places) for one in links if one.source in places and one.destination in places]
     told = f"Map of {len(sites)} sites and {len(lines)} links between them; the table below has their numbers"
     return Markup(
-        f'<svg class="map" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(told)}">'
+        f'<svg class="map" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(told)}">'
         f"{''.join(lines)}{''.join(_site(one, *places[one.name]) for one in sites)}</svg>"
     )
 
@@ -85,10 +94,18 @@ def picture(sites: Sequence[MapSite], links: Sequence[MapLink]) -> Markup:
 def _places(sites: Sequence[MapSite]) -> dict[str, tuple[float, float]]:
     nuclei = [one.name for one in sites if one.is_nucleus]
     others = [one.name for one in sites if not one.is_nucleus]
+    if len(sites) <= MOST_IN_ROW:
+        half = len(others) // 2
+        return _row([*others[:half], *nuclei, *others[half:]])
     if not others:
         nuclei, others = [], nuclei
-    inner = 0 if len(nuclei) == 1 else 55
+    inner = 0 if len(nuclei) == 1 else 60
     return _ring(nuclei, inner, 0.0) | _ring(others, RADIUS, pi / max(len(nuclei), 2))
+
+
+def _row(names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    step = WIDTH / len(names)
+    return {name: (step * (at + 0.5), ROW_HEIGHT / 2 - 10) for at, name in enumerate(names)}
 
 
 def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[float, float]]:
@@ -96,22 +113,26 @@ def _ring(names: Sequence[str], radius: float, turn: float) -> dict[str, tuple[f
     for at, name in enumerate(names):
         angle = 2 * pi * at / len(names) + turn - pi / 2
         # Wider than high: names stand beside their sites.
-        found[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 + radius * sin(angle))
+        found[name] = (WIDTH / 2 + 1.7 * radius * cos(angle), HEIGHT / 2 - 8 + radius * sin(angle))
     return found
 
 
 def _line(link: MapLink, places: Mapping[str, tuple[float, float]]) -> str:
     (x1, y1), (x2, y2) = places[link.source], places[link.destination]
     length = hypot(x2 - x1, y2 - y1) or 1.0
-    # Bent to the right of its way, so that both ways of a pair are visible.
-    x, y = (x1 + x2) / 2 - 18 * (y2 - y1) / length, (y1 + y2) / 2 + 18 * (x2 - x1) / length
+    # Bent to the right of its way, so that both ways of a pair are seen.
+    bend = max(18.0, 0.16 * length)
+    x, y = (x1 + x2) / 2 - bend * (y2 - y1) / length, (y1 + y2) / 2 + bend * (x2 - x1) / length
     width = 1.0 if link.rate is None else 1.0 + 2.5 * log10(1 + max(link.rate, 0.0))
-    told = [f"{link.source} to {link.destination}"]
-    told += [f"{link.rate:.3g} MB/s"] if link.rate is not None else []
-    told += [f"{link.files:,} files on their way"] if link.files else []
+    rate = [f"{link.rate:.3g} MB/s"] if link.rate is not None else []
+    files = [plural(link.files, "file")] if link.files else []
+    told = [f"{link.source} to {link.destination}", *rate, *files]
     look = "busy" if link.files else "idle"
     path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
-    text = f'<text x="{x:.0f}" y="{y:.0f}" class="files">{link.files:,}</text>' if link.files else ""
+    # The middle of the curve is half as far from the chord as the point that bends it.
+    middle_x, middle_y = (x + (x1 + x2) / 2) / 2, (y + (y1 + y2) / 2) / 2 + 4
+    words = ", ".join([*rate, *files])
+    text = f'<text x="{middle_x:.0f}" y="{middle_y:.0f}" class="files">{words}</text>' if words else ""
     return (
         f'<path d="{path}" class="{look}" stroke-width="{min(width, 12):.1f}">'
         f"<title>{escape(', '.join(told))}</title></path>{text}"
@@ -122,8 +143,18 @@ def _site(site: MapSite, x: float, y: float) -> str:
     name = site.name if len(site.name) <= 18 else f"{site.name[:17]}…"
     sign = "✕ " if site.is_bad else ""
     told = f"{site.name}: {site.running:,} jobs at pilots" + (", in trouble" if site.is_bad else "")
+    radius = LARGE if site.is_nucleus else SMALL
     return (
-        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{12 if site.is_nucleus else 8}" '
+        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius}" '
         f'class="{"err" if site.is_bad else "ok"}"><title>{escape(told)}</title></circle>'
-        f'<text x="{x:.0f}" y="{y + 28:.0f}" class="name">{sign}{escape(name)}</text>'
+        f'<text x="{x:.0f}" y="{y + 5:.0f}" class="count">{_short(site.running)}</text>'
+        f'<text x="{x:.0f}" y="{y + radius + 18:.0f}" class="name">{sign}{escape(name)}</text>'
     )
+
+
+def _short(count: int) -> str:
+    """Return a number in four characters at most: ``12k``."""
+    for size, unit in ((1_000_000, "M"), (1000, "k")):
+        if count >= size:
+            return f"{count // size}{unit}"
+    return str(count)

@@ -25,6 +25,7 @@ class QueueCondition:
     queue: Queue
     storage: Storage
     jobs: Mapping[JobState, int] = field(default_factory=dict)
+    jobs_by_share: Mapping[str, Mapping[JobState, int]] = field(default_factory=dict)
     pilots: Mapping[PilotState, int] = field(default_factory=dict)
     last_pilot: float | None = None
     last_start: float | None = None

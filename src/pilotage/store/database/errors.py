@@ -60,6 +60,16 @@ class NoFederation(StoreError):
         super().__init__("the store has no federation yet: save one first")
 
 
+class UnreadableTask(StoreError):
+    """The stored specification of a task cannot be read."""
+
+    def __init__(self, task: int) -> None:
+        super().__init__(
+            f"the stored specification of task {task} cannot be read by this version of Pilotage; "
+            "the server's log says why, and the list of tasks still has its state and its jobs"
+        )
+
+
 class ArchivedElsewhere(StoreError):
     """Another process is archiving this store: both would write the same records to two files."""
 

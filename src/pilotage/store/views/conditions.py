@@ -1,6 +1,6 @@
 """The condition of queues, for people who ask why nothing starts there."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from sqlalchemy import and_, bindparam, func, select
@@ -34,9 +34,9 @@ MOST_ERRORS = 3
 _c, _p, _q, _j = counts.c, pilots.c, queue_reports.c, jobs.c
 
 _COUNTED = (
-    select(_c.counter, _c.first, _c.state, func.sum(_c.count))
+    select(_c.counter, _c.first, _c.second, _c.state, func.sum(_c.count))
     .where(_c.counter.in_([JOBS_BY_QUEUE, PILOTS_BY_QUEUE]), among(_c.first, "queues"))
-    .group_by(_c.counter, _c.first, _c.state)
+    .group_by(_c.counter, _c.first, _c.second, _c.state)
     .having(func.sum(_c.count) > 0)
 )
 _SEEN = select(_q.queue, _q.last_pilot, _q.last_start).where(among(_q.queue, "queues"))
@@ -71,9 +71,13 @@ def of_queues(
     wanted = set(names)
     declared = [queue for queue in federation.queues if queue.name in wanted]
     found = sorted(queue.name for queue in declared)
-    by_state: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for counter, name, state, count in reader.raw_rows(_COUNTED, queues=found):
-        by_state[counter, name][state] = int(count)
+    jobs_there: dict[str, dict[str, dict[JobState, int]]] = defaultdict(lambda: defaultdict(dict))
+    pilots_there: dict[str, dict[PilotState, int]] = defaultdict(lambda: defaultdict(int))
+    for counter, name, second, state, count in reader.raw_rows(_COUNTED, queues=found):
+        if counter == JOBS_BY_QUEUE:
+            jobs_there[name][second][JobState(state)] = int(count)
+        else:
+            pilots_there[name][PilotState(state)] += int(count)
     seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
     waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
     breakers = (
@@ -87,8 +91,9 @@ def of_queues(
             time=time,
             queue=queue,
             storage=storages[queue.storage],
-            jobs={JobState(state): many for state, many in by_state[JOBS_BY_QUEUE, queue.name].items()},
-            pilots={PilotState(state): many for state, many in by_state[PILOTS_BY_QUEUE, queue.name].items()},
+            jobs=dict(sum(map(Counter, jobs_there[queue.name].values()), Counter[JobState]())),
+            jobs_by_share=dict(jobs_there[queue.name]),
+            pilots=dict(pilots_there[queue.name]),
             last_pilot=seen.get(queue.name, (None, None))[0],
             last_start=seen.get(queue.name, (None, None))[1],
             errors=(errors := _errors(reader, queue.name)),

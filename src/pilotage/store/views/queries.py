@@ -28,7 +28,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.store.commit.file_conflicts import conflicts
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
-from pilotage.store.database.errors import FileConflict, NoFederation
+from pilotage.store.database.errors import FileConflict, NoFederation, UnreadableTask
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables import failures
 from pilotage.store.tables import jobs as job_rows
@@ -105,17 +105,20 @@ class Queries:
         return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
 
     def task(self, task: int) -> TaskDetails | None:
-        """Return one task with its specification and measurements."""
+        """Return one task with its specification and measurements. Raises :class:`UnreadableTask`."""
 
         def read(connection: Connection) -> TaskDetails | None:
             row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
             if row is None:
                 return None
             counts = job_counts.of_tasks(connection, [str(task)])
+            spec = self._specs.of(connection, [task]).get(task)
+            if spec is None:
+                raise UnreadableTask(task)
             return TaskDetails(
                 **task_rows.shown(row, counts.get(str(row.id), {})),
                 **task_rows.shown_alone(row),
-                spec=self._specs.of(connection, [task])[task],
+                spec=spec,
             )
 
         return self._database.read(read)

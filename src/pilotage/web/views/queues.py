@@ -12,11 +12,13 @@ from pilotage.api.explanations import explained_queue
 from pilotage.api.queues import NO_QUEUE, shown_queues
 from pilotage.api.views import ShownQueue
 from pilotage.explain import restrictions
-from pilotage.explain.queues import limits, trouble
-from pilotage.flow.calls import conditions
+from pilotage.explain.queues import limits, of_task, shares, trouble
+from pilotage.flow.calls import conditions, preview
+from pilotage.model.records.spec import TaskSpec
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
+from pilotage.web.fields import FieldQuery, shown_fields
 from pilotage.web.pages import Page, Staleness, Visit, view
 from pilotage.web.place_actions import verbs
 
@@ -94,6 +96,9 @@ class QueueModel:
     row: QueueRow
     trouble: str
     limits: Sequence[str]
+    shares: Sequence[tuple[str, Mapping[JobState, int]]]
+    fields: Sequence[tuple[str, str, str]]
+    fits: Sequence[str]
     storage: str
     most_pilots: int
     lines: Sequence[str]
@@ -109,11 +114,15 @@ def queue(visit: Visit) -> Page:
     if found is None or told is None:
         raise HTTPException(404, NO_QUEUE.format(name))
     (seen,) = conditions.of_queues(visit.runtime, [name])
+    query = visit.query(FieldQuery)
     element = seen.queue.computing_element
     model = QueueModel(
         row=_row(found),
         trouble=trouble(seen),
         limits=list(limits(seen)),
+        shares=shares(seen),
+        fields=shown_fields(query)[:-1],
+        fits=_fits(visit, name, query),
         storage=seen.storage.name,
         most_pilots=element.max_pilots if element else 0,
         lines=told.lines,
@@ -129,6 +138,25 @@ def queue(visit: Visit) -> Page:
         command=command("explain", queue=name),
         stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
     )
+
+
+def _fits(visit: Visit, name: str, query: FieldQuery) -> list[str]:
+    """Return what the brokerage says about a queue for a job of the caller's that asks for so much."""
+    if not query.changes():
+        return []
+    spec = TaskSpec(
+        name="what-if",
+        command=("true",),
+        scouts=0,
+        cores=query.cores or 1,
+        ram=query.memory or 0,
+        ram_unit="MB",
+        walltime=query.walltime or 0,
+    )
+    planned, refused = preview.run(visit.runtime, [(0, spec)], visit.caller.identity)
+    faults = [f"{field}: {told}" for _, found in refused for field, told in found]
+    (_, *told) = of_task(name, [choice for task in planned.tasks for choice in task.choices]) or [""]
+    return faults or [line.removeprefix("  ") for line in told]
 
 
 ROUTES: Sequence[Route] = (view("/queues", queues), view("/queues/{queue}", queue))

@@ -71,6 +71,7 @@ class TaskModel:
     task: TaskDetails
     why: str
     line: str
+    likely: str
     troubles: Sequence[str]
     verbs: Sequence[Verb]
     tabs: Sequence[tuple[str, str]]
@@ -87,6 +88,7 @@ def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) 
         task=task,
         why=place.why,
         line=place.line,
+        likely=place.end,
         troubles=troubles,
         verbs=verbs(task),
         tabs=TABS if workflows.is_chained(task) or tab == "Workflow" else TABS[:-1],
