@@ -3,21 +3,24 @@
 from operator import attrgetter
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls import circuit_breakers, storages
+from pilotage.flow.calls import circuit_breakers, storage_moves, storages
+from pilotage.flow.calls.restrictions import UnknownPlace
+from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
+from pilotage.model.records.storage_moves import MovedFile
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.restricted import of_storage
 from pilotage.store import named_page
 
 from . import breakers
-from .access import FOR_PEOPLE
-from .answers import PageOfList, documented, listed
+from .access import FOR_PEOPLE, Operator, actor
+from .answers import PageOfList, answer, documented, listed
 from .breakers import ShownBreaker
-from .dependencies import PREFIX, After, Limit, TheRuntime
+from .dependencies import PREFIX, After, Limit, Text, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
 
@@ -57,6 +60,47 @@ class Storages(PageOfList):
 def get_storages(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Storages by name, with their free space and the circuit breakers that concern them."""
     return listed("storages", named_page(shown_storages(runtime), attrgetter("name"), after, limit))
+
+
+class MoveOrder(BaseModel, extra="forbid"):
+    """Where the files of a storage go. One call moves a page of them."""
+
+    to: Annotated[str, Field(max_length=200, description="The new storage.")]
+    after: Annotated[Text, Field(description="Go on after this file: `next` of the page before.")] = ""
+    same_place: Annotated[
+        bool, Field(description="Both are names of one place: look there, and copy nothing.")
+    ] = False
+    again: Annotated[bool, Field(description="Ask again for files whose transfer failed.")] = False
+    dry_run: Annotated[bool, Field(description="Only tell what would be done.")] = False
+
+
+class StorageMoved(BaseModel):
+    """What became of a page of files, and what is left at the old storage."""
+
+    files: Annotated[list[MovedFile], Field(description="The files of this page.")]
+    next: Annotated[str, Field(description="The last of them; empty: there are no more.")]
+    left: Annotated[int, Field(description="Files that the catalogue still knows at the old storage.")]
+    bytes_left: Annotated[int, Field(description="Their bytes.")]
+    same_place: Annotated[bool, Field(description="Whether both are names of one place.")]
+
+
+@router.post("/{storage}/move", responses=documented(StorageMoved, 404, 409))
+def post_move(
+    storage: Annotated[str, Path(max_length=200)], body: MoveOrder, caller: Operator, runtime: TheRuntime
+) -> Response:
+    """Let the files of a drained storage follow to another one, by transfers, or record them there.
+
+    Ask for all pages, and again until `left` is 0. Bytes of originals stay where they lie.
+    """
+    wanted = storage_moves.WantedMove(
+        old=storage, new=body.to, same_place=body.same_place, again=body.again, dry_run=body.dry_run
+    )
+    try:
+        return answer(storage_moves.move(runtime, wanted, body.after, actor(caller)))
+    except UnknownPlace as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    except NotNow as refused:
+        raise HTTPException(409, str(refused)) from None
 
 
 def shown_storages(runtime: Runtime) -> list[ShownStorage]:

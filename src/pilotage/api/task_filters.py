@@ -14,6 +14,7 @@ TEXT = r"^[^\x00]*$"
 
 _NAME = Query(max_length=200, pattern=TEXT, description="their name; `*`: any characters, `?`: any one")
 _OWNER = Query(max_length=200, pattern=TEXT, description="the name of their owner")
+_VO = Query(max_length=200, pattern=TEXT, description="the VO of their owner")
 _LABEL = Query(max_length=20, description="with this label: `NAME=TEXT`, or `NAME` with any text; repeatable")
 LabelWanted = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]*$")]
 _SITE = Query(max_length=200, pattern=TEXT, description="with jobs at this site that have not ended well")
@@ -25,11 +26,11 @@ def filter_of(
     owner: Annotated[str, _OWNER] = "",
     site: Annotated[str, _SITE] = "",
     label: Annotated[list[LabelWanted] | None, _LABEL] = None,
+    vo: Annotated[str, _VO] = "",
 ) -> TaskFilter:
     """Return a filter; 404 if there is no such site."""
-    return TaskFilter(
-        name=name, owner=owner, labels=tuple(label or ()), queues=_queues(store, site) if site else None
-    )
+    queues = _queues(store, site) if site else None
+    return TaskFilter(name=name, owner=owner, vo=vo, labels=tuple(label or ()), queues=queues)
 
 
 def _queues(store: Store, site: str) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ class Chosen:
         self.filters.refuse_beside(self.named)
         if not self.filters.given:
             if not self.named:
-                raise BadInput("name tasks, or choose them by --label, --name, --owner, --state or --site")
+                raise BadInput(
+                    "name tasks, or choose them by --label, --name, --owner, --vo, --state or --site"
+                )
             return list(dict.fromkeys(self.named))
         found = self.filters.tasks(client, MOST_TASKS)
         if len(found) == MOST_TASKS:

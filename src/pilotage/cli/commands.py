@@ -120,7 +120,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "pilots": CommandEntry("pilots", "Show pilots, newest first."),
         "storages": CommandEntry(
             "storages",
-            "Show storages, their space and circuit breakers; drain, close or open one.",
+            "Show storages, their space and circuit breakers; drain, close, open or move one.",
         ),
         "transfers": CommandEntry(
             "transfers", "Show transfers, newest first, or change the priority of some."
@@ -139,6 +139,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "servers", "Show the server processes that share the store, and what each leaves to others."
         ),
         "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
+        "people": CommandEntry("people", "Close a person: tokens, tasks and pilots at once."),
         "store": CommandEntry("store", "Back up the store, and bring it back."),
         "history": CommandEntry("history", "Archive what ended long ago."),
     },

@@ -5,13 +5,14 @@ from typing import Any
 
 import typer
 
+from . import storage_moving
 from .breakers import until
 from .configuration import connect
 from .output import Column, Json, show, show_json
 from .restricting import add_verbs
 
 app = typer.Typer(
-    help="Show storages, their space and circuit breakers; drain, close or open one.",
+    help="Show storages, their space and circuit breakers; drain, close, open or move one.",
     invoke_without_command=True,
 )
 
@@ -68,3 +69,4 @@ def _free(space: dict[str, Any]) -> tuple[str, str]:
 
 
 add_verbs(app, "storage")
+app.command(epilog="Example: pilotage storages move old-disk new-disk --dry-run")(storage_moving.move)

@@ -1,4 +1,4 @@
-"""Options that choose tasks by label, name, owner, state and site."""
+"""Options that choose tasks by label, name, owner, VO, state and site."""
 
 import inspect
 from collections.abc import Callable
@@ -24,11 +24,12 @@ NameGlob = Annotated[
     typer.Option("--name", metavar="GLOB", help="Tasks of this name; * stands for anything, ? for any one."),
 ]
 Owner = Annotated[str | None, typer.Option("--owner", help="Tasks of this owner, for operators.")]
+Vo = Annotated[str | None, typer.Option("--vo", help="Tasks of this VO's people, for operators.")]
 State = Annotated[TaskState | None, typer.Option("--state", metavar="STATE", help="Tasks in this state.")]
 Site = Annotated[
     str | None, typer.Option("--site", help="Tasks with jobs at this site that have not ended well.")
 ]
-OPTIONS = {"label": Labels, "name": NameGlob, "owner": Owner, "state": State, "site": Site}
+OPTIONS = {"label": Labels, "name": NameGlob, "owner": Owner, "vo": Vo, "state": State, "site": Site}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +39,20 @@ class TaskFilters:
     label: list[str] | None
     name: str | None
     owner: str | None
+    vo: str | None
     state: TaskState | None
     site: str | None
 
     def __post_init__(self) -> None:
         """Refuse an empty text: a script whose variable is not set would choose everybody's tasks."""
-        empty = [name for name in ("name", "owner", "site") if getattr(self, name) == ""]
+        empty = [name for name in ("name", "owner", "vo", "site") if getattr(self, name) == ""]
         if empty:
             raise BadInput(f"--{empty[0]} is empty: give a text, or leave it out")
 
     @property
     def given(self) -> bool:
         """Whether there is any condition."""
-        return bool(self.label or self.name or self.owner or self.state or self.site)
+        return bool(self.label or self.name or self.owner or self.vo or self.state or self.site)
 
     def tasks(self, client: "Client", limit: int, sort: str | None = None, after: str = "") -> Any:
         """Return a page of the tasks, newest first unless sorted otherwise."""
@@ -58,6 +60,7 @@ class TaskFilters:
             label=self.label or None,
             name=self.name,
             owner=self.owner,
+            vo=self.vo,
             state=self.state.value if self.state else None,
             site=self.site,
             sort=sort,
@@ -69,7 +72,7 @@ class TaskFilters:
         """Refuse them beside tasks that are named. Raises :class:`BadInput`."""
         if subjects and self.given:
             raise BadInput(
-                "name tasks, or choose them by --label, --name, --owner, --state and --site; not both"
+                "name tasks, or choose them by --label, --name, --owner, --vo, --state and --site; not both"
             )
 
 

@@ -6,6 +6,8 @@ from functools import partial
 from pilotage.flow.outside.unawaited_downloads import give_up
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.decision import Decision
+from pilotage.model.documents.world import World
 from pilotage.model.records.work import Job
 from pilotage.pilots import withdrawal
 from pilotage.store.worlds.withdrawals import work_to_come
@@ -39,7 +41,11 @@ def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -
     if not lines:
         return
     world = runtime.world("pilots", work_to_come, "borrowable_lines")
-    decision = withdrawal.withdraw(world, lines)
+    end_pilots(runtime, world, withdrawal.withdraw(world, lines), actor)
+
+
+def end_pilots(runtime: Runtime, world: World, decision: Decision, actor: str) -> int:
+    """Commit the end of pilots, and end them in their batch systems. Return how many ended."""
     committed = runtime.store.commit(decision, actor)
     ended = {id_ for ids in committed.accepted for id_ in ids}
     for queue in world.federation.queues:
@@ -47,3 +53,4 @@ def _withdraw(runtime: Runtime, lines: frozenset[tuple[str, str]], actor: str) -
         own = [one for one in world.pilots if one.id in ended and one.queue == queue.name and one.reference]
         if own and queue.computing_element:
             runtime.elements.cancel(queue, own)
+    return len(ended)

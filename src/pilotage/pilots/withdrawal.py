@@ -1,10 +1,10 @@
-"""Withdraw pilots from batch systems after their work was cancelled or stopped."""
+"""Withdraw pilots from batch systems after their work was cancelled or stopped, or their owner left."""
 
 from collections import defaultdict
 
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.world import World
-from pilotage.model.records.states import WAITING_PILOTS, PilotState
+from pilotage.model.records.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
 
 from .fitting import fits, needs, promised
@@ -34,6 +34,27 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
             changes={"error": REASON, "ended": world.time},
         )
         for state, ids in sorted(idle.items())
+    )
+    return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
+
+
+def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
+    """End the live private pilots of a person, running ones too: nobody else may use them."""
+    own: dict[PilotState, list[int]] = defaultdict(list)
+    for pilot in world.pilots:
+        is_theirs = pilot.kind == "private" and (pilot.owner.name, pilot.owner.vo) == (name, vo)
+        if is_theirs and pilot.state in LIVE_PILOTS:
+            own[pilot.state].append(pilot.id)
+    moves = tuple(
+        Move(
+            kind="pilot",
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=PilotState.CANCELLED if state in WAITING_PILOTS else PilotState.FAILED,
+            cause=reason,
+            changes={"error": reason, "ended": world.time},
+        )
+        for state, ids in sorted(own.items())
     )
     return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
 

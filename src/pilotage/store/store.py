@@ -45,6 +45,7 @@ from .views.metrics import MetricsQueries
 from .views.notifications import NotificationQueries
 from .views.publications import PublicationQueries
 from .views.queries import Queries
+from .views.storage_moves import StorageMoves
 from .views.stuck import StuckQueries
 from .views.task_lists import TaskLists
 from .views.transfers import TransferQueries
@@ -107,7 +108,7 @@ class Store:
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
         self.metrics_queries = MetricsQueries(database, specs)
-        self.stuck_queries = StuckQueries(database)
+        self.stuck_queries, self.storage_moves = StuckQueries(database), StorageMoves(database)
         self.notification_queries = NotificationQueries(database)
         self.batch_waits = PilotWaits(database)
         self.set_aside = SetAsideRecords(database)

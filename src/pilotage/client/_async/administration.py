@@ -84,6 +84,13 @@ class AsyncAdministration(AsyncApi):
         """Revoke a token, named as the list names it."""
         return Record(await self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
 
+    async def close_person(
+        self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
+    ) -> Record:
+        """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
+        body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
+        return Record(await self._post("/people/close", None, body))
+
     async def secrets(self) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
         return Table[Record].of(await self._get("/secrets"), "secrets", Record)

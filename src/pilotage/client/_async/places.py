@@ -84,6 +84,23 @@ class AsyncPlaces(AsyncApi):
         """Return storages by name, with their free space and the circuit breakers that concern them."""
         return Table[Record].of(await self._get("/storages", after=after, limit=limit), "storages", Record)
 
+    async def move_storage(
+        self,
+        old: str,
+        new: str,
+        *,
+        after: str = "",
+        same_place: bool = False,
+        again: bool = False,
+        dry_run: bool = False,
+    ) -> Record:
+        """Move a page of a drained storage's files to another one; go on ``after`` its ``next``.
+
+        Raises :class:`Conflict` if it cannot work. ``same_place``: both are names of one place.
+        """
+        body = {"to": new, "after": after, "same_place": same_place, "again": again, "dry_run": dry_run}
+        return Record(await self._post("/storages/{storage}/move", {"storage": old}, body))
+
     async def restrictions(self) -> Table[Record]:
         """Return the sites, queues and storages that operators drain or closed, and their remaining work."""
         return Table[Record].of(await self._get("/restrictions"), "restrictions", Record)

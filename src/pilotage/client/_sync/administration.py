@@ -83,6 +83,13 @@ class Administration(Api):
         """Revoke a token, named as the list names it."""
         return Record(self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
 
+    def close_person(
+        self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
+    ) -> Record:
+        """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
+        body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
+        return Record(self._post("/people/close", None, body))
+
     def secrets(self) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
         return Table[Record].of(self._get("/secrets"), "secrets", Record)

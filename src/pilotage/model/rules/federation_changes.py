@@ -275,8 +275,8 @@ def _of_storage(
             lost=True,
             instead=(
                 "declare the new place as another storage, drain this one"
-                f" (`pilotage storages drain {storage.name} --because ...`), and remove it once its files are"
-                " moved, or forgotten (`pilotage files forget`)"
+                f" (`pilotage storages drain {storage.name} --because ...`), move its files there (`pilotage"
+                f" storages move {storage.name} NEW`), and remove it once it has none"
             ),
         )
 

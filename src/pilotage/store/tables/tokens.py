@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
+from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, func, insert, select, update
 
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store.database.columns import Id, metadata, owner_columns
@@ -31,6 +31,8 @@ _t = tokens.c
 
 _OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
 """Tokens that people were given. A session's token has its parent's hash as its nonce."""
+
+_OF_USERS = ("user", "operator")
 
 ID_LENGTH = 12
 """Characters of a token's hash that identify it."""
@@ -171,6 +173,25 @@ class Tokens:
             opened = (_t.pilot.is_(None)) & (_t.nonce == rows[0].hash)
             connection.execute(delete(tokens).where((_t.hash == rows[0].hash) | opened))
             return _person(rows[0])
+
+        return self._database.write(write)
+
+    def of_person(self, name: str) -> list[PersonToken]:
+        """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
+        return [one for one in self.people() if one.name == name and one.role in _OF_USERS]
+
+    def revoke_all(self, person: Identity) -> int:
+        """Revoke all tokens of a person as user or operator, and the sessions that they opened.
+
+        Return how many tokens that were, without sessions.
+        """
+        own = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
+
+        def write(connection: Connection) -> int:
+            count = select(func.count()).select_from(tokens).where(*own, _t.nonce.is_(None))
+            many = int(connection.execute(count).scalar_one())
+            connection.execute(delete(tokens).where(*own))
+            return many
 
         return self._database.write(write)
 

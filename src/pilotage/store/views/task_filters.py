@@ -1,4 +1,4 @@
-"""Which tasks are listed: by name, owner, label, and site of their jobs."""
+"""Which tasks are listed: by name, owner, VO, label, and site of their jobs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ class TaskFilter:
     """Its name, with ``*`` for any characters and ``?`` for one."""
     owner: str = ""
     """The name of its owner, in any VO."""
+    vo: str = ""
+    """The VO of its owner."""
     labels: tuple[str, ...] = ()
     """Labels that it has, all of them: ``NAME=TEXT``, or ``NAME`` with any text."""
     queues: tuple[str, ...] | None = None
@@ -36,6 +38,8 @@ def conditions(wanted: TaskFilter, is_postgresql: bool) -> Iterator[ColumnElemen
         yield _name_matches(wanted.name, is_postgresql)
     if wanted.owner:
         yield _t.owner == wanted.owner
+    if wanted.vo:
+        yield _t.vo == wanted.vo
     for label in wanted.labels:
         name, equals, value = label.partition("=")
         # LIKE of SQLite has no case, and texts of labels may hold its signs.

@@ -1,0 +1,59 @@
+"""Close people: end their tokens, tasks and pilots at once."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls import people
+from pilotage.flow.errors import NotNow
+
+from .access import Operator, actor
+from .answers import answer, documented
+from .dependencies import LINE, PREFIX, Text, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/people", tags=["tokens"])
+
+
+class Leaving(BaseModel, extra="forbid"):
+    """The person to close."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    vo: Annotated[Text | None, Field(description="Their VO; null: the only one with that name.")] = None
+    because: Annotated[
+        str, Field(min_length=1, max_length=300, pattern=LINE, description="Why, for the history of tasks.")
+    ]
+    dry_run: Annotated[bool, Field(description="Only tell what would end.")] = False
+
+
+class PersonClosed(BaseModel):
+    """What ended, or would end, and what stays."""
+
+    name: str
+    vo: str
+    tokens: Annotated[int, Field(description="Tokens as user or operator.")]
+    tasks: Annotated[list[int], Field(description="Tasks that were cancelled.")]
+    jobs: Annotated[int, Field(description="Live jobs of these.")]
+    pilots: Annotated[int, Field(description="Private pilots.")]
+    secrets: Annotated[int, Field(description="Secrets of payloads.")]
+    receivers: Annotated[int, Field(description="Receivers of notifications.")]
+    left: Annotated[int, Field(description="Live tasks beyond those of one call: ask again.")]
+    datasets: Annotated[list[str], Field(description="Datasets that stay, with their files.")]
+
+
+@router.post("/close", responses=documented(PersonClosed, 404, 409))
+def post_close(body: Leaving, caller: Operator, runtime: TheRuntime) -> Response:
+    """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
+
+    Outputs and datasets stay. A request that is under way with a revoked token may still submit for 5 s.
+    """
+    try:
+        person = people.of_name(runtime, body.name, body.vo)
+        own = (caller.identity.name, caller.identity.vo)
+        if own == (person.name, person.vo) and not body.dry_run:
+            raise HTTPException(409, "this is you: let another operator close you")
+        return answer(people.close(runtime, person, body.because, actor(caller), body.dry_run))
+    except people.UnknownPerson as unknown:
+        raise HTTPException(404, str(unknown)) from None
+    except NotNow as refused:
+        raise HTTPException(409, str(refused)) from None

@@ -1,0 +1,93 @@
+"""Close people."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pilotage.model.values.phrases import plural
+
+from .configuration import connect
+from .errors import BadInput, CommandFailure
+from .output import Json, echo, show_json
+from .questions import confirmed, is_interactive
+from .restricting import Because
+
+if TYPE_CHECKING:
+    from pilotage.client import Client
+
+app = typer.Typer(help="Close a person: tokens, tasks and pilots at once.", no_args_is_help=True)
+
+COUNTED = ("token", "task", "job", "pilot", "secret", "receiver")
+
+
+@app.callback()
+def people() -> None:
+    """Close a person: tokens, tasks and pilots at once."""
+
+
+@app.command(epilog='Example: pilotage people close ada --because "left the institute" --dry-run')
+def close(
+    name: Annotated[str, typer.Argument(help="The person, as tokens and tasks name them.")],
+    because: Because,
+    vo: Annotated[
+        str | None, typer.Option(help="Their VO; needed where several have somebody of this name.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would end.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
+
+    Their outputs and datasets stay, and are named. For operators.
+    """
+    if not name.strip():
+        raise BadInput("the name is empty; say whom to close")
+    with connect() as client:
+        would = client.close_person(name, because=because, vo=vo, dry_run=True)
+        if dry_run:
+            _show(would, "would end", json_output)
+            return
+        if not yes:
+            _ask(would)
+        done = _closed(client, would, because)
+    _show(done, "ended", json_output)
+
+
+def _closed(client: "Client", would: Mapping[str, Any], because: str) -> Mapping[str, Any]:
+    """Close the person, again until no live task is left. Return the sum of it all."""
+    found: dict[str, Any] = dict(client.close_person(would["name"], because=because, vo=would["vo"]))
+    while found["left"]:
+        more = client.close_person(would["name"], because=because, vo=would["vo"])
+        found |= {"tasks": [*found["tasks"], *more["tasks"]], "left": more["left"]}
+        found["jobs"] += more["jobs"]
+    return found
+
+
+def _ask(would: Mapping[str, Any]) -> None:
+    told = f"close {would['name']}: {_counted(would)}"
+    if not is_interactive():
+        raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
+    if not confirmed(f"{told}?"):
+        raise CommandFailure("nothing was changed")
+
+
+def _counted(found: Mapping[str, Any]) -> str:
+    numbers = {one: found[f"{one}s"] for one in COUNTED}
+    sizes = {one: len(many) if isinstance(many, list) else many for one, many in numbers.items()}
+    sizes["task"] += found["left"]
+    return ", ".join(plural(many, one) for one, many in sizes.items() if many) or "nothing"
+
+
+def _show(found: Mapping[str, Any], word: str, json_output: bool) -> None:
+    if json_output:
+        show_json(found)
+        return
+    who = f"{found['name']} ({found['vo']})" if found["vo"] else found["name"]
+    echo(f"{who}: {word}: {_counted(found)}")
+    if found["tasks"]:
+        shown = ", ".join(map(str, found["tasks"][:20])) + (", ..." if len(found["tasks"]) > 20 else "")
+        echo(f"tasks: {shown}")
+    echo(f"what stays: outputs, what has ended, and {plural(len(found['datasets']), 'dataset')}")
+    for dataset in found["datasets"]:
+        echo(f"    {dataset}")

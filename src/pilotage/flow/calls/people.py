@@ -1,0 +1,137 @@
+"""Close a person: end what they may do and what runs for them, and name what stays."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pilotage.flow import task_cancellation
+from pilotage.flow.errors import NoSuchTask, NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, TaskState
+from pilotage.model.values.identity import Identity
+from pilotage.model.values.scopes import personal_scope
+from pilotage.pilots import withdrawal
+from pilotage.store import TaskFilter, TaskView
+
+MOST_TASKS = 200
+"""Most tasks that one call cancels. The answer says how many are left."""
+
+MOST_DATASETS = 1000
+"""Most datasets that are named."""
+
+
+class UnknownPerson(LookupError):
+    """Nobody of a name has a token or a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedPerson:
+    """What ended of a person, or would end, and what stays."""
+
+    name: str
+    vo: str
+    tokens: int = 0
+    """Their tokens as user or operator."""
+    tasks: tuple[int, ...] = ()
+    """Their tasks that were cancelled."""
+    jobs: int = 0
+    """Live jobs of these."""
+    pilots: int = 0
+    """Their private pilots."""
+    secrets: int = 0
+    """Their secrets of payloads."""
+    receivers: int = 0
+    """Their receivers of notifications."""
+    left: int = 0
+    """Live tasks beyond those of one call: close the person again."""
+    datasets: tuple[str, ...] = field(default=())
+    """Their datasets, which stay with their files."""
+
+
+def close(
+    runtime: Runtime, person: Identity, because: str, actor: str, dry_run: bool = False
+) -> ClosedPerson:
+    """End a person's tokens, tasks, private pilots, secrets and receivers of notifications, in this order.
+
+    Stored outputs and datasets stay, and so does what has ended. Raises :class:`UnknownPerson`.
+    """
+    store, reason = runtime.store, f"{person.name} was closed: {because}"
+    live = list(_live_tasks(runtime, person))
+    settings = store.notification_settings.of(person)
+    kept = store.secrets.names(person.name, person.vo)
+    done = ClosedPerson(
+        name=person.name,
+        vo=person.vo,
+        tokens=sum(one.vo == person.vo for one in store.tokens.of_person(person.name)),
+        tasks=tuple(task.id for task in live[:MOST_TASKS]),
+        jobs=sum(_live_jobs(task) for task in live[:MOST_TASKS]),
+        pilots=_end_pilots(runtime, person, reason, actor, dry_run=True),
+        secrets=len(kept),
+        receivers=len(settings.notify),
+        left=max(0, len(live) - MOST_TASKS),
+        datasets=_datasets(runtime, person),
+    )
+    if not any((done.tokens, live, done.pilots, kept, settings.notify, done.datasets)):
+        raise UnknownPerson(f"{_told(person)} has no token, live task, pilot, secret or dataset")
+    if dry_run:
+        return done
+    # First what could make more of the rest.
+    store.tokens.revoke_all(person)
+    for number in done.tasks:
+        _cancel(runtime, number, reason, actor)
+    _end_pilots(runtime, person, reason, actor, dry_run=False)
+    for one in kept:
+        store.secrets.remove(person.name, person.vo, one.name)
+    if settings.notify:
+        store.notification_settings.save(person, ())
+    return done
+
+
+def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
+    """Return the person of a name. Raises :class:`NotNow` if several VOs have one and none is given."""
+    if vo is not None:
+        return Identity(name=name, vo=vo)
+    found = {one.vo for one in runtime.store.tokens.of_person(name)}
+    wanted = TaskFilter(owner=name)
+    for state in LIVE_TASKS:
+        found |= {task.vo for task in runtime.store.queries.tasks(None, state, MOST_TASKS, None, wanted)}
+    if len(found) > 1:
+        told = " or ".join(repr(one) for one in sorted(found))
+        raise NotNow(f"several people are called {name}: say which, by --vo {told}")
+    return Identity(name=name, vo=found.pop() if found else "")
+
+
+def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
+    """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
+    read = runtime.store.queries.tasks
+    found = [task for state in LIVE_TASKS for task in read(person, state, 10 * MOST_TASKS)]
+    yield from sorted(found, key=lambda task: (task.state is not TaskState.WAITING, -task.id))
+
+
+def _live_jobs(task: TaskView) -> int:
+    counted = Counter(task.jobs)
+    return sum(counted[state] for state in LIVE_JOBS)
+
+
+def _cancel(runtime: Runtime, task: int, reason: str, actor: str) -> None:
+    try:
+        task_cancellation.cancel(runtime, task, reason, actor)
+    except NoSuchTask:
+        return  # it was archived meanwhile
+
+
+def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, dry_run: bool) -> int:
+    world = runtime.world("pilots")
+    decision = withdrawal.end_private(world, person.name, person.vo, reason)
+    if dry_run:
+        return sum(len(move.ids) for move in decision.moves)
+    return task_cancellation.end_pilots(runtime, world, decision, actor)
+
+
+def _datasets(runtime: Runtime, person: Identity) -> tuple[str, ...]:
+    found = runtime.store.datasets.current(personal_scope(person), "", MOST_DATASETS)
+    return tuple(one.dataset for one in found)
+
+
+def _told(person: Identity) -> str:
+    return f"{person.name} of VO {person.vo}" if person.vo else f"{person.name} without a VO"

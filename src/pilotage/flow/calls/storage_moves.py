@@ -1,0 +1,152 @@
+"""Move a storage: its files follow to another one, page by page, or are named as lost."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilotage.flow.errors import NotNow
+from pilotage.flow.runtime import Runtime
+from pilotage.model.records.federation import Federation, Storage
+from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
+from pilotage.model.rules.sources import Sources
+from pilotage.model.values.paths import is_copy
+from pilotage.ports.moving import StorageError
+from pilotage.staging import storage_moves
+
+from . import storages
+from .conditions import unable_to_move
+from .corrections import agrees, seen
+from .restrictions import UnknownPlace
+
+MOST_FILES = 500
+"""Most files of one call."""
+
+TIME_LIMIT = 30.0
+"""Seconds of one call in which files are looked at, where they are said to lie at the new storage."""
+
+GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedMove:
+    """A move from one storage to another. ``same_place``: they are two names of one place.
+
+    ``again``: files whose transfer failed are asked for again.
+    """
+
+    old: str
+    new: str
+    same_place: bool = False
+    again: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePage:
+    """What became of some files, and how many the old storage still has. Without ``next`` these are all."""
+
+    files: tuple[MovedFile, ...]
+    next: str
+    left: int
+    bytes_left: int
+    same_place: bool
+
+
+def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePage:
+    """Move the next files after one. Raises :class:`UnknownPlace`, and :class:`NotNow` if it cannot work."""
+    federation = runtime.store.federation()
+    old, new = _storage(federation, wanted.old), _storage(federation, wanted.new)
+    same = wanted.same_place or _place(old) == _place(new)
+    _refuse_impossible(runtime, federation, old, new, same)
+    page = found = runtime.store.storage_moves.page(old.name, new.name, after, MOST_FILES)
+    now = runtime.clock()
+    if same:
+        there, found = _at_new(runtime, old, new, page)
+        decision, told = storage_moves.record(found, there, old.name, new.name, now)
+    else:
+        decision, told = storage_moves.move(
+            found, old.name, new.name, federation.staging, now, again=wanted.again
+        )
+    if not wanted.dry_run and decision.changes:
+        runtime.store.commit(decision, actor)
+        if not same:
+            _remove_copies(runtime, old, found, told)
+    left, size = runtime.store.storage_moves.total(old.name)
+    is_last = len(page) < MOST_FILES and len(found) == len(page)
+    following = "" if is_last else found[-1].file
+    return MovePage(files=told, next=following, left=left, bytes_left=size, same_place=same)
+
+
+def _storage(federation: Federation, name: str) -> Storage:
+    found = next((one for one in federation.storages if one.name == name), None)
+    if found is None:
+        raise UnknownPlace(f"there is no storage {name!r}; pilotage storages lists them")
+    return found
+
+
+def _place(storage: Storage) -> tuple[str, object]:
+    return storage.url.rstrip("/"), storage.options
+
+
+def _refuse_impossible(
+    runtime: Runtime, federation: Federation, old: Storage, new: Storage, same: bool
+) -> None:
+    if old.name == new.name:
+        raise NotNow("both are the same storage: name the one that the files go to")
+    if not {"write_lan", "write_wan"} <= {*old.blacklisted}:
+        raise NotNow(
+            f"{old.name} still takes new files: pilotage storages drain {old.name} --because ... first"
+        )
+    if same:
+        return
+    if {"write_lan", "write_wan"} & {*new.blacklisted}:
+        raise NotNow(f"{new.name} takes no files: pilotage storages open {new.name}")
+    if not Sources(federation, ()).ranked([old.name], new.name):
+        raise NotNow(f"nothing may be read from {old.name} to {new.name}: drain {old.name}, do not close it")
+    if why := unable_to_move(runtime, old.name, new.name):
+        raise NotNow(f"this server cannot move files from {old.name} to {new.name}: {why}")
+    size = runtime.store.storage_moves.total(old.name)[1]
+    free = storages.spaces(runtime)[new.name].gigabytes
+    if free is not None and size > free * GIGABYTE:
+        raise NotNow(f"{old.name} has {size / GIGABYTE:.1f} GB, and {new.name} has room for {free:.1f} GB")
+
+
+def _at_new(
+    runtime: Runtime, old: Storage, new: Storage, found: list[FileAtStorage]
+) -> tuple[set[str], list[FileAtStorage]]:
+    """Return which files lie at the new storage with the same bytes, and the files that were looked at.
+
+    With one URL and the same options nothing needs a look. Raises :class:`NotNow` if the new storage cannot
+    be read.
+    """
+    if _place(old) == _place(new):
+        return {one.file for one in found}, found
+    end = time.monotonic() + TIME_LIMIT
+    there: set[str] = set()
+    looked: list[FileAtStorage] = []
+    for one in found:
+        seconds = end - time.monotonic()
+        if seconds <= 0 and looked:
+            break
+        looked.append(one)
+        if _lies_at(runtime, new, one, max(seconds, 1.0)):
+            there.add(one.file)
+    return there, looked
+
+
+def _lies_at(runtime: Runtime, new: Storage, one: FileAtStorage, seconds: float) -> bool:
+    try:
+        found = seen(runtime, new, one.file, seconds, one.path)
+    except (StorageError, LookupError, OSError) as error:
+        raise NotNow(f"{new.name} cannot be read: {error}") from error
+    return found is not None and agrees(one.size, one.checksum, found.file)
+
+
+def _remove_copies(
+    runtime: Runtime, old: Storage, found: Sequence[FileAtStorage], told: Sequence[MovedFile]
+) -> None:
+    """Delete copies that Pilotage made at the old storage. Originals belong to their owners, and stay."""
+    done = {one.file for one in told if one.step == "moved"}
+    for one in found:
+        if one.file in done and is_copy(one.path):
+            runtime.deliveries.remove(old, one.path)
