@@ -17,7 +17,7 @@ from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.scopes import personal_scope
 from pilotage.movers.loader import InstalledMovers
-from pilotage.store import Store, TaskFilter
+from pilotage.store import Store, TaskFilter, TaskPage
 from pilotage.store.tables.secrets import Encrypted
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, decision, move, new_jobs, new_pilot, new_task
@@ -117,5 +117,5 @@ def test_tasks_beyond_one_call_are_counted_and_go_with_the_next(
 
 def test_tasks_are_chosen_by_their_vo(runtime: Runtime) -> None:
     mine, _ = new_task(runtime.store, ADA), new_task(runtime.store, OTHER_ADA)
-    found = runtime.store.queries.tasks(None, None, 9, None, TaskFilter(vo="atlas"))
+    found = runtime.store.task_lists.page(TaskPage(wanted=TaskFilter(vo="atlas")))
     assert [task.id for task in found] == [mine]

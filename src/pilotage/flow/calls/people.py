@@ -11,7 +11,7 @@ from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import personal_scope
 from pilotage.pilots import withdrawal
-from pilotage.store import TaskFilter, TaskView
+from pilotage.store import TaskFilter, TaskPage, TaskView
 
 MOST_TASKS = 200
 """Most tasks that one call cancels. The answer says how many are left."""
@@ -92,9 +92,9 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
     if vo is not None:
         return Identity(name=name, vo=vo)
     found = {one.vo for one in runtime.store.tokens.of_person(name)}
-    wanted = TaskFilter(owner=name)
+    wanted, page = TaskFilter(owner=name), runtime.store.task_lists.page
     for state in LIVE_TASKS:
-        found |= {task.vo for task in runtime.store.queries.tasks(None, state, MOST_TASKS, None, wanted)}
+        found |= {task.vo for task in page(TaskPage(wanted=wanted, state=state, limit=MOST_TASKS))}
     if len(found) > 1:
         told = " or ".join(repr(one) for one in sorted(found))
         raise NotNow(f"several people are called {name}: say which, by --vo {told}")
@@ -103,8 +103,8 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
 
 def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
     """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
-    read = runtime.store.queries.tasks
-    found = [task for state in LIVE_TASKS for task in read(person, state, 10 * MOST_TASKS)]
+    pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
+    found = [task for page in pages for task in runtime.store.task_lists.page(page)]
     yield from sorted(found, key=lambda task: (task.state is not TaskState.WAITING, -task.id))
 
 
