@@ -109,6 +109,7 @@ OWNERS = {
     ("POST", "/tasks/{task}/renew"),
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/failures"),
+    ("GET", "/tasks/{task}/queues"),
     ("GET", "/tasks/{task}/wait"),
     ("GET", "/tasks/{task}/logs"),
     ("GET", "/tasks/{task}/outputs"),

@@ -192,10 +192,8 @@ def test_status_lists_tasks(pilotage: Pilotage, server: FakeServer) -> None:
 
 def test_status_of_a_task_counts_its_jobs_by_queue_and_state(pilotage: Pilotage, server: FakeServer) -> None:
     server.answers["GET /tasks/12"] = view("running", {"running": 2, "pending": 1})
-    jobs = [("short", "running"), ("long", "running"), ("", "pending")]
-    server.answers["GET /tasks/12/jobs"] = {
-        "jobs": [{"queue": queue, "state": state} for queue, state in jobs]
-    }
+    queues = {"": {"pending": 1}, "long": {"running": 1}, "short": {"running": 1}}
+    server.answers["GET /tasks/12/queues"] = {"queues": queues}
     result = pilotage("status", 12)
     assert result.stdout.startswith("task 12 count: running for 2 min\nof ada (atlas), share default, ")
     assert [line.split() for line in result.stdout.splitlines()[-3:]] == [
@@ -217,12 +215,12 @@ def test_status_of_a_task_shows_what_its_scouts_needed(pilotage: Pilotage, serve
     )
 
 
-def test_status_of_a_task_too_large_for_one_answer_counts_by_state(
+def test_status_counts_by_state_where_a_server_does_not_know_its_queues(
     pilotage: Pilotage, server: FakeServer
 ) -> None:
     server.answers["GET /tasks/12"] = view("running", {"running": 10_001})
     assert pilotage("status", 12).stdout.endswith("jobs: 10001 running\n")
-    assert [call for call, _ in server.requests] == ["GET /tasks/12", "GET /tasks/12/wait"]
+    assert [call for call, _ in server.requests][-1] == "GET /tasks/12/wait"
 
 
 def test_status_watches_a_task_to_its_end(pilotage: Pilotage, server: FakeServer) -> None:

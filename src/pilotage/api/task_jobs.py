@@ -11,10 +11,10 @@ from pilotage.store import JobPage, JobSort
 
 from .access import Person
 from .answers import answer, documented, listed
-from .dependencies import PREFIX, After, Id, Limit, TheRuntime, WithParameters
+from .dependencies import PREFIX, After, Id, Limit, TheRuntime, TheStore, WithParameters
 from .log_excerpts import MOST_LINES, JobLogs, JobLogsPage, excerpt, matching
 from .tasks import seen
-from .views import FailedJobs, Jobs, TaskWait
+from .views import FailedJobs, Jobs, JobsByQueue, TaskWait
 
 router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 
@@ -24,6 +24,13 @@ LOGS_AT_ONCE = 100
 Failed = Annotated[
     bool, Query(description="only jobs that failed, or are tried again after a failed attempt")
 ]
+
+
+@router.get("/{task}/queues", responses=documented(JobsByQueue, 404))
+def get_jobs_by_queue(task: Id, caller: Person, store: TheStore) -> Response:
+    """How many jobs of a task each queue has, by state. Jobs at no queue stand under an empty name."""
+    seen(store, caller, task)
+    return answer({"queues": store.job_lists.by_queue(task)})
 
 
 @router.get("/{task}/jobs", responses=documented(Jobs, 404))

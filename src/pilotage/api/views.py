@@ -24,6 +24,13 @@ class Jobs(PageOfList):
     jobs: list[ListedJob]
 
 
+class JobsByQueue(BaseModel):
+    """Numbers of a task's jobs."""
+
+    queues: dict[str, dict[str, int]]
+    """By queue, then by state. Jobs at no queue stand under an empty name."""
+
+
 class TaskWait(BaseModel):
     """Why a task waits, its place in line, and when it is likely to end, as sentences; empty: not known."""
 

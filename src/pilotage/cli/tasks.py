@@ -143,7 +143,7 @@ def _show_workflow(client: "Client", workflow: int, json_output: bool) -> None:
 
 def _show_task(client: "Client", task: int, json_output: bool) -> None:
     view = client.task(task)
-    by_queue = _jobs_by_queue(client, view)
+    by_queue = _jobs_by_queue(client, task)
     has_ended = view["state"] in ENDED["task"]
     wait = {} if has_ended else _wait(client, task)
     if json_output:
@@ -222,15 +222,13 @@ def _measured(found: Any) -> str:
     return f"measured by {found['finished']} scouts: {', '.join(values)}"
 
 
-def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | None:
-    """Return the number of jobs by queue and state; None if one answer of the server cannot hold them."""
-    if sum(view["jobs"].values()) > 10_000:
-        return None
-    found: dict[str, dict[str, int]] = {}
-    for job in client.jobs(view["id"], limit=10_000):
-        states = found.setdefault(job["queue"], {})
-        states[job["state"]] = states.get(job["state"], 0) + 1
-    return dict(sorted(found.items()))
+def _jobs_by_queue(client: "Client", task: int) -> dict[str, dict[str, int]] | None:
+    """Return the number of jobs by queue and state; None from a server that does not know."""
+    from pilotage.client import ClientError
+
+    with suppress(ClientError):
+        return client.jobs_by_queue(task).to_dict()
+    return None
 
 
 @app.command(epilog="Example: pilotage publish 12")

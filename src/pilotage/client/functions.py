@@ -3,9 +3,7 @@
 import base64
 import io
 import json
-import pickle
 import sys
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,6 +96,8 @@ def value_of(result: bytes) -> Any:
 
     The pickle comes from a job of the caller's own: whoever can change the job's output can run code here.
     """
+    import pickle  # only who reads results loads it
+
     head, _, pickled = result.partition(b"\n")
     try:
         kind = json.loads(head)["kind"]
@@ -130,6 +130,8 @@ def _cloudpickle() -> Any:
 @cache
 def _library() -> str:
     """Return cloudpickle itself as an archive in base64: nodes need not have it."""
+    import zipfile
+
     found = io.BytesIO()
     folder = Path(_cloudpickle().__file__).parent
     with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,7 +1,6 @@
 """Documents of the server as records and tables, which notebooks show."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from .errors import BadAnswer
@@ -52,7 +51,7 @@ class Record(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{_html(value)}</td></tr>"
+            f"<tr><th>{_html(name)}</th><td>{_html(value)}</td></tr>"
             for name, value in self._document.items()
         )
         return f"<table>{rows}</table>"
@@ -119,13 +118,13 @@ class Table(Sequence[Row], Generic[Row]):
 
     def _repr_html_(self) -> str:
         names = list(dict.fromkeys(name for row in self._rows for name in row))
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        head = "".join(f"<th>{_html(name)}</th>" for name in names)
         rows = (
             "".join(f"<td>{_html(row.get(name))}</td>" for name in names) for row in self._rows[:MOST_SHOWN]
         )
         body = "".join(f"<tr>{cells}</tr>" for cells in rows)
         left = len(self) - MOST_SHOWN
-        more = f"<p>and {left} more {escape(self._name)}</p>" if left > 0 else ""
+        more = f"<p>and {left} more {_html(self._name)}</p>" if left > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
@@ -135,5 +134,7 @@ def _cell(value: object) -> str:
 
 
 def _html(value: object) -> str:
+    from html import escape  # only notebooks load it
+
     text = "" if value is None else str(value)
     return escape(text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}...")

@@ -1,7 +1,6 @@
 """Take wanted files out of a tar archive of outputs. The server may be anybody's."""
 
 import os
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
@@ -18,9 +17,9 @@ MOST_BYTES = 128 << 20
 """Most bytes of an archive that are read."""
 
 
-def missing(wanted: Sequence[WantedFile]) -> dict[str, WantedFile]:
-    """Return the small files that are not here yet, by their names in archives."""
-    found = {}
+def missing(wanted: Sequence[WantedFile]) -> tuple[dict[str, WantedFile], list[WantedFile]]:
+    """Return the small files that are not here yet, by their names in archives, and those that are."""
+    found, here = {}, []
     for one in wanted:
         if one.size <= LARGEST and one.checksum:
             try:
@@ -28,13 +27,17 @@ def missing(wanted: Sequence[WantedFile]) -> dict[str, WantedFile]:
                     is_here = is_right(one, folder)
             except (FetchFailed, OSError):
                 continue  # a request of its own says what is wrong
-            if not is_here:
+            if is_here:
+                here.append(one)
+            else:
                 found[one.place.name] = one
-    return found
+    return found, here
 
 
 def unpacked(archive: BinaryIO, wanted: Mapping[str, WantedFile]) -> Iterator[WantedFile]:
     """Yield the wanted files of an archive that came whole and right, after each has its name here."""
+    import tarfile  # only who fetches loads it
+
     seen = set[str]()
     try:
         with tarfile.open(fileobj=archive, mode="r:") as members:

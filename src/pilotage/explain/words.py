@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from pilotage.model.documents.decision import Value
+if TYPE_CHECKING:  # commands load this module, and need no decisions
+    from pilotage.model.documents.decision import Value
 
 _RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 
@@ -11,7 +13,7 @@ MOST_RUNS = 10
 """Most runs of record numbers to show."""
 
 
-def number(value: Value) -> str:
+def number(value: "Value") -> str:
     """Return a value in few digits: whole from 1000 on, otherwise three digits."""
     if isinstance(value, float):
         return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"

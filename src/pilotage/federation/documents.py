@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path as FilePath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
 
 from pilotage.model.documents.serialization import from_json, to_document
-from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.types import Name
 
-from . import checks, messages, text, worlds
+from . import messages, text
 from .faults import MOST_FAULTS, BadDocument, Fault, Path, show
 from .remainder import Remainder, remainder
 from .source_files import (
@@ -29,6 +28,9 @@ from .source_files import (
     with_payload,
 )
 from .task_checks import task_faults
+
+if TYPE_CHECKING:
+    from pilotage.model.documents.world import World
 
 T = TypeVar("T")
 
@@ -56,7 +58,7 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
         found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
-        if kind in (Federation, World) and (rest := remainder(kind, document, found)):
+        if (kind is Federation or _is_world(kind)) and (rest := remainder(kind, document, found)):
             found += rest.further(chain(_contradictions(rest.value), also(rest.value)), found)
         raise BadDocument(found[:MOST_FAULTS]) from error
     except (ValueError, RecursionError) as error:
@@ -70,8 +72,22 @@ def checked(kind: type[T], document: object, also: Callable[[T], Iterable[Fault]
 def _contradictions(value: object) -> list[Fault]:
     """Return faults of references and limits, which no single field shows."""
     if isinstance(value, Federation):
-        return checks.federation_faults(value)
-    return worlds.check_world(value) if isinstance(value, World) else []
+        from .checks import federation_faults
+
+        return federation_faults(value)
+    if not _is_world(type(value)):
+        return []
+    from .worlds import check_world
+
+    return check_world(cast("World", value))
+
+
+def _is_world(kind: type) -> bool:
+    if kind in (TaskSpec, _Named):
+        return False  # to load the model of worlds takes most of the time of a submission
+    from pilotage.model.documents.world import World
+
+    return kind is World
 
 
 def read(

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pilotage.client import manifest
@@ -92,7 +91,12 @@ class AsyncFetching(AsyncTaskRequests, AsyncCatalogueRequests):
 
         Other files need requests of their own: large ones, and the ones that no archive brought.
         """
-        left, total, came = missing(files), sum(one.size for one in files), set[str]()
+        from tempfile import TemporaryFile  # only who fetches loads it
+
+        (left, here), total = missing(files), sum(one.size for one in files)
+        for one in here:
+            progress(one.name, one.size, total)
+        came = {one.file for one in here}
         first = min((one.file for one in left.values()), default="")
         after = max((one.file for one in files if one.file < first), default="")
         while len(left) >= FEWEST:

@@ -153,6 +153,10 @@ class AsyncTaskRequests(AsyncApi):
         )
         return Table[AsyncJob].of(answer, "jobs", lambda job: AsyncJob(job, self._client()))
 
+    async def jobs_by_queue(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
+        """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
+        return Record((await self._record("/tasks/{task}/queues", await self._task(task)))["queues"])
+
     async def why_waiting(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
         return await self._record("/tasks/{task}/wait", await self._task(task))

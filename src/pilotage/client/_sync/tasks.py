@@ -152,6 +152,10 @@ class TaskRequests(Api):
         )
         return Table[Job].of(answer, "jobs", lambda job: Job(job, self._client()))
 
+    def jobs_by_queue(self, task: "int | str | RequestSubject | Task") -> Record:
+        """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
+        return Record((self._record("/tasks/{task}/queues", self._task(task)))["queues"])
+
     def why_waiting(self, task: "int | str | RequestSubject | Task") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
         return self._record("/tasks/{task}/wait", self._task(task))

@@ -201,6 +201,15 @@ class JobLists:
 
         return self._database.read(read)
 
+    def by_queue(self, task: int) -> dict[str, dict[str, int]]:
+        """Return the number of a task's jobs by queue and state; of those at no queue by an empty name."""
+        query = select(_j.queue, _j.state, func.count()).where(_j.task == task).group_by(_j.queue, _j.state)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        found: dict[str, dict[str, int]] = {}
+        for queue, state, many in sorted(rows):
+            found.setdefault(queue, {})[state] = many
+        return found
+
     def use(self, task: int) -> list[UseAtQueue]:
         """Return what a task's jobs used, by queue, the most wall time first."""
         wall, failed = func.coalesce(_j.wall_seconds, 0.0), is_state(jobs, JobState.FAILED)
