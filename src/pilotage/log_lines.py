@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal
@@ -129,7 +129,14 @@ def fields_of(record: logging.LogRecord) -> Mapping[str, object]:
 
 def message_of(record: logging.LogRecord) -> str:
     """Return the message of a record without secrets."""
-    return without_secrets(record.getMessage())[:LONGEST]
+    return without_secrets(_text(record))[:LONGEST]
+
+
+def _text(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):  # values that do not fit: a line is still better than none
+        return str(record.msg)
 
 
 def without_secrets(text: str) -> str:
@@ -154,11 +161,11 @@ def _one_line(text: str) -> str:
 
 @dataclass(slots=True)
 class _Alike:
-    """Lines alike: the last record, how many came since the window began, and when it began."""
+    """Lines alike: what stays of the last one, how many came since the window began, and when it began."""
 
-    record: logging.LogRecord
-    many: int
     since: float
+    many: int = 0
+    last: Mapping[str, object] = field(default_factory=dict)
 
 
 class Repetition(logging.Filter):
@@ -181,13 +188,16 @@ class Repetition(logging.Filter):
         """Return whether to show a record."""
         if record.name == ACCESS:
             return True
-        key = (record.name, record.levelno, _DIGITS.sub("#", record.getMessage()[:500]))
+        text = _text(record)
+        key = (record.name, record.levelno, _DIGITS.sub("#", text[:500]))
         now = self._clock()
         with self._lock:
             over = self._over(now)
-            one = self._known.setdefault(key, _Alike(record, 0, now))
+            one = self._known.setdefault(key, _Alike(now))
             one.many += 1
-            one.record = record
+            # Not the record itself: its traceback would keep much in memory.
+            kept = ("name", "levelno", "levelname", *FIELDS)
+            one.last = {"msg": text, **{name: vars(record)[name] for name in kept if name in vars(record)}}
             is_shown = one.many <= MOST_ALIKE
             if len(self._known) > MOST_KEYS:
                 over.append(self._known.popitem(last=False)[1])
@@ -228,10 +238,8 @@ class Repetition(logging.Filter):
     def _tell(self, over: list[_Alike]) -> None:
         for one in over:
             if (left := one.many - MOST_ALIKE) > 0:
-                told = logging.makeLogRecord({**vars(one.record), "exc_info": None, "args": None})
-                told.created = time.time()
-                told.msg = f"{one.record.getMessage()} (… {left:,} times more in the last minute)"
-                self._write(told)
+                told = f"{one.last['msg']} (… {left:,} times more in the last minute)"
+                self._write(logging.makeLogRecord({**one.last, "msg": told}))
 
 
 def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:

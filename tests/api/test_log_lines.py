@@ -73,8 +73,10 @@ def test_text_is_one_line_and_a_traceback_is_indented(capfd: pytest.CaptureFixtu
             raise ValueError("one\n2026-01-01 forged")
         except ValueError:
             log.exception("it\nfailed", extra={"task": 3})
-    first, *others = capfd.readouterr().err.splitlines()
+        log.warning("%d values", "no number")
+    first, *others, last = capfd.readouterr().err.splitlines()
     assert first.endswith(" ERROR pilotage.test: it\\nfailed [task=3]")
+    assert last.endswith(" WARNING pilotage.test: %d values")
     assert others
     assert all(line.startswith("  ") for line in others)
 

@@ -102,6 +102,7 @@ def queries(dashboard: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_each_query_of_the_dashboards_gives_an_answer(house: House, prometheus: httpx.Client) -> None:
     house.call("POST", "/tasks", {"tasks": TASKS})
     panels = {f"{one.stem}: {title}": found for one in DASHBOARDS for title, found in queries(one).items()}
