@@ -160,7 +160,7 @@ def _one_line(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Alike:
+class _Repeated:
     """Lines alike: what stays of the last one, how many came since the window began, and when it began."""
 
     since: float
@@ -181,7 +181,7 @@ class Repetition(logging.Filter):
         self._write = write
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int, str], _Alike] = OrderedDict()
+        self._known: OrderedDict[tuple[str, int, str], _Repeated] = OrderedDict()
         self._timer: threading.Timer | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -193,7 +193,7 @@ class Repetition(logging.Filter):
         now = self._clock()
         with self._lock:
             over = self._over(now)
-            one = self._known.setdefault(key, _Alike(now))
+            one = self._known.setdefault(key, _Repeated(now))
             one.many += 1
             # Not the record itself: its traceback would keep much in memory.
             kept = ("name", "levelno", "levelname", *FIELDS)
@@ -214,7 +214,7 @@ class Repetition(logging.Filter):
                 self._timer.cancel()
         self._tell(over)
 
-    def _over(self, now: float) -> list[_Alike]:
+    def _over(self, now: float) -> list[_Repeated]:
         """Take out what began more than a window ago: the first ones."""
         over = []
         while self._known and now - next(iter(self._known.values())).since >= WINDOW:
@@ -235,7 +235,7 @@ class Repetition(logging.Filter):
                 self._wait()
         self._tell(over)
 
-    def _tell(self, over: list[_Alike]) -> None:
+    def _tell(self, over: list[_Repeated]) -> None:
         for one in over:
             if (left := one.many - MOST_ALIKE) > 0:
                 told = f"{one.last['msg']} (… {left:,} times more in the last minute)"
