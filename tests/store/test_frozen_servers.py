@@ -18,7 +18,7 @@ from pilotage.store import Store
 from pilotage.store.database import engine
 from pilotage.store.tables import iterations
 engine.WRITER_SILENCE = 2.0
-store = Store.open(sys.argv[1])
+store = Store.open(sys.argv[1], server="frozen")
 tries = []
 def work(connection):
     tries.append(1)
@@ -50,6 +50,28 @@ def test_the_others_go_on_and_the_frozen_one_recovers_when_it_is_woken(postgresq
             assert time.monotonic() - begun < 20, "not for as long as the other one sleeps"
             os.kill(frozen.pid, signal.SIGCONT)
             assert frozen.stdout.readline() == "done 2\n", "it did its work once more, by itself"
+            frozen.wait(PATIENCE)
+        finally:
+            frozen.kill()
+            store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_what_a_frozen_server_holds_is_free_once_others_cut_it_off(postgresql_url: str) -> None:
+    """It need not be silent for as long as PostgreSQL waits."""
+    store = Store.open(postgresql_url)
+    command = [sys.executable, "-c", FROZEN.replace("= 2.0", "= 600.0"), postgresql_url, "alone"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
+        try:
+            assert frozen.stdout
+            assert frozen.stdout.readline() == "holding\n"
+            os.kill(frozen.pid, signal.SIGSTOP)
+            assert store.servers.cut_off("another") == 0
+            assert store.servers.cut_off("frozen") > 0
+            store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
+            os.kill(frozen.pid, signal.SIGCONT)
+            assert frozen.stdout.readline() == "done 2\n", "its first transaction never happened"
             frozen.wait(PATIENCE)
         finally:
             frozen.kill()

@@ -140,7 +140,7 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
         "token": CommandEntry("tokens", "Make, list and revoke people's tokens."),
         "people": CommandEntry("people", "Close a person: tokens, tasks and pilots at once."),
-        "store": CommandEntry("store", "Back up the store, and bring it back."),
+        "store": CommandEntry("store", "Back up the store, bring it back, and upgrade it."),
         "history": CommandEntry("history", "Archive what ended long ago."),
     },
     "Decide and simulate": {

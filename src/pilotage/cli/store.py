@@ -1,4 +1,4 @@
-"""Back up the store, and bring it back."""
+"""Back up the store, bring it back, and upgrade it."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +20,7 @@ PilotsEnded = Annotated[
     bool, typer.Option("--pilots-ended", help="No pilot of before runs at any site: jobs wait for none.")
 ]
 
-app = typer.Typer(help="Back up the store, and bring it back.", no_args_is_help=True)
+app = typer.Typer(help="Back up the store, bring it back, and upgrade it.", no_args_is_help=True)
 
 
 @app.command(epilog="Example: pilotage store backup /backup/pilotage-2026-11-26")
@@ -72,6 +72,37 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
     tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended.
     """
     _show(_restored(_with_store(), pilots_ended), json_output)
+
+
+@app.command(epilog="Example: pilotage store upgrade\n\nExample: pilotage store upgrade --finish")
+def upgrade(
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Drop what only servers of the former version need.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Bring the store up to date, while servers of the former version run on.
+
+    Afterwards end each server, install the new version there, and start it. When no server of the former
+    version is left, run it again with --finish.
+    """
+    from pilotage.store import upgrading
+
+    known = _with_store()
+    with _using(known.store):
+        if finish:
+            upgrading.finish(known.store)
+        else:
+            done = upgrading.upgrade(known.store)
+    if json_output:
+        show_json({"finished": True} if finish else asdict(done))
+    elif finish:
+        echo("the upgrade is finished: servers of the former version can use this store no more")
+    elif done.before == done.after:
+        echo(f"the store is up to date: its tables are of version {done.after}")
+    else:
+        echo(f"the tables were of version {done.before}, and are of version {done.after}")
+        echo("next: end, upgrade and start each server; then pilotage store upgrade --finish")
 
 
 @contextmanager

@@ -23,6 +23,8 @@ CREATE TABLE alembic_version (
 def upgrade(connection: Connection) -> None:
     """Migrate the tables to the newest version, inside the connection's transaction.
 
+    Servers of the former version go on beside: migrations only add, and :func:`finish` takes away.
+
     Raises :class:`NewerStore` and :class:`UnreleasedStore`. Only the one writer calls it, so two processes
     that open a store at once do not migrate twice.
     """
@@ -31,6 +33,11 @@ def upgrade(connection: Connection) -> None:
         _create(connection)
     elif current != newest():
         _migrate(connection, current)
+
+
+def finish(connection: Connection) -> None:
+    """Drop what only servers of the former version need. None of them may run any more."""
+    functions.drop_former(connection)
 
 
 def is_current(connection: Connection) -> bool:
@@ -78,3 +85,4 @@ def _migrate(connection: Connection, current: str | None) -> None:
     except CommandError as error:
         known = f"this program knows up to {newest()}"
         raise NewerStore(f"the store is of version {current}, {known}") from error
+    functions.keep_former(connection)

@@ -141,8 +141,41 @@ BEGIN
 """Gives waiting jobs of other queues to a pilot, each only from where it was seen (E2)."""
 
 
+FORMER_BORROW_JOBS = f"""
+CREATE FUNCTION borrow_jobs(
+  asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
+  asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
+  asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
+  told_containment text, told_node text, at_time double precision,
+{_ROWS}BEGIN
+  RETURN QUERY SELECT * FROM borrow_jobs(
+    asked_pilot, asked_queue, known_activation, known_version, known_used, asked_ids, asked_attempts,
+    asked_queues, asked_states, array_fill(''::text, ARRAY[cardinality(asked_ids)]), asked_entries,
+    asked_reads, asked_documents, most, at_site, told_containment, told_node, at_time
+  );
+END $$"""
+"""What servers up to tables 0118 call. They know nothing of changed jobs, so they get none of these."""
+
+_FORMER_ARGUMENTS = """
+bigint, text, bigint, integer, boolean, bigint[], integer[], text[], text[], text[], boolean[], text[],
+integer, text, text, text, double precision"""
+
+
+def keep_former(connection: Connection) -> None:
+    """Keep what servers of the former version call, until :func:`drop_former`."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(FORMER_BORROW_JOBS))
+
+
+def drop_former(connection: Connection) -> None:
+    """Drop what only servers of the former version call."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"DROP FUNCTION IF EXISTS borrow_jobs({_FORMER_ARGUMENTS})"))
+
+
 def make(connection: Connection) -> None:
     """Recreate all of them on PostgreSQL."""
+    drop_former(connection)
     if connection.dialect.name == "postgresql":
         for name, definition in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
             # A function with other result columns cannot replace one.

@@ -1,0 +1,72 @@
+"""Upgrading a store while servers of the former version run: first add, and take away at the end."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from sqlalchemy import text
+
+from . import schema
+from .database.engine import Database
+from .database.errors import StoreError
+from .tables.servers import Servers
+
+UPGRADER = "upgrade"
+"""How sessions of an upgrade are named, beside those of servers."""
+
+_UNNAMED = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = :session AND datname = current_database()"
+)
+
+
+class OlderServersRun(StoreError):
+    """Servers of another version still use the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreUpgrade:
+    """The versions of a store's tables before an upgrade (None: there were none) and after it."""
+
+    before: str | None
+    after: str
+
+
+def upgrade(url: str) -> StoreUpgrade:
+    """Bring a store's tables up to date. Servers of the former version go on. Raises NewerStore."""
+    database = Database(url, UPGRADER)
+    try:
+        before = database.write(schema.version_of)
+        database.write(schema.upgrade)
+        return StoreUpgrade(before=before, after=schema.newest())
+    finally:
+        database.close()
+
+
+def finish(url: str) -> None:
+    """Drop what only servers of the former version need. Raises :class:`OlderServersRun`."""
+    database = Database(url, UPGRADER)
+    try:
+        if not database.write(schema.is_current):
+            raise OlderServersRun("the store is not upgraded yet: first `pilotage store upgrade`")
+        ours = version("pilotage")
+        others = [
+            f"{one.name} ({one.version})"
+            for one in Servers(database).everything()
+            if one.state == "live" and one.version != ours
+        ]
+        if others:
+            raise OlderServersRun(f"servers of another version run: {', '.join(others)}; end them first")
+        if unnamed := _unnamed_sessions(database):
+            raise OlderServersRun(
+                f"{unnamed} sessions belong to servers of before 0.1.0, or to commands: end them first"
+            )
+        database.write(schema.finish)
+    finally:
+        database.close()
+
+
+def _unnamed_sessions(database: Database) -> int:
+    """Return the sessions of programs that do not name their server."""
+    if not database.is_postgresql:
+        return 0
+    values = {"session": Database.session_of("")}
+    return int(database.read(lambda connection: connection.execute(_UNNAMED, values).scalar_one()))
