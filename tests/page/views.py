@@ -63,5 +63,6 @@ VIEWS = (
     SeenView("admin-load", "/admin/federation/load", "olga"),
     SeenView("admin-history", "/admin/history", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
+    SeenView("admin-servers", "/admin/servers", "olga"),
     SeenView("refusal", "/tasks/999999", status=404),
 )

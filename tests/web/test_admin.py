@@ -10,7 +10,14 @@ from tests.api.conftest import House
 from .conftest import TestClient
 from .test_task import token_of
 
-ADDRESSES = ("/admin", "/admin/federation", "/admin/history", "/admin/history?before=2", "/admin/tokens")
+ADDRESSES = (
+    "/admin",
+    "/admin/federation",
+    "/admin/history",
+    "/admin/history?before=2",
+    "/admin/tokens",
+    "/admin/servers",
+)
 
 
 def test_it_is_for_operators(alice: TestClient, operator: TestClient) -> None:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from pilotage.api import set_aside_lines
 from pilotage.api.breakers import ShownBreaker, shown
 from pilotage.api.federation import without_options
+from pilotage.api.servers import shown_servers
 from pilotage.federation.text import render
 from pilotage.flow.calls import circuit_breakers, federation_changes
 from pilotage.flow.calls.federation_changes import DescribedVersion
@@ -32,6 +33,7 @@ TABS: Sequence[tuple[str, str]] = (
     ("Federation", "/admin/federation"),
     ("History", "/admin/history"),
     ("Tokens", "/admin/tokens"),
+    ("Servers", "/admin/servers"),
 )
 
 
@@ -141,9 +143,17 @@ def tokens(visit: Visit) -> Page:
     return _page("Tokens", part, "/tokens", command("token", "list"))
 
 
+def servers(visit: Visit) -> Page:
+    """Show the server processes of the store, their loops, and what they leave to others."""
+    visit.for_operators("administer")
+    part = shown_servers(visit.store)
+    return _page("Servers", part, "/servers", command("servers"), Staleness(seconds=15))
+
+
 ROUTES: Sequence[Route] = (
     view("/admin", current),
     view("/admin/federation", federation),
     view("/admin/history", history),
     view("/admin/tokens", tokens),
+    view("/admin/servers", servers),
 )

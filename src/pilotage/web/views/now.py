@@ -27,6 +27,9 @@ MOST_EXPLAINED = 20
 MOST_FAILING = 10
 """Most failing tasks whose errors are read, the newest."""
 
+MOST_MOVING, MOST_WAYS = 5, 4
+"""Most tasks whose data is shown, those of most jobs, and most ways of the files of one."""
+
 MOST_ROWS = 12
 """Most rows of an answer."""
 
@@ -65,12 +68,22 @@ class FailingGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MovingData:
+    """A task with jobs whose files move: how many jobs, and the files that wait by their ways."""
+
+    task: TaskView
+    jobs: int
+    ways: Sequence[tuple[str, str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NowModel:
     """The answers of the first page. ``is_bounded``: more tasks are under way than were read."""
 
     waiting: int
     running: int
     moving: int
+    data: Sequence[MovingData]
     failed: int
     waits: Sequence[WaitFor]
     failing: Sequence[FailingGroup]
@@ -93,6 +106,7 @@ def now(visit: Visit) -> Page:
         waiting=sum(jobs[state] for state in _WAITING),
         running=sum(jobs[state] for state in AT_A_PILOT),
         moving=sum(jobs[state] for state in _MOVING),
+        data=_data(visit, live),
         failed=sum(task.jobs.get(JobState.FAILED, 0) for task in (*live, *lately)),
         waits=_waits(visit, live),
         failing=_failing(visit, [*live, *lately]),
@@ -160,6 +174,16 @@ def _failing(visit: Visit, tasks: Sequence[TaskView]) -> list[FailingGroup]:
         if group.failed
     ]
     return sorted(found, key=lambda one: -one.group.failed)[:MOST_ROWS]
+
+
+def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
+    """Return the tasks of most jobs whose files move, with what no server moves yet."""
+    moving = [(sum(task.jobs.get(state, 0) for state in _MOVING), task) for task in live]
+    most = sorted((one for one in moving if one[0]), key=lambda one: (-one[0], one[1].id))[:MOST_MOVING]
+    queries = visit.store.transfer_queries
+    return [
+        MovingData(task=task, jobs=jobs, ways=queries.waiting_of(task.id)[:MOST_WAYS]) for jobs, task in most
+    ]
 
 
 def _breakers(visit: Visit) -> list[ShownBreaker]:
