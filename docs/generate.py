@@ -255,6 +255,8 @@ def documents() -> str:
     ]
     head = (
         "# Fields of federation, task and scenario files\n\n"
+        "A federation's file has the fields of [Federation](#federation), a task's file those of "
+        "[TaskSpec](#taskspec), a scenario's those of [Scenario](#scenario). The rest are parts of them.\n\n"
         "Units: memory and work directory in MB, storage in GB, files in bytes, times in s, "
         "throughput in MB/s, core power in HS23 per core.\n"
     )
