@@ -77,10 +77,19 @@ def test_sentences_for_users_carry_no_numbers_of_rules() -> None:
     folders = [ROOT / "docs" / name for name in ("tutorials", "how-to", "explanation")]
     found = {
         f"{page.name}: {line}"
-        for page in (ROOT / "README.md", *(page for folder in folders for page in folder.glob("*.md")))
+        for page in (
+            ROOT / "README.md",
+            ROOT / "CHANGELOG.md",
+            *(page for folder in folders for page in folder.glob("*.md")),
+        )
         for line in re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         .partition("\n## The published rules\n")[0]
         .splitlines()
         if RULE.search(re.sub(r"`[^`]*`", "", line)) and not line.startswith(("    ", "Published rules: "))
     }
     assert found == set()
+
+
+def test_the_changelog_says_each_thing_once() -> None:
+    lines = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("- ")]
+    assert len(lines) == len(set(lines))
