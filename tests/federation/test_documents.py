@@ -225,6 +225,13 @@ def test_a_document_without_a_file_is_checked_as_strictly() -> None:
         checked(TaskSpec, {"name": "a", "ram": float("nan")})
 
 
+def test_a_value_that_one_of_two_kinds_refuses_has_one_fault() -> None:
+    with pytest.raises(BadDocument) as caught:
+        checked(TaskSpec, {"name": "a", "after": ["büro", 7]})
+    (fault,) = caught.value.faults
+    assert (fault.path, fault.message) == (("after", 0), "'büro' is not allowed here")
+
+
 def test_a_world_is_written_and_read_back_the_same(tmp_path: Path) -> None:
     (tmp_path / "federation.yaml").write_text(GOOD)
     federation = read(Federation, tmp_path / "federation.yaml")

@@ -92,11 +92,17 @@ _KINDS = {
 def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
     """Yield every fault of a document that was refused as a ``kind``, each once."""
     seen: set[tuple[Path, str]] = set()
-    for details in error.errors(include_url=False, include_context=True):
-        path, tags = _document_path(details["loc"], document)
+    found = [
+        (details, *_document_path(details["loc"], document))
+        for details in error.errors(include_url=False, include_context=True)
+    ]
+    typed = {path for details, path, _ in found if not _is_of_type(details)}
+    for details, path, tags in found:
         # pydantic reports faults against every member of a union. Those against other members only confuse.
         if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
             continue
+        if _is_of_type(details) and path in typed:
+            continue  # another member takes such values, and says what is wrong with this one
         if details["type"] == "literal_error" and details["ctx"]["expected"] == "''":
             continue
         fault = _fault(kind, details, path, document)
@@ -159,6 +165,10 @@ def _has(value: Any, part: int | str) -> bool:
     if isinstance(value, list):
         return isinstance(part, int) and part < len(value)
     return isinstance(value, dict) and part in value
+
+
+def _is_of_type(details: ErrorDetails) -> bool:
+    return details["type"].endswith("_type")
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
