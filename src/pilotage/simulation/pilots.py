@@ -66,6 +66,10 @@ class HostSite(Protocol):
     scene: Scene
     dice: Random
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether no call reaches the server."""
+
     def ended(self, pilot: "VirtualPilot") -> None:
         """Remove a pilot, and give its slots to waiting ones."""
 
@@ -94,6 +98,8 @@ class VirtualPilot:
     _news: dict[Attempt, _Running] = field(default_factory=dict)
     _cores_taken: int = 0
     _idle_since: float | None = None
+    _answered: float = 0.0
+    """When the server answered last, in s since 1970."""
 
     def start(self, node: str) -> None:
         """Start on a node, at most until the end of the walltime."""
@@ -158,6 +164,7 @@ class VirtualPilot:
             self.called = True
             self._heartbeat = given.federation.loops.heartbeat
             self._beat_again()
+        self._answered = self.site.scene.clock()
         tasks = {task.id: task for task in given.tasks}
         readings = Readings(given, cache(self.site.scene.sources))
         sizes = {file.name: file.size for file in given.files}
@@ -238,7 +245,7 @@ class VirtualPilot:
         if not fails:
             self.site.scene.journal.ended[job] = (self.site.scene.clock(), running.task, running.work)
         self._news[running.attempt] = running
-        self.site.scene.calls.tell(self)
+        self._tell()
         self._ask()
 
     def told(self) -> Heartbeat:
@@ -257,6 +264,7 @@ class VirtualPilot:
         if stops is None:
             self.vanish()
             return
+        self._answered = self.site.scene.clock()
         for report in told.reports:
             if report.state == "running":
                 del self._news[report.job, report.attempt]
@@ -265,9 +273,24 @@ class VirtualPilot:
         for attempt in stops:
             self._stop(attempt)
 
+    def running(self) -> tuple[Attempt, ...]:
+        """Return the attempts whose payloads run now."""
+        return tuple(attempt for attempt, running in self._running.items() if running.report is None)
+
     def _ask(self) -> None:
-        if not self.ended:
+        if self.site.is_cut_off:
+            self._ask_after(ASK_AGAIN)
+        elif not self.ended:
             self.site.scene.calls.ask(self)
+
+    def _tell(self) -> None:
+        """Report, unless no call gets through: then payloads end with their lease."""
+        if not self.site.is_cut_off:
+            self.site.scene.calls.tell(self)
+            return
+        silent = self.site.scene.clock() - self._answered
+        for attempt in [attempt for attempt, one in self._running.items() if silent >= one.lease]:
+            self._stop(attempt)
 
     def _period(self) -> float:
         """Return the seconds between two heartbeats."""
@@ -279,7 +302,7 @@ class VirtualPilot:
 
         def beat() -> None:
             if not self.ended and number == self._beats:
-                self.site.scene.calls.tell(self)
+                self._tell()
                 self._ask()
                 self._beat_again()
 

@@ -79,6 +79,8 @@ class SiteBehaviour:
     """Number of nodes on which each payload fails within seconds."""
     outages: tuple[Spell, ...] = ()
     """Periods in which the site does not answer. At their start, everything that runs there vanishes."""
+    cuts: tuple[Spell, ...] = ()
+    """Periods in which no call of its pilots reaches the server. Payloads run on until their lease ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import random
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.model.records.federation import Storage
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
@@ -51,11 +52,23 @@ class VirtualSite:
         for spell in behaviour.outages:
             scene.clock.after(spell.begins, self._die)
             scene.clock.after(spell.ends, self._revive)
+        self._cuts = 0
+        for spell in behaviour.cuts:
+            scene.clock.after(spell.begins, partial(self._cut, 1))
+            scene.clock.after(spell.ends, partial(self._cut, -1))
 
     @property
     def is_dead(self) -> bool:
         """Return whether the site does not answer. Outages may overlap."""
         return self._outages > 0
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether no call of its pilots reaches the server. Cuts may overlap."""
+        return self._cuts > 0
+
+    def _cut(self, more: int) -> None:
+        self._cuts += more
 
     def submit(self, pilot: VirtualPilot) -> None:
         """Put a pilot into the batch queue. Some never leave it."""

@@ -143,6 +143,20 @@ class DatabaseKilled(Fault):
         return True
 
 
+class ReplicaPromoted(Fault):
+    """``kill -9`` of PostgreSQL; its replica takes over, and gets one of its own."""
+
+    holds = "what was committed is there; servers connect to the new one by themselves"
+    span = (0.0, 0.1)
+    has_stand_in = False
+
+    def start(self) -> bool:
+        """Promote it."""
+        with self.system.database_turn:
+            self.system.promote()
+        return True
+
+
 class DatabaseRestarted(Fault):
     """PostgreSQL ends all connections and starts again, as in its upgrade."""
 
