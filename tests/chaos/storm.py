@@ -22,6 +22,9 @@ from .work import Expectation, Work, probe, work_of
 STILL = 300.0
 """Seconds without any event after which work that has not ended never will: a machine may be very busy."""
 
+MOST_OPEN = 12
+"""Tasks that have not ended, at which an arrival is left out: a slow machine gets less work."""
+
 LONGEST_CALM = 1800.0
 """Seconds after which work that goes round in circles is given up."""
 
@@ -74,7 +77,7 @@ class Storm:
         """Let it storm, wait for calm, and judge."""
         observer = Observer(self.system)
         try:
-            self._storm()
+            self._storm(observer)
             self._calm()
         finally:
             observer.close()
@@ -83,14 +86,14 @@ class Storm:
         self._judge()
         return self.outcome
 
-    def _storm(self) -> None:
+    def _storm(self, observer: Observer) -> None:
         plan = self.outcome.plan
         moments: list[Strike | Arrival] = [*plan.strikes, *plan.arrivals]
         for number, what in enumerate(sorted(moments, key=lambda one: one.at)):
             time.sleep(max(0.0, self._begun + what.at - time.monotonic()))
             if isinstance(what, Strike):
                 self._beside(self._strike, what)
-            else:
+            elif observer.most_recent["open tasks", "the user"] < MOST_OPEN:
                 self._beside(self._submit, work_of(number, what, self.system.place))
         for thread in self._threads:
             thread.join()
