@@ -10,8 +10,10 @@ from starlette.testclient import TestClient
 from pilotage.api import create_app, metrics_collector
 from pilotage.model.documents.world import Report
 from pilotage.model.records.measurements import ATTEMPTS
+from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.store import MeasuredKey, Store
+from pilotage.testing.stores import move, moved
 from tests.flow.house import House, attempts
 
 
@@ -88,6 +90,14 @@ def test_counters_are_what_all_processes_measured(
     assert (waits["60.0"], waits["300.0"], waits["+Inf"]) == (0, 2, 2)
     assert found["pilotage_job_run_seconds_sum", "north-queue", "failed"] == 45
     assert found["pilotage_commit_seconds_count",] > 0
+
+
+def test_pilots_without_a_job_are_counted(store: Store, house: House) -> None:
+    pilot = house.pilot()
+    moved(store, move("pilot", [pilot], PilotState.CREATED, PilotState.FAILED))
+    sums, _ = store.measurements.take()
+    assert sums[MeasuredKey("pilots_ended", ("north-queue", "failed"), "")] == 1
+    assert sums[MeasuredKey("pilots_empty", ("north-queue",), "")] == 1
 
 
 def test_what_cannot_be_written_is_added_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pilotage import log_context
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
-from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, PASSES
+from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, LOOP_LAGS, PASSES
 from pilotage.model.records.servers import LoopPass
 from pilotage.store import NoFederation, outage
 
@@ -73,6 +73,8 @@ class Loops:
                 continue
             # This pass sees everything that woke the loop so far, so clear the wake-up.
             self._runtime.wakeups.is_woken(step.name)
+            if (lag := self._runtime.wakeups.lag(step.name)) is not None:
+                self._runtime.store.measurements.observe(LOOP_LAGS, (step.name,), lag)
             changed, period = self._pass(step)
             self._stopping.wait(SHORTEST_PAUSE)
             if not (changed and step.goes_on(self._runtime)):

@@ -1,6 +1,7 @@
 """Wake-ups: a commit wakes the loops of the steps with new work, before their period ends."""
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol
@@ -34,6 +35,7 @@ class Wakeups:
 
     def __init__(self, steps: Iterable[Wakeable]) -> None:
         self._events: dict[str, threading.Event] = {}
+        self._since: dict[str, float] = {}
         self._steps: dict[Subject, list[str]] = defaultdict(list)
         self._hearing: dict[str, list[str]] = defaultdict(list)
         for step in steps:
@@ -46,6 +48,7 @@ class Wakeups:
     def wake(self, name: str) -> None:
         """Wake the loop of a step, if there is one here."""
         if name in self._events:
+            self._since.setdefault(name, time.monotonic())
             self._events[name].set()
 
     def tell(self, *fields: str) -> None:
@@ -68,6 +71,11 @@ class Wakeups:
         woken = self._events[name].is_set()
         self._events[name].clear()
         return woken
+
+    def lag(self, name: str) -> float | None:
+        """Return, once, the seconds since a step was first woken; None if it was not."""
+        since = self._since.pop(name, None)
+        return None if since is None else time.monotonic() - since
 
     def waits(self, name: str) -> bool:
         """Return whether a step was woken and has not been asked since."""

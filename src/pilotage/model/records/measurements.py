@@ -33,6 +33,9 @@ EMPTY_PILOTS = Measurement("pilots_empty", ("queue",), "Pilots that ended and ne
 COMMITS = Measurement("commit_seconds", (), "Seconds that commits took, and waited for others.", SHORT)
 STORE_RETRIES = Measurement("store_retries", ("state",), "Transactions tried again, by what hindered them.")
 PASSES = Measurement("loop_pass_seconds", ("loop",), "Seconds that passes of loops took.", SHORT)
+LOOP_LAGS = Measurement(
+    "loop_lag_seconds", ("loop",), "Seconds from the news that woke a loop to its next pass.", SHORT
+)
 FAILED_PASSES = Measurement("loop_passes_failed", ("loop",), "Passes of loops that failed.")
 REQUESTS = Measurement("requests", ("method", "route", "status"), "Answered requests.")
 REQUEST_SECONDS = Measurement("request_seconds", ("method", "route"), "Seconds until answers began.", SHORT)
@@ -41,7 +44,7 @@ MEASURES = {
     measure.name: measure
     for measure in (
         *(ATTEMPTS, JOB_WAITS, JOB_RUNS, ENDED_TRANSFERS, TRANSFERRED_BYTES, ENDED_PILOTS, EMPTY_PILOTS),
-        *(COMMITS, STORE_RETRIES, PASSES, FAILED_PASSES, REQUESTS, REQUEST_SECONDS),
+        *(COMMITS, STORE_RETRIES, PASSES, LOOP_LAGS, FAILED_PASSES, REQUESTS, REQUEST_SECONDS),
     )
 }
 """All of them, by name."""
