@@ -17,9 +17,14 @@ from pilotage.store import Pass
 
 FIELDS = frozenset(one.name for one in fields(World))
 CARRIERS = frozenset(
-    {"dataclasses", "pilotage.model.documents.subjects", "pilotage.model.documents.projected_world"}
+    {
+        "dataclasses",
+        "pilotage.flow.outside.kept_worlds",
+        "pilotage.model.documents.projected_world",
+        "pilotage.model.documents.subjects",
+    }
 )
-"""Modules that hand a world on, changed: they read its fields for no decision."""
+"""Modules that hand a world on, or keep it: they read its fields for no decision."""
 
 
 class UndeclaredRead(BaseException):

@@ -28,6 +28,7 @@ from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.server_activity import server_activity
 from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
+from pilotage.flow.outside.kept_worlds import FOLDER, KeptWorlds
 from pilotage.flow.outside.membership import Membership, new_name, this_process
 from pilotage.flow.outside.operator_file import FileInbox
 from pilotage.flow.outside.secret_keys import FILE as SECRET_KEYS
@@ -177,6 +178,7 @@ def _run(
     runtime = runtime_of(
         store, steps, settings.url, settings.home, settings.more_urls, _sender(settings, store), membership
     )
+    runtime.kept_worlds = KeptWorlds(settings.home / FOLDER, settings.worlds_kept)
     services = _services(runtime, settings, steps, membership)
     ended = threading.Event()
     secrets.begin(runtime)

@@ -48,8 +48,9 @@ class Settings:
     the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
     of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
     ago; without it the server keeps all. ``events_kept`` is the number of days that the server keeps
-    events. ``token_file`` is the file that the token came from. ``more_urls`` are further servers of the same
-    store: pilots go on to the next where one does not answer. Notifications go to ``https`` URLs in public
+    events, ``worlds_kept`` that for worlds of some decisions; 0 keeps none. ``token_file`` is the file that
+    the token came from. ``more_urls`` are further servers of the same store: pilots go on to the next where
+    one does not answer. Notifications go to ``https`` URLs in public
     networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
     ``notify_commands``, paths by name; and by the SMTP server at ``smtp``, from ``mail_from``. Who has
     the ``metrics_token`` may read the metrics; with ``metrics_from`` loopback, each program on this machine
@@ -67,6 +68,7 @@ class Settings:
     archive: Path | None = None
     archive_after: float = 90.0
     events_kept: float = 7.0
+    worlds_kept: float = 2.0
     more_urls: tuple[str, ...] = ()
     notify_networks: tuple[str, ...] = ()
     notify_http: bool = False
@@ -100,6 +102,7 @@ class Settings:
             archive=Path(archive) if (archive := reading.text("archive")) else None,
             archive_after=reading.read("archive_after", _archive_days, "90"),
             events_kept=reading.read("events_kept", _event_days, "7"),
+            worlds_kept=reading.read("worlds_kept", _world_days, "2"),
             more_urls=reading.read("more_urls", _urls, ""),
             notify_networks=reading.read("notify_networks", _networks, ""),
             notify_http=reading.read("notify_http", _yes_or_no, "no"),
@@ -237,6 +240,10 @@ def _port(text: str) -> int:
 
 def _archive_days(text: str) -> float:
     return _days(text, LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS)
+
+
+def _world_days(text: str) -> float:
+    return _days(text, 0, MOST_EVENT_DAYS)
 
 
 def _event_days(text: str) -> float:

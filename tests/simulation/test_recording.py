@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,14 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     found = run(case, "early", 1, submissions(case, 1)).metrics
     assert (found.jobs, found.lost, found.unfinished) == (4, 0, 0)
     assert found.pilots >= 1, "those count that still stay at the end"
+    day = f"{datetime.fromtimestamp(now - 3600, UTC):%Y-%m-%d}"
+    again = CliRunner().invoke(
+        app, ["simulate", "--day", day, "--policy", "early", "--json"], env=environment
+    )
+    assert again.exit_code == 0, again.output
+    assert '"jobs": 4' in again.stdout, "the same work, without a file"
+    for wrong in (["--day", "tomorrow"], ["--day", day, str(path)]):
+        assert CliRunner().invoke(app, ["simulate", *wrong], env=environment).exit_code == 2
     server.answers["GET /tasks"] = {"tasks": []}
     empty = CliRunner().invoke(app, ["record", str(path)], env=environment)
     assert (empty.exit_code, "has ended well" in empty.output) == (1, True)

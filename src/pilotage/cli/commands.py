@@ -148,6 +148,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "deciding",
             "Decide without changing anything, from a saved world, or for tasks that are not submitted yet.",
         ),
+        "replay": CommandEntry(
+            "replaying", "List the worlds that the server kept, or decide from one of them again."
+        ),
         "world": CommandEntry("worlds", "Save the world: everything that decisions read, as YAML."),
         "schema": CommandEntry(
             "worlds", "Print the JSON Schema of a document, which editors can use to check files."

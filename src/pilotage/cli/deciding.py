@@ -80,11 +80,15 @@ def plan(
 
 
 def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
+    show_decision(step, _world(world), world, json_output, debug)
+
+
+def show_decision(step: str, saved: "World", world: Path, json_output: bool, debug: bool) -> None:
+    """Decide from a world, which is of the file ``world``, and print the decision."""
     from pilotage.explain import plans
     from pilotage.flow import planning
     from pilotage.model.documents.serialization import canonical_json
 
-    saved = _world(world)
     with _told(step, world, debug):
         decision = planning.plan(step, saved)
     if json_output:

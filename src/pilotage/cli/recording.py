@@ -3,7 +3,9 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +19,16 @@ from .output import Json, console, document_text, echo, show_json
 
 if TYPE_CHECKING:
     from pilotage.client import Client
+    from pilotage.model.records.federation import Federation
     from pilotage.simulation.recording import RecordedTask
+    from pilotage.simulation.scenario import Scenario
 
 app = typer.Typer()
+
+DAY = 86_400.0
+
+MOST_OF_A_DAY = 10_000
+"""Most tasks that are read for one day, the newest of the server."""
 
 PAGE = 1000
 """Most tasks in one request, and most jobs of a task that describe its work."""
@@ -44,21 +53,14 @@ def record(
     The scenario holds no commands, environments or payload files. Tasks without a successful job are left
     out.
     """
-    from pilotage.model.documents.serialization import from_document
-    from pilotage.model.records.federation import Federation
-    from pilotage.simulation.recording import document_of, recorded
+    from pilotage.simulation.recording import document_of
 
     begin = time.time() - hours * 3600
-    with connect() as client, console(stderr=True).status("reading tasks"):
-        declared = from_document(Federation, client.federation().to_dict())
-        tasks = list(_tasks(client, begin, most))
-        waits = client.pilot_waits(after=int(begin), limit=PAGE)["waits"]
-    made = recorded(scenario.stem, str(federation), declared, tasks, begin, waits)
+    made, declared, read = _recorded(scenario.stem, str(federation), (begin, inf), most)
     if not made.tasks:
-        which = plural(len(tasks), "task")
-        raise CommandFailure(f"no job of the {which} of the last {hours:g} h has ended well")
+        raise CommandFailure(f"no job of the {plural(read, 'task')} of the last {hours:g} h has ended well")
     _write(document_of(made), scenario)
-    left = len(tasks) - len(made.tasks)
+    left = read - len(made.tasks)
     if json_output:
         show_json({"output": str(scenario), "tasks": len(made.tasks), "left_out": left})
     else:
@@ -68,6 +70,51 @@ def record(
         others = {queue.site for queue in declared.queues} - {*made.sites}
         waits = f"pilots wait as they did at {plural(len(made.sites), 'site')}, {made.default_site.wait:g} s"
         echo(f"{waits} (median) at {len(others)} where none started: add default_site to change it", err=True)
+
+
+def write_day(day: str, folder: Path) -> Path:
+    """Write the work of a day, and the federation in force, as files of a scenario. Return its path.
+
+    The day is ``yesterday``, ``today`` or ``2026-11-26``, in UTC. Raises :class:`BadInput`, and
+    :class:`CommandFailure` if no job of its tasks ended well.
+    """
+    from pilotage.model.documents.serialization import to_document
+    from pilotage.simulation.recording import document_of
+
+    begin = _beginning(day)
+    made, declared, read = _recorded(day, "federation.yaml", (begin, begin + DAY), MOST_OF_A_DAY)
+    if not made.tasks:
+        raise CommandFailure(f"no job of the {plural(read, 'task')} of {day} has ended well")
+    _write(to_document(declared), folder / "federation.yaml")
+    _write(document_of(made), folder / "scenario.json")
+    return folder / "scenario.json"
+
+
+def _beginning(day: str) -> float:
+    """Return when a day begins, in s since 1970 UTC. Raises :class:`BadInput`."""
+    back = {"today": 0, "yesterday": 1}
+    if day in back:
+        return time.time() // DAY * DAY - back[day] * DAY
+    try:
+        return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise BadInput(f"--day {day}: give yesterday, today, or a date such as 2026-11-26") from None
+
+
+def _recorded(
+    name: str, federation: str, span: tuple[float, float], most: int
+) -> "tuple[Scenario, Federation, int]":
+    """Return the scenario of the tasks of a span of time, the federation, and how many tasks were read."""
+    from pilotage.model.documents.serialization import from_document
+    from pilotage.model.records.federation import Federation
+    from pilotage.simulation.recording import recorded
+
+    begin, end = span
+    with connect() as client, console(stderr=True).status("reading tasks"):
+        declared = from_document(Federation, client.federation().to_dict())
+        tasks = [task for task in _tasks(client, begin, most) if task.created < end]
+        waits = client.pilot_waits(after=int(begin), limit=PAGE)["waits"]
+    return recorded(name, federation, declared, tasks, begin, waits), declared, len(tasks)
 
 
 def _write(document: dict[str, Any], file: Path) -> None:

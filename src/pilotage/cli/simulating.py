@@ -23,9 +23,26 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+SavedWorld = Annotated[
+    Path | None,
+    typer.Option(
+        help="A saved world: where its waiting jobs would go under each policy. Nothing runs; a scenario "
+        "besides lends its own policies."
+    ),
+]
+Day = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DAY",
+        help="The server's work of a day in place of a scenario: yesterday, today, or 2026-11-26 (UTC).",
+    ),
+]
+Pictures = Annotated[Path | None, typer.Option(help="Write ratios.svg and runs.svg into this folder.")]
+
 
 @app.command(
     epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 5\n\n"
+    "Example: pilotage simulate --day yesterday --policy pilotage --policy early\n\n"
     "Example: pilotage simulate --replay world.yaml --policy pilotage --policy bounded\n\n"
     "The policy `reference` is the same federation without waits in batch systems and with free "
     "data; its faults stay."
@@ -43,16 +60,9 @@ def simulate(
         int | None,
         typer.Option(min=1, help="Processes that share the runs, no more than cores; as many unless given."),
     ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            help="A saved world: where its waiting jobs would go under each policy. Nothing runs; a scenario "
-            "besides lends its own policies."
-        ),
-    ] = None,
-    pictures: Annotated[
-        Path | None, typer.Option(help="Write ratios.svg and runs.svg into this folder.")
-    ] = None,
+    replay: SavedWorld = None,
+    day: Day = None,
+    pictures: Pictures = None,
     json_output: Json = False,
 ) -> None:
     """Simulate work on a federation: the real steps in virtual time, without touching anything outside.
@@ -60,15 +70,29 @@ def simulate(
     The same scenario, policy and seed give the same run.
     """
     policies = list(dict.fromkeys(policy or ["pilotage"]))
-    if scenario is not None and replay is None:
-        found = _found(scenario, policies, seeds, workers, pictures)
-        _show(found, json_output)
-    elif replay is not None and pictures is None and (seeds, workers) == (1, None):
+    if day is not None and scenario is None and replay is None:
+        _show(_of_day(day, policies, seeds, workers, pictures), json_output)
+    elif day is None and scenario is not None and replay is None:
+        _show(_found(scenario, policies, seeds, workers, pictures), json_output)
+    elif day is None and replay is not None and pictures is None and (seeds, workers) == (1, None):
         _replay(replay, scenario, policies, json_output)
     else:
         raise BadInput(
-            "give a scenario, or a saved world with --replay; pictures, seeds and workers are of scenarios"
+            "give a scenario, a day with --day, or a saved world with --replay; pictures, seeds and workers "
+            "are not for saved worlds"
         )
+
+
+def _of_day(
+    day: str, policies: Sequence[str], seeds: int, workers: int | None, pictures: Path | None
+) -> "list[Trial]":
+    """Run the work that the server had on a day."""
+    from tempfile import TemporaryDirectory
+
+    from .recording import write_day
+
+    with TemporaryDirectory(prefix="pilotage-day-") as folder:
+        return _found(write_day(day, Path(folder)), policies, seeds, workers, pictures)
 
 
 def _found(

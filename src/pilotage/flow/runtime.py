@@ -35,6 +35,7 @@ from .outside.deliveries import Deliveries
 from .outside.elements import Elements, Load
 from .outside.fence import FencedWorkers
 from .outside.file_readers import MOST_OF_PILOTS, FileReaders
+from .outside.kept_worlds import KeptWorlds
 from .outside.log_readers import LogReaders
 from .outside.look_ups import LookUps
 from .outside.notifying import Notifying
@@ -74,6 +75,9 @@ class Runtime:
     limits the time of decisions. ``secret_keys`` encrypt secrets of payloads; without them there are none.
     ``sender`` sends notifications.
     """
+
+    kept_worlds = KeptWorlds(None)
+    """Keeps the worlds of some passes; a server has a folder for them."""
 
     def __init__(
         self,

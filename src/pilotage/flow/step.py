@@ -136,7 +136,7 @@ def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> 
         apart |= runtime.brokerages.left_of(runtime.store.federation_version, now.time)
     if apart:
         now = replace(now, apart=apart)
-    world = read_world(step, runtime, now)
+    first = world = read_world(step, runtime, now)
     phases = [one for one in step.phases(world, runtime.brokerages) if one.records or not ending]
     changed = 0
     if step.foresees:
@@ -147,6 +147,8 @@ def take(step: Step, runtime: "Runtime", now: Pass, *, ending: bool = False) -> 
                 world = read_world(step, runtime, now)
             changed += _taken(step, runtime, world, phase, Trials())
     aside.end_pass(step.name, world.time)
+    if changed:
+        runtime.kept_worlds.offer(step.name, first)
     return changed
 
 
