@@ -13,7 +13,7 @@ CLICKS = 2
 QUESTIONS = {
     # Newcomers
     "How do I run something at all?": ("docs/tutorials/first-task.md", "pilotage submit task.yaml --watch"),
-    "Why does my job wait?": ("docs/how-to/explain.md", "pilotage explain TASK"),
+    "Why does my job wait?": ("docs/how-to/explain.md", "pilotage set 6 ram=4000"),
     "How do I run only the failed jobs again?": ("docs/how-to/retry.md", "pilotage retry 12"),
     "My job was killed for its memory. What now?": ("docs/how-to/memory.md", "--set ram=4000"),
     "How do I get my results?": ("docs/how-to/files.md", "pilotage fetch"),
