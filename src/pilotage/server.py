@@ -25,6 +25,7 @@ from pilotage.flow.loops.adding_measurements import AddingMeasurements
 from pilotage.flow.loops.archiving import archiving
 from pilotage.flow.loops.forgetting_events import FORGET_EVENTS, forgetting_events
 from pilotage.flow.loops.loops import Loops
+from pilotage.flow.loops.noting_breakers import NOTE_BREAKERS, noting_breakers
 from pilotage.flow.loops.server_activity import server_activity
 from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
@@ -219,7 +220,7 @@ def _running(services: Sequence[Service], runtime: Runtime) -> Iterator[None]:
 def _membership(
     store: Store, settings: Settings, steps: Sequence[Step], name: str, *, with_api: bool
 ) -> Membership:
-    sole = (FORGET_EVENTS, *((ARCHIVE,) if settings.archive else ()))
+    sole = (FORGET_EVENTS, NOTE_BREAKERS, *((ARCHIVE,) if settings.archive else ()))
     url = settings.url if with_api else ""
     return Membership(store, this_process(store, name, (*(step.name for step in steps), *sole), url))
 
@@ -230,7 +231,10 @@ def _services(
     """Return what runs beside the API, in the order in which it starts."""
     store = runtime.store
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
-    sole = [forgetting_events(store, membership, settings.events_kept * 86400)]
+    sole = [
+        forgetting_events(store, membership, settings.events_kept * 86400),
+        noting_breakers(runtime, membership),
+    ]
     if settings.archive:
         sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))
     membership.report = partial(server_activity, runtime, steps, sole)

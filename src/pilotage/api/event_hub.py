@@ -92,7 +92,9 @@ class EventFilter:
 
     def takes(self, event: LoggedEvent) -> bool:
         """Return whether an event is wanted, and may be seen."""
-        if self.owner is not None and (not event.task or self.owner != (event.owner, event.vo)):
+        is_for_all = event.kind == "breaker"
+        is_own = bool(event.task) and self.owner == (event.owner, event.vo)
+        if not (self.owner is None or is_for_all or is_own):
             return False
         return (not self.kinds or event.kind in self.kinds) and (not self.tasks or event.task in self.tasks)
 

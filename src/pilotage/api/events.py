@@ -1,4 +1,4 @@
-"""Events: what happened to tasks, jobs, transfers and pilots, as pages and as a stream."""
+"""Events: what happened to tasks, jobs, transfers, pilots and breakers, as pages and as a stream."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -62,7 +62,9 @@ async def get_events(
     task: Annotated[list[OneOf] | None, _TASK] = None,
     last_event_id: Annotated[str, _LAST_EVENT] = "",
 ) -> Response:
-    """What happened to the caller's tasks and jobs, or for an operator to everything, oldest first.
+    """What happened to the caller's tasks and jobs and to circuit breakers, oldest first.
+
+    An operator sees what happened to everything.
 
     Each event tells of all records that made one transition together. To follow from now on, ask without
     ``after``, read the lists, and then ask for what is after ``next``.

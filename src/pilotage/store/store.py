@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy import Connection
 
+from pilotage.model.circuit_breakers.changes import BreakerState, NotedKey
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import COMMITS
@@ -22,7 +23,7 @@ from .database.engine import Database
 from .database.errors import NoFederation
 from .database.notices import Notices
 from .matching.matches import Matches, committed
-from .tables import iterations, measurements
+from .tables import iterations, measurements, noted_breakers
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
@@ -164,6 +165,11 @@ class Store:
         except BaseException:
             self.measurements.add(sums)
             raise
+
+    def noted_breakers(self) -> dict[NotedKey, BreakerState]:
+        """Return the states of circuit breakers that events have told of; a closed one is left out."""
+        found = self.database.read(noted_breakers.noted)
+        return {key: state for key, (state, _) in found.items()}
 
     def last_done(self, work: str) -> float:
         """Return when some work of the servers was last done, in s since 1970 UTC; 0 if never."""

@@ -28,7 +28,7 @@ STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
 
 
 class AsyncEventRequests(AsyncApi):
-    """Events of tasks, jobs, transfers and pilots."""
+    """Events of tasks, jobs, transfers, pilots and circuit breakers."""
 
     async def event_page(
         self, after: int | None = None, *, kinds: Sequence[str] = (), tasks: Sequence[int] = ()
@@ -50,7 +50,7 @@ class AsyncEventRequests(AsyncApi):
     ) -> AsyncIterator[Record]:
         """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
 
-        ``kinds`` are task, job, transfer and pilot. The server may be away for ten minutes: nothing is left
+        ``kinds`` are task, job, transfer, pilot and breaker. The server may be away for ten minutes: nothing is left
         out. Raises :class:`Gone` if events that follow are no longer kept.
         """
         until = None if timeout is None else time.monotonic() + timeout

@@ -1,12 +1,14 @@
 """Circuit breakers of all kinds: which have tripped, and how an operator lifts them (P6, P8, P12, F2, F4)."""
 
 import logging
+from collections.abc import Iterable
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind
+from pilotage.model.circuit_breakers.changes import breaker_changes
 from pilotage.model.circuit_breakers.jobs import job_breakers
 from pilotage.model.circuit_breakers.storages import storage_breakers
-from pilotage.model.documents.decision import Decision, Forget
+from pilotage.model.documents.decision import Change, Decision, Forget, NoteBreakers
 from pilotage.model.values.step_names import BROKER, LIFT, PROVISION, STAGE
 from pilotage.pilots.circuit_breakers import of_pilots
 from pilotage.store.worlds.provisioning import live_and_ended_pilots
@@ -48,6 +50,19 @@ def of_storages(runtime: Runtime) -> tuple[CircuitBreaker, ...]:
     return storage_breakers(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
 
 
+def note(runtime: Runtime, actor: str) -> None:
+    """Make events of the breakers that have opened, become half-open or closed since the last look."""
+    begun = runtime.begin(1)
+    if changes := _noted(runtime, tripped(runtime), begun.time):
+        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
+        runtime.store.commit(decision, actor)
+
+
+def _noted(runtime: Runtime, now: Iterable[CircuitBreaker], time: float) -> tuple[NoteBreakers, ...]:
+    found = breaker_changes(runtime.store.noted_breakers(), now, time)
+    return (NoteBreakers(changes=found),) if found else ()
+
+
 def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> tuple[CircuitBreaker, ...]:
     """Close every breaker of a storage, queue, node or server, or those of one kind; returns these.
 
@@ -69,8 +84,9 @@ def lift(runtime: Runtime, name: str, actor: str, kind: Kind | None = None) -> t
         keys |= {("storage", *one.end) for one in failed if name in one.end}
     if keys:
         begun = runtime.begin(1)
-        change = Forget(lifted=tuple(sorted(keys)))
-        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=(change,))
+        left = tuple(one for one in known if one.key not in keys)
+        changes: tuple[Change, ...] = (Forget(lifted=tuple(sorted(keys))), *_noted(runtime, left, begun.time))
+        decision = Decision(step="breakers", time=begun.time, seed=begun.seed, changes=changes)
         runtime.store.commit(decision, actor)
         for one in lifted:
             log.warning("%s: circuit breaker closed, lifted by %s", one.what, actor)

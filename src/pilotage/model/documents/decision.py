@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
 from pilotage.model.circuit_breakers.breaker import Key
+from pilotage.model.circuit_breakers.changes import BreakerChange
 from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
@@ -191,7 +192,17 @@ class Begin:
     """When the last iteration began according to the decision, in s since 1970; none: there was none."""
 
 
-Change = Move | Create | Touch | Forget | Begin | ClaimRequest | BorrowRequest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteBreakers:
+    """Changes of circuit breakers, each of which is an event if the store has noted the state before."""
+
+    __pydantic_config__ = DESCRIBED
+
+    changes: tuple[BreakerChange, ...]
+    """The changes."""
+
+
+Change = Move | Create | Touch | Forget | Begin | NoteBreakers | ClaimRequest | BorrowRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,8 +381,8 @@ class Decision:
 
     @property
     def of_records(self) -> "Sequence[Move | Create | Touch | Forget | ClaimRequest | BorrowRequest]":
-        """Return the changes of records, without starts of iterations."""
-        return [change for change in self.changes if not isinstance(change, Begin)]
+        """Return the changes of records, without starts of iterations, and notes of circuit breakers."""
+        return [change for change in self.changes if not isinstance(change, Begin | NoteBreakers)]
 
     @property
     def requests(self) -> Sequence[ClaimRequest | BorrowRequest]:

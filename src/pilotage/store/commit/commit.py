@@ -16,6 +16,7 @@ from pilotage.model.documents.decision import (
     Decision,
     Forget,
     Move,
+    NoteBreakers,
     Touch,
 )
 from pilotage.model.records.capacity_claims import Claim
@@ -34,7 +35,7 @@ from pilotage.model.records.states import (
 from pilotage.model.records.work import NewJob, NewTask
 from pilotage.store.database.errors import IllegalColumn, IllegalTransition
 from pilotage.store.database.sets import among
-from pilotage.store.tables import advertisements, link_rates
+from pilotage.store.tables import advertisements, link_rates, noted_breakers
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
@@ -93,6 +94,9 @@ def check(decision: Decision) -> None:
 def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
     """Yield the meanings of a decision's transitions, for the history of their records."""
     for change in decision.changes:
+        if isinstance(change, NoteBreakers):
+            for one in change.changes:
+                yield TransitionKind.of("breaker", one.source, one.target, one.cause, actor)
         if isinstance(change, Move):
             yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
         if isinstance(change, Move | Create):
@@ -249,13 +253,21 @@ class Commit:
             return (), self._create(change)
         if isinstance(change, Touch):
             return self._touch(change), ()
-        if isinstance(change, Forget):
-            forget(self._connection, change, self._decision.time)
+        if isinstance(change, Forget | NoteBreakers):
+            self._forget_or_note(change)
             return (), ()
         if not isinstance(change, Move):
             raise TypeError(f"{type(change).__name__} is committed as a match, by Store.commit")
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()
+
+    def _forget_or_note(self, change: Forget | NoteBreakers) -> None:
+        if isinstance(change, Forget):
+            forget(self._connection, change, self._decision.time)
+            return
+        for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
+            meaning = self._entries.number("breaker", one.source, one.target, one.cause)
+            self._events.note(meaning, NO_TASK, [number])
 
     def _hand_back(self, change: Change) -> Result:
         """Hand back a whole change that came too late."""

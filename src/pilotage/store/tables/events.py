@@ -14,7 +14,6 @@ from typing import Literal, get_args
 
 from sqlalchemy import BigInteger, Column, Connection, Double, String, Table
 
-from pilotage.model.records.states import Kind
 from pilotage.store.database import bulk, direct_statements
 from pilotage.store.database.columns import Id, metadata
 
@@ -34,8 +33,8 @@ SEQUENCE = "events_id_seq"
 MOST_RECORDS = 1000
 """Most records of one event. More make further events."""
 
-EventKind = Literal["task", "job", "transfer", "pilot"]
-LOGGED: frozenset[Kind] = frozenset(get_args(EventKind))
+EventKind = Literal["task", "job", "transfer", "pilot", "breaker"]
+LOGGED: frozenset[str] = frozenset(get_args(EventKind))
 """Kinds of records whose transitions are events."""
 
 NO_TASK = 0

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from cachetools import LRUCache
 from sqlalchemy import Column, Connection, Index, String, Table, select
@@ -33,6 +33,9 @@ meanings = Table(
     text_column("actor"),
     Index("meanings_once", "kind", "source", "target", "cause", "actor", unique=True),
 )
+
+LoggedKind = Kind | Literal["breaker"]
+"""Kinds of what makes transitions. Circuit breakers have no history of their own."""
 
 LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
 """Most characters that are kept: longer ones do not fit PostgreSQL's index."""
@@ -69,14 +72,16 @@ class TransitionKind(NamedTuple):
     All pilots share one actor; the entry names the pilot.
     """
 
-    kind: Kind
+    kind: LoggedKind
     source: str
     target: str
     cause: str
     actor: str
 
     @classmethod
-    def of(cls, kind: Kind, source: State | None, target: State, cause: str, actor: str) -> "TransitionKind":
+    def of(
+        cls, kind: LoggedKind, source: str | None, target: str, cause: str, actor: str
+    ) -> "TransitionKind":
         """Return the meaning of a transition in stored form."""
         by = _PILOT if _pilot_of(actor) else actor[:LONGEST_ACTOR]
         # A database may change or refuse control characters: then the meaning would not be found again.
@@ -134,7 +139,7 @@ class Entries:
             found = self._known[key] = self._entry(kind, source, target, cause, decision)
         return found
 
-    def number(self, kind: Kind, source: State | None, target: State, cause: str) -> int:
+    def number(self, kind: LoggedKind, source: str | None, target: str, cause: str) -> int:
         """Return the number of a transition's meaning."""
         return self._numbers[TransitionKind.of(kind, source, target, cause, self._actor)]
 
@@ -181,7 +186,7 @@ def decisions_of(history: str) -> list[int]:
 
 def _event(words: list[str], meaning: TransitionKind) -> EventView:
     rest = {word[0]: word[1:] for word in words[2:]}
-    states = STATES[meaning.kind]
+    states = STATES[cast(Kind, meaning.kind)]
     return EventView(
         time=int(words[1], 36) / 1000,
         source=states(meaning.source) if meaning.source else None,

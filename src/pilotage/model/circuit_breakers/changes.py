@@ -1,0 +1,59 @@
+"""Changes of circuit breakers: which have opened, become half-open or closed since they were last noted."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pilotage.model.values.types import DESCRIBED
+
+from .breaker import CircuitBreaker, Key, Scope, State
+
+BreakerState = Literal["closed"] | State
+
+MOST_CHANGES = 500
+"""Most changes that are noted together; the others follow."""
+
+NotedKey = tuple[Key, Scope]
+"""What tells a noted breaker from others: its kind and place, and whose jobs it holds back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerChange:
+    """A breaker that went from one state to another. A closed one has no record."""
+
+    __pydantic_config__ = DESCRIBED
+
+    key: Key
+    """Its kind and place."""
+    whose: Scope
+    """Whose jobs it holds back: VO, owner and task."""
+    source: BreakerState
+    """The state before."""
+    target: BreakerState
+    """The state now."""
+    cause: str
+    """What it holds back and why, in words."""
+
+
+def breaker_changes(
+    noted: Mapping[NotedKey, BreakerState], tripped: Iterable[CircuitBreaker], time: float
+) -> tuple[BreakerChange, ...]:
+    """Return how the breakers that have tripped differ at a time from the noted ones, by kind and place."""
+    now = {(one.key, one.whose): one for one in tripped}
+    found = []
+    for key in sorted({*noted, *now}):
+        before, breaker = noted.get(key, "closed"), now.get(key)
+        after: BreakerState = breaker.state(time) if breaker else "closed"
+        if before != after:
+            found.append(
+                BreakerChange(key=key[0], whose=key[1], source=before, target=after, cause=_cause(key))
+            )
+    return tuple(found[:MOST_CHANGES])
+
+
+def _cause(key: NotedKey) -> str:
+    (kind, first, second), whose = key
+    known = CircuitBreaker(
+        kind=kind, place=(first, second), whose=whose, since=0, until=0, failures=0, error=""
+    )
+    return f"{known.what}: {known.words.failures}"
