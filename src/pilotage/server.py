@@ -20,7 +20,7 @@ from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.api.pages import Pages
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
-from pilotage.flow.calls import federation_changes, secrets
+from pilotage.flow.calls import circuit_breakers, federation_changes, secrets
 from pilotage.flow.loops.adding_measurements import AddingMeasurements
 from pilotage.flow.loops.archiving import archiving
 from pilotage.flow.loops.forgetting_events import FORGET_EVENTS, forgetting_events
@@ -233,7 +233,7 @@ def _services(
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     sole = [
         forgetting_events(store, membership, settings.events_kept * 86400),
-        noting_breakers(runtime, membership),
+        noting_breakers(store, membership, partial(circuit_breakers.note, runtime)),
     ]
     if settings.archive:
         sole.append(archiving(store, membership, settings.archive, settings.archive_after * 86400))

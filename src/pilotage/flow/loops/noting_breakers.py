@@ -1,8 +1,9 @@
 """Events of circuit breakers: what opened, became half-open or closed."""
 
-from pilotage.flow.calls import circuit_breakers
-from pilotage.flow.runtime import Runtime
+from collections.abc import Callable
+
 from pilotage.ports.presence import Presence
+from pilotage.store import Store
 
 from .sole import Pause, SoleLoop
 
@@ -13,10 +14,10 @@ PERIOD = 10.0
 """Seconds between two looks. An operator who lifts a breaker makes its event at once."""
 
 
-def noting_breakers(runtime: Runtime, presence: Presence) -> SoleLoop:
-    """Return the loop that makes events of the changes of circuit breakers."""
+def noting_breakers(store: Store, presence: Presence, note: Callable[[str], None]) -> SoleLoop:
+    """Return the loop that makes events of the changes of circuit breakers: ``note`` looks for them."""
 
     def work(_: Pause) -> None:
-        circuit_breakers.note(runtime, NOTE_BREAKERS)
+        note(NOTE_BREAKERS)
 
-    return SoleLoop(runtime.store, presence, NOTE_BREAKERS, PERIOD, work)
+    return SoleLoop(store, presence, NOTE_BREAKERS, PERIOD, work)

@@ -5,7 +5,7 @@ Times in s, memory in MB.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -16,7 +16,6 @@ from sqlalchemy import (
     case,
     cast,
     func,
-    null,
     or_,
     select,
     union_all,
@@ -24,7 +23,7 @@ from sqlalchemy import (
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.failures import ending_of
-from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE_JOBS, LIVE_TASKS, JobState
+from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import JobKind, TaskSpec
 from pilotage.model.rules.likely_ends import Progress
 from pilotage.model.values.scopes import name_of
@@ -38,6 +37,7 @@ from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
 
 from . import job_counts
+from .job_orders import JobSort, order_of, run_of, wait_of
 from .keyset import ListOrder, ListPage, Position, total_of
 
 MOST_ERRORS = 5000
@@ -52,15 +52,8 @@ MOST_RUNS = 500
 MOST_RUNNING = 10_000
 """Most jobs of a task at pilots whose starts are read."""
 
-JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
-"""What jobs are sorted by: numbers from the largest down, ids and words upwards."""
 
-_UNSTARTED = (
-    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
-    *(JobState.ASSIGNED, JobState.ACTIVATED, JobState.SENT, JobState.STARTING),
-)
 _IN_LINE = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)
-_ENDED = tuple(state for state in JobState if state in ENDED["job"])
 _PAYLOAD = "payload exited with code"
 _j, _t, _c = jobs.c, tasks.c, counts.c
 
@@ -183,13 +176,15 @@ class JobLists:
 
         Pages of a sorted list keep the waits and runs of the first one in order.
         """
-        position = _order(page.sort, time).position(page.after)
+        position = order_of(page.sort, time).position(page.after)
         begun = position.time if position and page.sort != "id" else time
-        order = _order(page.sort, begun)
+        order = order_of(page.sort, begun)
 
         def read(connection: Connection) -> ListPage[ListedJob]:
             counts = _counts(connection, task, page)
-            query = JOB_VIEW.add_columns(_wait(time).label("wait"), _run(time).label("run"), *order.values())
+            query = JOB_VIEW.add_columns(
+                wait_of(time).label("wait"), run_of(time).label("run"), *order.values()
+            )
             query = query.where(*_among_states(task, page, order, position, counts))
             rows = connection.execute(query.order_by(*order.columns()).limit(page.limit + 1)).all()
             rows, following = order.cut(rows, page.limit, begun)
@@ -368,46 +363,3 @@ def _among_states(
         for state in states
     ]
     return [_j.id.in_(union_all(*(select(first.c.id) for first in firsts)))]
-
-
-def _start() -> ColumnElement[Any]:
-    # The start of an earlier attempt stays in the row until the next one starts.
-    return case((is_state(jobs, *_UNSTARTED), null()), else_=_j.started)
-
-
-def _end(time: float) -> ColumnElement[Any]:
-    return case((is_state(jobs, *_ENDED), func.coalesce(_j.ended, _j.since)), else_=time)
-
-
-def _wait(time: float) -> ColumnElement[Any]:
-    return func.coalesce(_start(), _end(time)) - _j.created
-
-
-def _run(time: float) -> ColumnElement[Any]:
-    goes_on = is_state(jobs, *_UNSTARTED, JobState.RUNNING)
-    return case((goes_on, time - _start()), else_=func.coalesce(_j.wall_seconds, _end(time) - _start()))
-
-
-def _order(sort: JobSort, time: float) -> ListOrder:
-    numbers: dict[str, Any] = {
-        "wait": _wait(time),
-        "run": _run(time),
-        "memory": _j.max_rss,
-        "attempt": _j.attempt,
-        "since": _j.since,
-    }
-    words: dict[str, Any] = {"queue": _j.queue, "state": _j.state}
-    if sort in numbers:
-        key = func.coalesce(numbers[sort], -1)
-        return ListOrder(name=sort, id=_j.id, key=key, is_id_descending=False)
-    if sort == "exit":
-        key = func.coalesce(_j.exit_code, -1)
-        return ListOrder(name=sort, id=_j.id, key=key, is_key_descending=False, is_id_descending=False)
-    return ListOrder(
-        name=sort,
-        id=_j.id,
-        key=words.get(sort),
-        is_key_descending=False,
-        is_id_descending=False,
-        is_text=True,
-    )
