@@ -37,7 +37,7 @@ LONGEST = 20_000
 _DIGITS = re.compile(r"[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SECRETS = re.compile(
-    r"(?i)(?P<kept>\b(?:bearer|basic)\s+|[?&;](?:code|token|key|signature|sig|secret|password)=)"
+    r"(?i)(?P<kept>\b(?:bearer|basic)\s+(?=\S{16})|[?&;](?:code|token|key|signature|sig|secret|password)=)"
     r"[^\s'\"&;,)]+"
 )
 _PASSWORDS = re.compile(r"(?P<kept>://[^\s/:@]*:)[^\s/@]+(?=@)")
@@ -243,7 +243,7 @@ class Repetition(logging.Filter):
 
 
 def _log_thread_fault(fault: threading.ExceptHookArgs) -> None:
-    if fault.exc_value is None:
+    if fault.exc_value is None or fault.exc_type is SystemExit:
         return
     info: tuple[type[BaseException], BaseException, TracebackType | None]
     info = (fault.exc_type, fault.exc_value, fault.exc_traceback)

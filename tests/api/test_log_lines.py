@@ -66,6 +66,14 @@ def test_a_line_of_json_carries_what_is_known_around_it(
     assert "hunter" not in str(second)
 
 
+def test_a_text_loses_its_secrets_alone() -> None:
+    token = "s" * 43
+    told = log_lines.without_secrets(
+        f"Authorization: Bearer {token}; a bearer token is needed, the basic one"
+    )
+    assert told == "Authorization: Bearer ***; a bearer token is needed, the basic one"
+
+
 def test_text_is_one_line_and_a_traceback_is_indented(capfd: pytest.CaptureFixture[str]) -> None:
     with log_lines.logged("text", "info", access=False):
         log.debug("too small")

@@ -1,7 +1,7 @@
 """What the metrics say, in Prometheus's text format.
 
-Counters and histograms are the store's: each process adds what it measured to those of all, and so any
-server answers for all of them, also for processes without an API (decision 55).
+Counters and histograms are the store's. Each process adds what it measured. So any server answers for all
+processes, also for those without an API (decision 55).
 """
 
 import math
