@@ -35,6 +35,7 @@ MODULES = (
     "lifecycle",
     "memory",
     "catalogue",
+    "scale",
     "slurm",
     "staging",
     "transfers",

@@ -4,7 +4,9 @@ import io
 import os
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +38,7 @@ loops: {{ period: 1 }}
 
 @pytest.fixture
 def former(tmp_path: Path) -> Path:
-    """The source of the first release."""
+    """The Python of an environment with the first release, and today's packages."""
     root = Path(__file__).parents[2]
     known = ["git", "-C", str(root), "cat-file", "-e", f"{FIRST_RELEASE}^{{commit}}"]
     if subprocess.run(known, capture_output=True, check=False).returncode:
@@ -45,20 +47,25 @@ def former(tmp_path: Path) -> Path:
     packed = subprocess.run(command, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(tmp_path / "source", filter="data")
-    return tmp_path / "source" / "src"
+    venv.create(tmp_path / "environment", with_pip=False)
+    (packages,) = (tmp_path / "environment" / "lib").glob("python*/site-packages")
+    # Packages that are added in this way add no others, so today's source is not among them.
+    paths = (tmp_path / "source" / "src", sysconfig.get_path("purelib"))
+    (packages / "former.pth").write_text("".join(f"{path}\n" for path in paths))
+    return tmp_path / "environment" / "bin" / "python"
 
 
 @contextmanager
-def server(place: Path, name: str, store: str, port: int, source: Path | None = None) -> Iterator[House]:
-    """A server with a home of its own, of another source if there is one."""
+def server(place: Path, name: str, store: str, port: int, python: Path | None = None) -> Iterator[House]:
+    """A server with a home of its own, by another Python if there is one."""
     (place / name).mkdir()
     (place / "disk").mkdir(exist_ok=True)
     file = place / "federation.yaml"
     file.write_text(FEDERATION.format(place=place))
     house = House(place / name, store, port, file, {"all": (str(file),)})
     with pytest.MonkeyPatch.context() as patch:
-        if source:
-            patch.setenv("PYTHONPATH", str(source))
+        if python:
+            patch.setattr(sys, "executable", str(python))
         house.start("all")
     try:
         house.call("GET", "/queues")
@@ -88,6 +95,7 @@ def upgrade(store: str, *options: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=200,
     )
     if done.returncode:
         raise RuntimeError(done.stderr)

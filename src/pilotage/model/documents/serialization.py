@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
@@ -91,6 +92,20 @@ def _put(document: Any, place: Sequence[Any], value: Any) -> None:
 def to_json(value: object) -> bytes:
     """Return compact JSON, with fields in the order of the record."""
     return _adapter(type(value)).dump_json(value)
+
+
+def given_json(record: Any) -> bytes:
+    """Return compact JSON of a dataclass, without fields that equal their default.
+
+    So the former version, which refuses fields that it does not know, reads records that need none of these.
+    """
+    given = {
+        field.name
+        for field in fields(record)
+        if field.default_factory is not MISSING or getattr(record, field.name) != field.default
+        if field.default_factory is MISSING or getattr(record, field.name) != field.default_factory()
+    }
+    return _adapter(type(record)).dump_json(record, include=given)
 
 
 def declared_digest(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.serialization import given_json
 from pilotage.model.records.notifications import NewNotification, armed
 from pilotage.model.records.publications import NewPublication, split_dataset
 from pilotage.model.records.work import File, NewJob, NewPilot, NewTask, NewTransfer
@@ -35,7 +35,7 @@ def task_row(task: NewTask) -> dict[str, Any]:
         "name": spec.name,
         "share": spec.share,
         "priority": spec.priority,
-        "spec": to_json(spec).decode(),
+        "spec": given_json(spec).decode(),
         "submission": task.submission or None,
         "lease_end": task.lease_end,
         "datasets": " ".join(task.datasets),
