@@ -12,6 +12,7 @@ from pilotage.model.records.federation import Federation, Queue
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.restricted import restricted
+from pilotage.model.values.phrases import moment
 from pilotage.store import FederationChanged
 
 from .house import House, attempts
@@ -84,6 +85,8 @@ def test_jobs_wait_at_a_closed_queue_and_start_there_once_it_is_open(house: Hous
     assert restrictions.lift(house.runtime, "site", "north", "olga")
     assert restrictions.lift(house.runtime, "site", "north", "olga") is None
     assert house.store.federation().queues[0].status == "online"
+    (newest, *_) = federation_changes.history(house.store, "", 1)
+    assert newest.note == "site north opened; before: closed by olga: new disks"
 
 
 def test_neither_a_reload_nor_a_restart_undoes_a_restriction_but_its_time_does(house: House) -> None:
@@ -101,7 +104,9 @@ def test_neither_a_reload_nor_a_restart_undoes_a_restriction_but_its_time_does(h
     assert house.store.federation().queues[0].status == "online"
     assert [one.name for one in house.store.restrictions()] == ["south-disk"]
     newest = federation_changes.history(house.store, "", 20)
-    assert (newest[0].actor, newest[0].note) == ("watch", "queue north-queue: the time is over")
+    told = f"drained by olga until {moment(house.now - 1)}: new disks"
+    expected = f"queue north-queue: the time is over; before: {told}"
+    assert (newest[0].actor, newest[0].note) == ("watch", expected)
     assert newest[-1].version == 1
 
 

@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from .checks import Finding, check, warning
@@ -67,8 +68,12 @@ def _write_and_read(movers: "InstalledMovers", storage: "Storage", federation: s
         reader.store(storage, f"{folder}/probe", io.BytesIO(PROBE), len(PROBE))
         with reader.open(storage, f"{folder}/probe") as stream:
             found = stream.read(len(PROBE) + 1)
-    finally:
-        movers.for_storage(storage).remove(storage, folder)
+    except BaseException:
+        # What failed first is what an operator must read.
+        with suppress(StorageError, LookupError, OSError):
+            movers.for_storage(storage).remove(storage, folder)
+        raise
+    movers.for_storage(storage).remove(storage, folder)
     if found != PROBE:
         raise StorageError(f"{storage.url} gives back {len(found)} bytes that were never written")
 

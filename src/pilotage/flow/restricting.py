@@ -27,8 +27,13 @@ def end_lapsed(runtime: Runtime) -> None:
     except NoFederation:
         return
     if lapsed := [one for one in found if _is_over(one, now)]:
-        told = ", ".join(f"{one.kind} {one.name}" for one in lapsed)
-        put_in_force(runtime, lambda before: _lasting(before, now), "watch", f"{told}: the time is over")
+        told = "; ".join(f"{one.kind} {one.name}: the time is over{told_before(one)}" for one in lapsed)
+        put_in_force(runtime, lambda before: _lasting(before, now), "watch", told)
+
+
+def told_before(one: Restriction | None) -> str:
+    """Return for the history what a change ends or replaces; empty if nothing was there."""
+    return f"; before: {one.text}" if one is not None else ""
 
 
 def _lasting(found: tuple[Restriction, ...], now: float) -> tuple[Restriction, ...]:

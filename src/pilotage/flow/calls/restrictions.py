@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pilotage.flow.errors import NotNow
-from pilotage.flow.restricting import put_in_force
+from pilotage.flow.restricting import put_in_force, told_before
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import RestrictedKind, Restriction
@@ -50,17 +50,24 @@ def restrict(runtime: Runtime, asked: Restriction) -> Remaining:
     def change(before: tuple[Restriction, ...]) -> tuple[Restriction, ...]:
         return (*_without(before, asked.kind, asked.name), asked)
 
-    put_in_force(runtime, change, asked.actor, f"{asked.kind} {asked.name} {asked.text}")
+    before = told_before(_found(runtime, asked.kind, asked.name))
+    put_in_force(runtime, change, asked.actor, f"{asked.kind} {asked.name} {asked.text}{before}")
     return remaining(runtime, asked.kind, asked.name)
 
 
 def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restriction | None:
     """End the restriction of a place. Return it; None if there was none. Raises :class:`UnknownPlace`."""
     _declared(runtime, kind, name)
-    found = next((one for one in runtime.store.restrictions() if (one.kind, one.name) == (kind, name)), None)
+    found = _found(runtime, kind, name)
     if found is not None:
-        put_in_force(runtime, lambda before: _without(before, kind, name), actor, f"{kind} {name} opened")
+        note = f"{kind} {name} opened{told_before(found)}"
+        put_in_force(runtime, lambda before: _without(before, kind, name), actor, note)
     return found
+
+
+def _found(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | None:
+    known = runtime.store.restrictions()
+    return next((one for one in known if (one.kind, one.name) == (kind, name)), None)
 
 
 def all_remaining(runtime: Runtime) -> list[tuple[Restriction, Remaining]]:
