@@ -3,19 +3,27 @@
 import json
 import re
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pilotage.notifiers import addresses, webhook
 from pilotage.notifiers.sender import Sender
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
 
 NOW = 1_800_000_000.0
+PrivateKey = ec.EllipticCurvePrivateKey
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "notifications.md"
 
 
@@ -54,6 +62,57 @@ def hook() -> Iterator[Hook]:
     yield there
     there.server.shutdown()
     there.server.server_close()
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 with its key in one file, and the authority that signed it, made here."""
+    now = datetime.now(UTC)
+
+    def made(
+        name: str, issuer: str, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey
+    ) -> bytes:
+        is_authority = name == issuer
+        builder = x509.CertificateBuilder(
+            subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),
+            issuer_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]),
+            public_key=key.public_key(),
+            serial_number=x509.random_serial_number(),
+            not_valid_before=now - timedelta(1),
+            not_valid_after=now + timedelta(1),
+        ).add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+        if not is_authority:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+            builder = builder.add_extension(names, critical=False)
+        return builder.sign(by, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    own, authority = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    key = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    server, trusted = folder / "server.pem", folder / "authority.pem"
+    server.write_bytes(key + made("server", "authority", own, authority))
+    trusted.write_bytes(made("authority", "authority", authority, authority))
+    return server, trusted
+
+
+def test_a_webhook_with_tls_is_called_if_its_authority_is_trusted(
+    hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, trusted = certified(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server)
+    # The handshake belongs to a request's thread: one that fails would end the server's.
+    hook.server.socket = context.wrap_socket(
+        hook.server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    url = hook.url.replace("http://", "url:https://")
+    with pytest.raises(NotificationError, match=r"certificate .* is not trusted: .*; SSL_CERT_FILE"):
+        sender(http=False).send(message(url))
+    assert not hook.requests
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    sender(http=False).send(message(url))
+    assert [body for _, body in hook.requests] == [b'{"a": 1}']
+    with pytest.raises(NotificationError, match=r"is not trusted: .*mismatch"):
+        sender(http=False).send(message(url.replace("127.0.0.1", "localhost")))
 
 
 def sender(**settings: Any) -> Sender:

@@ -19,6 +19,7 @@ from .task_filters import TaskFilters, with_filters
 
 if TYPE_CHECKING:
     from pilotage.client import Client
+    from pilotage.client.records import Table
 
 app = typer.Typer()
 
@@ -84,12 +85,16 @@ def status(
         elif watch and not json_output:
             following.keep_showing(client, lambda: filters.tasks(client, limit, order, after), rows, TASKS)
         else:
-            found = filters.tasks(client, limit, order, after)
-            if json_output:
-                show_json(found)
-                return
-            show(TASKS, rows(found), "No task matches." if filters.given else "There are no tasks.")
-            hint_next(found, "task")
+            nothing = "No task matches." if filters.given else "There are no tasks."
+            _show_tasks(filters.tasks(client, limit, order, after), nothing, json_output)
+
+
+def _show_tasks(found: "Table[Any]", nothing: str, json_output: bool) -> None:
+    if json_output:
+        show_json(found)
+        return
+    show(TASKS, rows(found), nothing)
+    hint_next(found, "task")
 
 
 def rows(document: Any) -> list[tuple[object, ...]]:

@@ -86,7 +86,21 @@ class Webhook:
             ):
                 return response.status
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
+            if why := _distrust(error):
+                raise NotificationError(why) from error
             told = str(error) or type(error).__name__
             raise NotificationError(f"the webhook cannot be reached: {told}") from error
         except (httpcore.UnsupportedProtocol, ValueError) as error:
             raise NotificationRefused(f"the URL cannot be called: {error}") from error
+
+
+def _distrust(error: BaseException | None) -> str:
+    """Return why the certificate of a webhook's server is not trusted; empty for any other failure."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return (
+                f"the certificate of the webhook's server is not trusted: {error.verify_message}; "
+                "SSL_CERT_FILE of this server names a file of authorities that it trusts"
+            )
+        error = error.__cause__ or error.__context__
+    return ""
