@@ -232,7 +232,7 @@ def _services(
     store = runtime.store
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     sole = [
-        forgetting_events(store, membership, settings.events_kept * 86400),
+        forgetting_events(store, membership, settings.events_kept * 86400, bool(settings.archive)),
         noting_breakers(store, membership, partial(circuit_breakers.note, runtime)),
     ]
     if settings.archive:

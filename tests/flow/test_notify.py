@@ -168,6 +168,19 @@ def test_what_a_receiver_refuses_is_not_sent_again(house: House, receiver: Recei
     assert (len(receiver.messages), states(house)) == (1, ["failed"])
 
 
+def test_what_was_sent_is_forgotten_after_a_time_and_what_waits_stays(
+    house: House, receiver: Receiver
+) -> None:
+    for _ in range(2):
+        cancel(house.runtime, house.task(jobs=1, notify=(HOOK,)), "asked", "user:alice")
+        later(house)
+        receiver.errors[HOOK.receiver] = NotificationError("no route")
+    assert states(house) == ["sent", "waiting"]
+    assert house.store.event_retention.forget_notifications(house.now - 10) == 0
+    assert house.store.event_retention.forget_notifications(house.now + 1) == 1
+    assert states(house) == ["waiting"]
+
+
 def test_two_servers_make_and_send_each_notification_once(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

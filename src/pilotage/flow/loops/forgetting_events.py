@@ -1,4 +1,4 @@
-"""The deletion of events that are older than a setting says, a little at a time."""
+"""The deletion of events that are older than a setting says, and of old notifications, a little at a time."""
 
 from pilotage.ports.presence import Presence
 from pilotage.store import Store
@@ -15,11 +15,21 @@ PAUSE = 0.5
 """Seconds between two batches, so that others write in between."""
 
 
-def forgetting_events(store: Store, presence: Presence, age: float) -> SoleLoop:
-    """Return the loop that deletes events after ``age`` seconds."""
+KEPT_NOTIFICATIONS = 30 * 86400.0
+"""Seconds for which notifications that were sent, or given up, are kept."""
+
+
+def forgetting_events(store: Store, presence: Presence, age: float, archives: bool) -> SoleLoop:
+    """Return the loop that deletes events after ``age`` seconds, and old notifications.
+
+    A server that ``archives`` leaves notifications to its archive.
+    """
 
     def work(pause: Pause) -> None:
         while store.event_retention.forget(store.clock() - age):
+            if pause(PAUSE):
+                return
+        while not archives and store.event_retention.forget_notifications(store.clock() - KEPT_NOTIFICATIONS):
             if pause(PAUSE):
                 return
 

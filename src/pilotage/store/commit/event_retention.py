@@ -1,25 +1,38 @@
-"""The deletion of old events. Nobody decides about them; what happened stands in records' histories too."""
+"""The deletion of old events, and of notifications that were sent, or given up, long ago.
+
+Nobody decides about them; what happened stands in records' histories too.
+"""
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
+from pilotage.model.records.states import ENDED, NotificationState
 from pilotage.store.database import bulk
+from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.events import FORGOTTEN, events
+from pilotage.store.tables.notifications import notifications
 from pilotage.store.tables.numbers import numbers
 
 BATCH = 5000
 """Most events of one transaction."""
 
-_e = events.c
+_e, _n = events.c, notifications.c
 _FIRST = select(_e.id, _e.time).order_by(_e.id).limit(bindparam("most"))
 _LARGEST = select(func.coalesce(func.max(_e.id), 0))
 _DELETE = delete(events).where(_e.id <= bindparam("up_to"))
+_ENDED = tuple(state for state in NotificationState if state in ENDED["notification"])
+_SENT = (
+    select(_n.id)
+    .where(is_state(notifications, *_ENDED), _n.since < bindparam("before"))
+    .limit(bindparam("most", type_=None))
+)
+_DELETE_SENT = delete(notifications).where(_n.id.in_(_SENT))
 _LAST = select(numbers.c.last).where(numbers.c.kind == FORGOTTEN)
 
 
 class EventRetention:
-    """Deletes the oldest events."""
+    """Deletes the oldest events, and old notifications."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,6 +43,14 @@ class EventRetention:
         The newest event always stays: SQLite numbers the next one after it.
         """
         return self._database.write(lambda connection: _forget(connection, before))
+
+    def forget_notifications(self, before: float) -> int:
+        """Delete notifications that ended before a time (s since 1970 UTC), one batch at most.
+
+        Return how many went.
+        """
+        values = {"before": before, "most": BATCH}
+        return self._database.write(lambda connection: connection.execute(_DELETE_SENT, values).rowcount)
 
 
 def _forget(connection: Connection, before: float) -> int:
