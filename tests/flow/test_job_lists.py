@@ -9,7 +9,7 @@ from pilotage.model.records.inputs import InputPattern
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 from pilotage.store.views import job_lists
-from pilotage.store.views.job_lists import telling_line
+from pilotage.store.views.job_failures import telling_line
 
 from .house import House, attempts
 

@@ -35,7 +35,8 @@ from .tables.set_aside import SetAsideRecord
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
-from .views.job_lists import FailedGroup, JobPage, ListedJob, UseAtQueue
+from .views.job_failures import FailedGroup
+from .views.job_lists import JobPage, ListedJob, UseAtQueue
 from .views.job_orders import JobSort
 from .views.keyset import ListPage, cut, named_page, numbered
 from .views.notifications import NotificationView

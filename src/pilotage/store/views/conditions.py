@@ -1,7 +1,7 @@
 """The condition of queues, for people who ask why nothing starts there."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import and_, bindparam, func, select
 
@@ -71,13 +71,7 @@ def of_queues(
     wanted = set(names)
     declared = [queue for queue in federation.queues if queue.name in wanted]
     found = sorted(queue.name for queue in declared)
-    jobs_there: dict[str, dict[str, dict[JobState, int]]] = defaultdict(lambda: defaultdict(dict))
-    pilots_there: dict[str, dict[PilotState, int]] = defaultdict(lambda: defaultdict(int))
-    for counter, name, second, state, count in reader.raw_rows(_COUNTED, queues=found):
-        if counter == JOBS_BY_QUEUE:
-            jobs_there[name][second][JobState(state)] = int(count)
-        else:
-            pilots_there[name][PilotState(state)] += int(count)
+    jobs_there, pilots_there = _counted(reader, found)
     seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
     waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
     breakers = (
@@ -108,6 +102,20 @@ def of_queues(
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )
+
+
+def _counted(
+    reader: RecordReader, queues: Sequence[str]
+) -> tuple[Mapping[str, dict[str, dict[JobState, int]]], Mapping[str, dict[PilotState, int]]]:
+    """Return the jobs of queues by share and state, and their pilots by state."""
+    jobs_there: dict[str, dict[str, dict[JobState, int]]] = defaultdict(lambda: defaultdict(dict))
+    pilots_there: dict[str, dict[PilotState, int]] = defaultdict(lambda: defaultdict(int))
+    for counter, name, second, state, count in reader.raw_rows(_COUNTED, queues=queues):
+        if counter == JOBS_BY_QUEUE:
+            jobs_there[name][second][JobState(state)] = int(count)
+        else:
+            pilots_there[name][PilotState(state)] += int(count)
+    return jobs_there, pilots_there
 
 
 def _is_of(breaker: CircuitBreaker, queue: Queue) -> bool:

@@ -22,9 +22,8 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
-from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, LIVE_TASKS, JobState
-from pilotage.model.records.work import JobKind, TaskSpec
+from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.likely_ends import Progress
 from pilotage.model.values.scopes import name_of
 from pilotage.store.database.columns import has_state, is_state
@@ -37,6 +36,7 @@ from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
 
 from . import job_counts
+from .job_failures import FailedGroup, LastFailure, failed_groups, telling_line
 from .job_orders import JobSort, order_of, run_of, wait_of
 from .keyset import ListOrder, ListPage, Position, total_of
 
@@ -54,7 +54,6 @@ MOST_RUNNING = 10_000
 
 
 _IN_LINE = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)
-_PAYLOAD = "payload exited with code"
 _j, _t, _c = jobs.c, tasks.c, counts.c
 
 
@@ -72,34 +71,6 @@ class ListedJob(JobView):
     run: float | None
     reason: str
     inputs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedGroup:
-    """Jobs whose last attempt failed in one way at one queue.
-
-    ``failed`` counts jobs that failed for good, ``retried`` those that are tried again. ``error`` is the
-    telling line of the job ``example``.
-    """
-
-    error: str
-    exit_code: int | None
-    queue: str
-    failed: int
-    retried: int
-    example: int
-
-
-@dataclass(frozen=True, slots=True)
-class LastFailure:
-    """How a job's last attempt failed, for good or before the job is tried again."""
-
-    id: int
-    kind: JobKind
-    queue: str
-    exit_code: int | None
-    error: str
-    state: JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,38 +252,8 @@ class JobLists:
         )
         rows = self._database.read(lambda connection: connection.execute(query).all())
         all_ = int(rows[0][-1]) if rows else 0
-        groups = _grouped(rows)[:MOST_GROUPS]
+        groups = failed_groups(rows)[:MOST_GROUPS]
         return groups, max(0, all_ - sum(group.failed + group.retried for group in groups))
-
-
-def telling_line(error: str) -> str:
-    """Return the line of an error that says most: what a payload said last, else the first line."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1] if lines[0].startswith(_PAYLOAD) else lines[0]
-
-
-def _grouped(rows: Iterable[Any]) -> list[FailedGroup]:
-    groups: dict[tuple[str, int | None, str], FailedGroup] = {}
-    for queue, exit_code, error, state, many, job, _ in rows:
-        is_final = state == JobState.FAILED
-        new = FailedGroup(
-            error=telling_line(error),
-            exit_code=exit_code,
-            queue=queue,
-            failed=many if is_final else 0,
-            retried=0 if is_final else many,
-            example=job,
-        )
-        key = (queue, exit_code, ending_of(telling_line(error)))
-        groups[key] = _joined(groups[key], new) if key in groups else new
-    return sorted(groups.values(), key=lambda one: (-one.failed - one.retried, one.example))
-
-
-def _joined(one: FailedGroup, other: FailedGroup) -> FailedGroup:
-    first = min(one, other, key=lambda group: group.example)
-    return replace(first, failed=one.failed + other.failed, retried=one.retried + other.retried)
 
 
 def _with_inputs(connection: Connection, found: Sequence[ListedJob]) -> list[ListedJob]:
