@@ -23,15 +23,17 @@ app = typer.Typer()
 log = logging.getLogger(__name__)
 
 
+DeclaredFederation = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FEDERATION]", help="A federation to put in force first, else federation.yaml of the home."
+    ),
+]
+
+
 @app.command(epilog="Example: pilotage up federation.yaml")
 def up(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FEDERATION]",
-            help="A federation to put in force first, else federation.yaml of the home.",
-        ),
-    ] = None,
+    file: DeclaredFederation = None,
     federation: Annotated[Path | None, typer.Option(help="The same as an option.")] = None,
     only: Annotated[str | None, typer.Option(metavar="LOOP,...", help="Run these loops only.")] = None,
     no_api: Annotated[bool, typer.Option("--no-api", help="Run loops without the API.")] = False,
@@ -57,6 +59,8 @@ def up(
     """
     import gc
 
+    from pilotage import log_lines
+
     # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
     # collects once it runs.
     gc.disable()
@@ -64,8 +68,6 @@ def up(
     if not no_api:
         known = serving.reachable(known)
     file = file or federation or _of_home(known)
-    from pilotage import log_lines
-
     with log_lines.logged(log_format.value, log_level.value, access=access_log):
         _run(known, file, loops, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
 
