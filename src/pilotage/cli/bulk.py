@@ -68,8 +68,11 @@ class Chosen:
             raise BadInput(f"these are {MOST_TASKS:,} tasks or more; choose fewer at once")
         views = [view for view in found if _CHANGEABLE.get(verb, _is_live)(view)]
         if not views:
-            others = f": {plural(len(found), 'task')} cannot be changed so" if found else ""
-            raise CommandFailure(f"no task to {verb} matches{others}")
+            if not found:
+                raise CommandFailure(f"no task to {verb} matches")
+            states = counts(Counter(view["state"] for view in found))
+            many = plural(len(found), "task")
+            raise CommandFailure(f"nothing to {verb}: the filters match {many} ({states})")
         self._ask(verb, views)
         return [str(view["id"]) for view in views]
 

@@ -28,7 +28,8 @@ def task_number(client: "Client", word: str) -> int:
     """Return the number of a task: ``12``, ``task:12``, or a name, which is the caller's newest such task."""
     found = client.subject(word)
     if found.kind != "task":
-        raise BadInput(f"{word!r} is no task; give its number or its name")
+        own = f"; of a {found.kind}: pilotage explain {word}" if found.kind in KINDS else ""
+        raise BadInput(f"{word!r} is no task; give its number or its name{own}")
     return int(found.id)
 
 
