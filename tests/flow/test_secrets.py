@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from pilotage.agent.wire import Secret
 from pilotage.explain import task_waits
-from pilotage.flow.calls import conditions, secrets, steering, sure_waits
+from pilotage.flow.calls import conditions, secrets, steering, sure_waits, task_wait
 from pilotage.flow.errors import NotNow
 from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document
@@ -112,6 +112,7 @@ def test_a_server_without_the_key_leaves_jobs_with_secrets_to_others(house: Hous
     (told,) = conditions.waits_for_key(house.runtime, found)
     assert told.endswith(f"this one has not: there is no {tmp_path}/elsewhere/{FILE}")
     assert told in sure_waits.of_submitted(house.runtime, [number])
+    assert "2 jobs wait for a server that has the key" in task_wait.of_task(house.runtime, found).why
     with pytest.raises(NotNow, match="there is no"):
         secrets.set_(house.runtime, ALICE, "OTHER", WORD)
     house.runtime.secret_keys = keys

@@ -19,11 +19,13 @@ def why(
     last: Choice | None,
     queues: Sequence[str],
     after: str = "",
+    keyless: bool = False,
 ) -> str:
     """Return why a task waits; empty if it does not.
 
     ``after`` is what it waits for if it comes after other tasks. ``last`` is the newest choice for its jobs,
-    ``queues`` are those where its jobs wait for a pilot.
+    ``queues`` are those where its jobs wait for a pilot. ``keyless`` says that this server cannot decrypt its
+    secrets.
     """
     if held:
         return f"It waits because {held} holds it."
@@ -33,11 +35,12 @@ def why(
         return "It waits to be split into jobs."
     busy = sum(jobs.get(one, 0) for one in AT_A_PILOT)
     where = f" at {few(queues)}" if queues else ""
+    pilot = "for a server that has the key of their secrets" if keyless else "for a free pilot"
     causes = {
         JobState.PENDING: f"because {_refusal(last)}",
         JobState.THROTTLED: "because a quota of jobs at work is reached",
         JobState.DEFINED: "for the next pass of the brokerage",
-        JobState.ACTIVATED: f"for a free pilot{where}{f' while {busy} run' if busy else ''}",
+        JobState.ACTIVATED: f"{pilot}{where}{f' while {busy} run' if busy else ''}",
         JobState.ASSIGNED: "for their input files",
     }
     return next((f"{_wait(jobs[one])} {cause}." for one, cause in causes.items() if jobs.get(one)), "")

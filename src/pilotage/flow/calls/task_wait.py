@@ -9,6 +9,8 @@ from pilotage.model.rules import chains
 from pilotage.model.rules.likely_ends import LikelyEnd, likely_end
 from pilotage.store import TaskDetails
 
+from . import conditions
+
 _GOES_ON = (TaskState.SPLITTING, TaskState.RUNNING)
 _WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 
@@ -55,7 +57,8 @@ def of_task(runtime: Runtime, task: TaskDetails) -> PlaceInLine:
     choices = queries.task_choices(task.id, 1) if task.jobs.get(JobState.PENDING) else []
     queues = queries.where_jobs_wait(task.id) if task.jobs.get(JobState.ACTIVATED) else []
     last = choices[0] if choices else None
-    why = task_waits.why(task.state, task.jobs, task.held, last, queues, after(runtime, task))
+    keyless = bool(conditions.waits_for_key(runtime, task))
+    why = task_waits.why(task.state, task.jobs, task.held, last, queues, after(runtime, task), keyless)
     tasks = jobs = 0
     if not task.held and any(task.jobs.get(state) for state in _WAITING):
         tasks, jobs = runtime.store.job_lists.ahead(task.share, task.priority, task.id)
