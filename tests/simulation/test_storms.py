@@ -1,4 +1,4 @@
-"""Storms of faults in virtual time: whatever strikes in a week, each job ends once and runs at one place."""
+"""Storms of faults in virtual time: whatever strikes in a week, each job ends once."""
 
 import random
 from collections import Counter
@@ -79,13 +79,8 @@ def _left(week: Simulation) -> list[str]:
     return found
 
 
-@pytest.mark.slow
-def test_a_site_that_is_cut_off_ends_its_payloads_before_others_begin() -> None:
-    assert faults_of(1) == []
-
-
 @pytest.mark.endurance
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("seed", range(1, 11))
 def test_storms(seed: int) -> None:
     assert faults_of(seed) == []
