@@ -1,9 +1,6 @@
 """Checks of the federation against this machine's packages, and of its nodes."""
 
 from collections.abc import Iterator
-from importlib.metadata import version
-
-from pilotage.model.records.states import LIVE_PILOTS
 
 from .checks import Finding, check, warning
 from .installation import Installation
@@ -36,13 +33,13 @@ def lacking_adapters(known: Installation) -> Iterator[Finding]:
 
 @check("nodes")
 def nodes(known: Installation) -> Iterator[Finding]:
-    """Compare clocks and agents of the newest pilot's node at each queue with this server's."""
+    """Compare the clock of the newest pilot's node at each queue with the server's."""
     seen: set[str] = set()
     for pilot in known.store.queries.pilots(None, None, MOST_PILOTS):
         if pilot.queue in seen or (node := known.store.logs.node(pilot.id)) is None:
             continue
         seen.add(pilot.queue)
-        ahead, agent = node.get("clock_ahead", 0.0), node.get("agent", "")
+        ahead = node.get("clock_ahead", 0.0)
         where = f"{pilot.node or 'a node'} of {pilot.queue}"
         if abs(ahead) > LEAST_SKEW:
             yield Finding(
@@ -50,12 +47,6 @@ def nodes(known: Installation) -> Iterator[Finding]:
                 why="certificates and signed addresses fail there, and builds go wrong",
                 mend="ask the site to run NTP; pilotage queues test " + pilot.queue,
                 severity="fault" if abs(ahead) > MOST_SKEW else "warning",
-            )
-        if agent and agent != version("pilotage") and pilot.state in LIVE_PILOTS:
-            yield warning(
-                f"the agent at {where} is of version {agent}, and this server of {version('pilotage')}",
-                "it knows older messages; it ends with its pilot",
-                f"nothing, or: pilotage queues drain {pilot.queue}, until its pilots have ended",
             )
 
 
