@@ -20,6 +20,7 @@ from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 from tests.reading import world_of
 
 from .house import NOW, FakeElement, House
+from .test_servers_gone import Named
 
 
 @pytest.fixture
@@ -211,6 +212,21 @@ def test_p10_a_server_that_ended_between_record_and_submission_loses_no_pilot(
     house.store.commit(director.provision(world), "provision")
     assert element.orders == []
     house.now += RESUBMITTED_AFTER
+    house.take("provision")
+    assert len(element.orders) == 3
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
+
+
+def test_p10_pilots_that_a_silent_server_was_to_submit_are_submitted_at_once(
+    house: House, element: FakeElement
+) -> None:
+    """Under the same names, which a batch system takes once if the silent one had come so far."""
+    world = replace(world_of(house.store, "provision", house.now, 1), server="silent")
+    house.store.commit(director.provision(world), "provision")
+    assert {pilot.server for pilot in pilots(house)} == {"silent"}
+    house.take("provision")
+    assert element.orders == [], "it lives"
+    house.runtime.presence = Named("another", "silent")
     house.take("provision")
     assert len(element.orders) == 3
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
