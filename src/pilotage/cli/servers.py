@@ -30,9 +30,9 @@ def servers(
     ] = "",
     json_output: Json = False,
 ) -> None:
-    """Show the server processes that share the store, and what each leaves to others. For operators.
+    """Show the server processes that share the store, and what each leaves to others.
 
-    A server has a random name, new at each start. Others take over the work of one that beats no more. Those
+    For operators. A server has a random name, new at each start. Others take over the work of one that beats no more. Those
     that have gone are shown for a day.
     """
     with connect() as client:
