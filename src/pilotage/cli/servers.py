@@ -32,8 +32,8 @@ def servers(
 ) -> None:
     """Show the server processes that share the store, and what each leaves to others.
 
-    For operators. A server has a random name, new at each start. Others take over the work of one that beats no more. Those
-    that have gone are shown for a day.
+    For operators. A server has a random name, new at each start. Others take over the work of one that beats
+    no more. Those that have gone are shown for a day.
     """
     with connect() as client:
         found = client.servers()
