@@ -285,6 +285,8 @@ FIELDS: Mapping[str, str] = {
     "read": "job and attempt of those whose logs somebody reads",
     "read_own": "whether somebody reads the log of the pilot's agent",
     "KeptLogs.node": "what a pilot found of its node; null: it is a job's, or not told",
+    "MovedFile.step": "how far it is: moved, requested, moving, in use, failed or missing",
+    "MovedFile.lost": "whether no other storage has it",
     "Node.cores": "cores that the slot is confined to; 0: all",
     "Node.clock": "time of the node, in s since 1970 UTC; 0: not told",
     "Node.containers": "programs that run containers there",
