@@ -74,6 +74,11 @@ def test_the_commands_are_those_that_people_know() -> None:
             "storages",
             "breakers",
             "workflows",
+            "doctor",
+            "people",
+            "replay",
+            "servers",
+            "stuck",
         ),
     }
 

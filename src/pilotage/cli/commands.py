@@ -133,7 +133,8 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "doctor", "Examine the installation: what is wrong, why it matters, and what mends it."
         ),
         "stuck": CommandEntry(
-            "stuck", "List what made no progress for longer than usual, why, and what to do."
+            "stuck",
+            "List what made no progress for longer than usual, why, and what to do. For operators.",
         ),
         "servers": CommandEntry(
             "servers", "Show the server processes that share the store, and what each leaves to others."
@@ -149,7 +150,8 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
             "Decide without changing anything, from a saved world, or for tasks that are not submitted yet.",
         ),
         "replay": CommandEntry(
-            "replaying", "List the worlds that the server kept, or decide from one of them again."
+            "replaying",
+            "List the worlds that the server kept, or decide from one again, without changing anything.",
         ),
         "world": CommandEntry("worlds", "Save the world: everything that decisions read, as YAML."),
         "schema": CommandEntry(
