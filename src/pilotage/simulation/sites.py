@@ -64,7 +64,7 @@ class VirtualSite:
 
     @property
     def is_cut_off(self) -> bool:
-        """Return whether no call of its pilots reaches the server. Cuts may overlap."""
+        """Return whether no call passes between it and the server. Cuts may overlap."""
         return self._cuts > 0
 
     def _cut(self, more: int) -> None:
@@ -177,7 +177,9 @@ class VirtualElement:
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Kill pilots."""
+        """Kill pilots. Raises OSError while the site is cut off."""
+        if self._site.is_cut_off:
+            self._reach()
         for reference in references:
             if pilot := self._site.pilots.get(reference):
                 pilot.vanish()
@@ -187,7 +189,7 @@ class VirtualElement:
         return Capacity()
 
     def _reach(self) -> None:
-        if self._site.is_dead:
+        if self._site.is_dead or self._site.is_cut_off:
             raise OSError(f"{self._site.name} does not answer")
 
     def _status(self, reference: str) -> PilotStatus:
