@@ -31,6 +31,7 @@ OPERATORS = {
     ("PUT", "/restrictions/{kind}/{name}"),
     ("DELETE", "/restrictions/{kind}/{name}"),
     ("GET", "/world"),
+    ("GET", "/servers"),
     ("GET", "/stuck"),
     ("POST", "/people/close"),
     ("POST", "/storages/{storage}/move"),
