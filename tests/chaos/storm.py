@@ -161,6 +161,9 @@ class Storm:
     def _calm(self) -> None:
         """Wait until nothing is live, as long as anything happens."""
         self._say("the storm is over")
+        # A server that was frozen may have drained a place after somebody opened it.
+        for one in self.system.call("GET", "/restrictions")["restrictions"]:
+            self.system.call("DELETE", f"/restrictions/{one['kind']}/{one['name']}")
         engine = self.system.engine()
         end, newest, moved = time.monotonic() + LONGEST_CALM, -1, time.monotonic()
         try:
