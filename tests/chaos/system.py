@@ -198,7 +198,7 @@ class System:
         while time.monotonic() < end:
             try:
                 answer = self.houses[at % 2].ask(method, path, body, key, timeout=5)
-                if answer.status_code < 500:
+                if answer.status_code < 500 and answer.status_code != 429:
                     assert answer.is_success, f"{method} {path}: {answer.text[:2000]}"
                     return answer.json() if answer.content else None
                 fault = answer.text
