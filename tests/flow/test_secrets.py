@@ -172,6 +172,21 @@ def test_new_keys_encrypt_and_old_ones_are_forgotten(house: House) -> None:
         keys.read()
 
 
+def test_secrets_whose_key_is_lost_are_removed_and_set_again(house: House) -> None:
+    secrets.set_(house.runtime, ALICE, "LOST", WORD)
+    keys, path = house.runtime.secret_keys, house.place / FILE
+    path.chmod(0o644)
+    with pytest.raises(KeyMissing, match="chmod 600"):
+        keys.drop_lost(house.store.secrets)
+    path.unlink()
+    with pytest.raises(KeyMissing):
+        keys.rotate(house.store.secrets)
+    assert [one.name for one in keys.drop_lost(house.store.secrets)] == ["LOST"]
+    assert keys.rotate(house.store.secrets) == 0
+    secrets.set_(house.runtime, ALICE, "LOST", WORD)
+    assert keys.drop_lost(house.store.secrets) == ()
+
+
 def test_a_person_has_so_many_and_no_more(house: House) -> None:
     for number in range(MOST_SECRETS):
         house.store.secrets.put(Encrypted(ALICE.name, ALICE.vo, f"n{number}", "x", "k"), MOST_SECRETS)

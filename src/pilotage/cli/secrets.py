@@ -68,7 +68,13 @@ def remove(name: Name, json_output: Json = False) -> None:
 
 
 @app.command(epilog="Example: pilotage secrets rotate")
-def rotate(json_output: Json = False) -> None:
+def rotate(
+    drop_lost: Annotated[
+        bool,
+        typer.Option("--drop-lost", help="Remove secrets whose key is lost; their owners set them again."),
+    ] = False,
+    json_output: Json = False,
+) -> None:
     """Encrypt all secrets with a new key, for operators, on the server's machine.
 
     The server reads the new file by itself. Copy it to the other servers of the same store.
@@ -82,12 +88,16 @@ def rotate(json_output: Json = False) -> None:
     keys = SecretKeys(known.home / FILE)
     try:
         with using_store(known.store), closing(Store.open(known.store)) as store:
+            lost = keys.drop_lost(store.secrets) if drop_lost else ()
             count = keys.rotate(store.secrets)
     except (KeyMissing, SecretSpoilt) as error:
         raise CommandFailure(str(error)) from None
     if json_output:
-        show_json({"secrets": count, "file": str(known.home / FILE)})
+        removed = [{"owner": one.owner, "vo": one.vo, "name": one.name} for one in lost]
+        show_json({"secrets": count, "file": str(known.home / FILE), "removed": removed})
         return
+    for one in lost:
+        echo(f"removed {one.name} of {one.owner}, whose key is lost")
     echo(f"{plural(count, 'secret')} encrypted with a new key: {known.home / FILE}")
 
 

@@ -108,9 +108,20 @@ class SecretKeys:
         if lacking := needed() - keys.by_digest.keys():
             raise KeyMissing(
                 f"{self._path} lacks {len(lacking)} of the keys that encrypted the stored secrets: copy the "
-                "file from the server that has them"
+                "file from the server that has them; if they are lost: pilotage secrets rotate --drop-lost"
             )
         return keys
+
+    def drop_lost(self, secrets: Secrets) -> tuple[Encrypted, ...]:
+        """Remove the secrets that no key of the file decrypts, and return them. Raises :class:`KeyMissing`.
+
+        A file that is there, but cannot be read, may hold their keys: then nothing is removed.
+        """
+        known = self.read().by_digest if self._path is None or self._path.exists() else {}
+        lost = tuple(one for one in secrets.everything() if one.key not in known)
+        for one in lost:
+            secrets.remove(one.owner, one.vo, one.name)
+        return lost
 
     def rotate(self, secrets: Secrets) -> int:
         """Encrypt all secrets with a new key, and drop the old ones. Return how many there are.
