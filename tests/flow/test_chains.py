@@ -19,9 +19,10 @@ from pilotage.model.values.identity import Identity
 from pilotage.store import ARCHIVE, Store, TaskDetails, TaskPage
 
 from .house import ALICE, attempts
-from .test_publishing import Publisher
+from .test_publishing import Publisher, refusals
 
 T = TaskState
+AGAIN = {"command": ("x",), "outputs": ("out",)}
 
 
 @pytest.fixture
@@ -224,12 +225,47 @@ def test_a_task_in_the_same_submission_needs_a_workflow(house: Publisher) -> Non
 
 def test_an_ended_task_frees_the_name_of_its_dataset_and_a_retry_tells_whose_it_is(house: Publisher) -> None:
     task = house.task(output_dataset="results", command=("x",), outputs=("out",), max_attempts=1)
-    wanted = {"output_dataset": "results", "command": ("x",), "outputs": ("out",)}
+    wanted = {**AGAIN, "output_dataset": "results"}
     assert house.submit(wanted).refused
     cancel(house.runtime, task, "cancelled by a person", "user:alice")
     ((_, other),) = house.submit(wanted).tasks
     with pytest.raises(NotNow, match=rf"results is the dataset of task {other}"):
         retry(house.runtime, task, "user:alice")
+
+
+def test_a_retry_makes_the_version_after_the_one_that_another_task_made_meanwhile(house: Publisher) -> None:
+    task = house.asked("mids", jobs=2, max_attempts=1, scouts=0)
+    run(house, bad=1)
+    other = house.asked("mids", scouts=0)
+    run(house)
+    house.take("publish")
+    told = retry(house.runtime, task, "user:alice").lines
+    mids = "user.alice~ligo:mids"
+    assert told == (
+        f"{mids}@1, made by task:{other}, stays; the outputs of task {task} become the next version",
+    )
+    run(house)
+    house.take("publish")
+    made = house.store.datasets.versions(mids, 10)
+    assert [(one.version, one.author, one.files) for one in made] == [
+        (2, f"task:{task}", 2),
+        (1, f"task:{other}", 1),
+    ]
+
+
+def test_files_of_two_tasks_are_never_mixed_in_a_dataset_of_another_catalogue(house: Publisher) -> None:
+    task = house.asked(jobs=2, max_attempts=1, scouts=0)
+    run(house, bad=1)
+    house.take("publish")
+    assert len(house.gathered().files) == 1
+    assert refusals(house.submit({**AGAIN, "output_dataset": "rucio~user.alice:results"}).refused) == [
+        f"rucio~user.alice:results is the dataset of task {task}; name another one"
+    ]
+    retry(house.runtime, task, "user:alice")
+    run(house)
+    house.take("publish")
+    assert len(house.gathered().files) == 2
+    assert house.gathered().closed
 
 
 def test_a_saved_world_gives_the_same_decision(house: Publisher) -> None:

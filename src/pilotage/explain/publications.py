@@ -43,6 +43,11 @@ def of_own(task: int, state: TaskState, made: str, closing: Publication | None) 
             yield f"once that is mended: pilotage publish {task}"
 
 
+def next_version(task: int, newest: str, author: str) -> str:
+    """Return what becomes of a dataset whose ``newest`` version others made, when a retried task finishes."""
+    return f"{newest}, made by {author}, stays; the outputs of task {task} become the next version"
+
+
 def of_file(found: Sequence[Publication]) -> Iterator[str]:
     """Yield where a file is registered, or why it is not."""
     for one in found:

@@ -6,12 +6,15 @@ from functools import partial
 from typing import Any
 
 from pilotage.explain.comparison import WhatIf
+from pilotage.explain.publications import next_version
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
 from pilotage.model.documents.world import World
+from pilotage.model.records.publications import is_own
 from pilotage.model.records.states import State, TaskState
 from pilotage.model.records.work import Job, Task
+from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import CHAIN
 from pilotage.store import DatasetTaken
 from pilotage.store.worlds.retries import jobs_to_retry
@@ -50,7 +53,7 @@ def retry(
     decide = partial(retrying.retry, only=job, values=values, who=actor)
     done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
     runtime.wakeups.wake(CHAIN)
-    return Retried(done.moved, tuple(filter(None, [again.told(task)])))
+    return Retried(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
 
 
 def retry_preview(
@@ -92,9 +95,19 @@ def _check(runtime: Runtime, world: World, job: int | None) -> None:
     if task.state in retrying.ENDED and (faults := quota.take(task.spec)):
         raise NotNow("; ".join(text for _, text in faults))
     if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
-        other = runtime.store.publication_queries.task_of(dataset)
+        other = runtime.store.publication_queries.task_of(dataset, task.id)
         if other is not None:
             raise NotNow(str(DatasetTaken(dataset, other, f"task {task.id} gave it up when it ended")))
+
+
+def _version_of_others(runtime: Runtime, world: World) -> str:
+    """Return which dataset gets a next version although others made the last one meanwhile; empty if none."""
+    (task,) = world.tasks
+    dataset = task.spec.output_dataset
+    found = runtime.store.datasets.version(dataset) if dataset and is_own(dataset) else None
+    if not found or task.state not in retrying.ENDED:
+        return ""
+    return next_version(task.id, version_of(dataset, found.version), found.author)
 
 
 def _nothing(task: Task, world: World, job: int | None) -> str:

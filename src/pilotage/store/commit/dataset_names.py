@@ -6,11 +6,13 @@ from sqlalchemy import Connection, select
 
 from pilotage.store.database.errors import DatasetTaken
 from pilotage.store.database.sets import among
-from pilotage.store.tables.tasks import holds_dataset, tasks
+from pilotage.store.tables.publications import holds_dataset
+from pilotage.store.tables.tasks import tasks
 
 _TAKEN = (
     select(tasks.c.output_dataset, tasks.c.id)
     .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"), holds_dataset)
+    .where(~among(tasks.c.id, "besides"))
     .order_by(tasks.c.id)
 )
 _OF_TASKS = select(tasks.c.output_dataset).where(
@@ -18,13 +20,14 @@ _OF_TASKS = select(tasks.c.output_dataset).where(
 )
 
 
-def refuse_taken(connection: Connection, wanted: Sequence[str]) -> None:
-    """Raise DatasetTaken if a task holds one of these names."""
-    taken = connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
+def refuse_taken(connection: Connection, wanted: Sequence[str], besides: Sequence[int] = ()) -> None:
+    """Raise DatasetTaken if a task holds one of these names, ``besides`` some tasks."""
+    values = {"names": wanted, "besides": besides}
+    taken = connection.execute(_TAKEN, values).first() if wanted else None
     if taken is not None:
         raise DatasetTaken(*taken)
 
 
 def refuse_retaken(connection: Connection, ids: Sequence[int]) -> None:
     """Raise DatasetTaken if ended tasks that go on have lost the name of their dataset to another task."""
-    refuse_taken(connection, list(connection.execute(_OF_TASKS, {"ids": ids}).scalars()))
+    refuse_taken(connection, list(connection.execute(_OF_TASKS, {"ids": ids}).scalars()), ids)

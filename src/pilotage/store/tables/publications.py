@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Double, Index, String, Table
+from sqlalchemy import Column, Double, Index, String, Table, func, select
 
 from pilotage.model.records.publications import Publication
-from pilotage.model.records.states import PublicationState
+from pilotage.model.records.states import PublicationState, TaskState
+from pilotage.model.values.scopes import PERSONAL
 from pilotage.store.database.columns import (
     Id,
     id_column,
@@ -16,6 +17,8 @@ from pilotage.store.database.columns import (
     partial_index,
     text_column,
 )
+
+from .tasks import is_live, tasks
 
 publications = Table(
     "publications",
@@ -35,7 +38,7 @@ publications = Table(
     Index("publications_by_state", "state", "since", "id"),
 )
 
-_p = publications.c
+_p, _t = publications.c, tasks.c
 _WAITS = is_state(publications, PublicationState.WAITING)
 
 partial_index("publications_due", _p.catalogue, _p.wake_at, _p.id, where=_WAITS)
@@ -45,6 +48,17 @@ PUBLICATION_COLUMNS = (
     *(_p.id, _p.task, _p.dataset, _p.file, _p.state, _p.attempt, _p.created, _p.since, _p.asked, _p.wake_at),
     *(_p.error, _p.server),
 )
+
+# Not LIKE for the beginning: SQLite's ignores case.
+_IS_EXTERNAL = _t.output_dataset.contains("~") & (
+    func.substr(_t.output_dataset, 1, len(PERSONAL)) != PERSONAL
+)
+_HAS_PUBLISHED = select(_p.id).where(_p.task == _t.id).correlate(tasks).exists()
+
+holds_dataset = is_live | (_IS_EXTERNAL & (is_state(tasks, TaskState.FINISHED) | _HAS_PUBLISHED))
+"""Whether a task holds the name of its dataset. One of an external catalogue has no versions: a task that has
+outputs there keeps it, or the files of two tasks would be mixed."""
+
 _STATES = {str(state): state for state in PublicationState}
 
 

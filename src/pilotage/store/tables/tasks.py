@@ -89,10 +89,6 @@ partial_index(
 
 partial_index("tasks_by_workflow", _t.workflow, _t.id, where=_t.workflow.is_not(None))
 
-holds_dataset = is_live | (is_state(tasks, TaskState.FINISHED) & _t.output_dataset.contains("~"))
-"""Whether a task holds the name of its dataset. One of an external catalogue is closed when the task has
-finished, so nothing more can enter it."""
-
 is_to_notify = _t.notices != literal_column("''")
 
 partial_index("tasks_to_notify", _t.vo, _t.owner, _t.id, where=is_to_notify)

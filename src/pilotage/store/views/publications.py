@@ -6,9 +6,9 @@ from pilotage.model.records.publications import Publication, PublicationCount, P
 from pilotage.model.records.states import PublicationState
 from pilotage.model.records.work import File
 from pilotage.store.database.engine import Database
-from pilotage.store.tables.publications import PUBLICATION_COLUMNS, publication, publications
+from pilotage.store.tables.publications import PUBLICATION_COLUMNS, holds_dataset, publication, publications
 from pilotage.store.tables.results import results
-from pilotage.store.tables.tasks import holds_dataset, tasks
+from pilotage.store.tables.tasks import tasks
 
 _p, _t = publications.c, tasks.c
 _BY_STATE = (
@@ -19,7 +19,10 @@ _BY_STATE = (
 _OF_FILE = select(*PUBLICATION_COLUMNS).where(_p.file == bindparam("file")).order_by(_p.id)
 _CLOSING = select(*PUBLICATION_COLUMNS).where(_p.task == bindparam("task"), _p.file == "")
 _GATHERED = select(func.min(_t.id)).where(
-    _t.output_dataset == bindparam("dataset"), _t.output_dataset.is_not(None), holds_dataset
+    _t.output_dataset == bindparam("dataset"),
+    _t.output_dataset.is_not(None),
+    holds_dataset,
+    _t.id != bindparam("besides"),
 )
 
 
@@ -55,8 +58,10 @@ class PublicationQueries:
             lambda connection: [publication(row) for row in connection.execute(_OF_FILE, {"file": file})]
         )
 
-    def task_of(self, dataset: str) -> int | None:
-        """Return the task that holds the name of a dataset for its outputs; None: no task."""
+    def task_of(self, dataset: str, besides: int = 0) -> int | None:
+        """Return the task that holds the name of a dataset, ``besides`` one; None: no task."""
         return self._database.read(
-            lambda connection: connection.execute(_GATHERED, {"dataset": dataset}).scalar()
+            lambda connection: connection.execute(
+                _GATHERED, {"dataset": dataset, "besides": besides}
+            ).scalar()
         )
