@@ -5,9 +5,12 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedRWPair
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pilotage.notifiers import addresses, webhook
+from pilotage.notifiers import addresses, mail, webhook
 from pilotage.notifiers.sender import Sender
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
 
@@ -243,40 +246,108 @@ def test_commands_that_the_operator_allows_read_the_message(tmp_path: Path) -> N
         there.send(message("command:page"))
 
 
+class MailServer:
+    """An SMTP server for one connection, which keeps the lines that it gets.
+
+    ``answers`` replace those to some commands; ``HELLO`` is the connection itself, and ``.`` ends a message.
+    It hangs instead of an answer that is empty.
+    """
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.lines: list[str] = []
+        self._answers = {"HELLO": "220 ready", "DATA": "354 go on", "QUIT": "221 bye", **answers}
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        url = f"smtp://127.0.0.1:{self._server.getsockname()[1]}"
+        self.sender = sender(smtp=url, mail_from="p@example.org")
+
+    def __enter__(self) -> "MailServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._server.close()
+
+    def _serve(self) -> None:
+        connection, _ = self._server.accept()
+        with connection, connection.makefile("rwb") as stream:
+            self._say(stream, "HELLO")
+            is_data = False
+            for line in stream:
+                text = line.decode().rstrip("\r\n")
+                self.lines.append(text)
+                if is_data and text != ".":
+                    continue
+                word = text.split(" ")[0].upper()
+                is_data = word == "DATA"
+                self._say(stream, word)
+
+    def _say(self, stream: BufferedRWPair, word: str) -> None:
+        answer = self._answers.get(word, "250 ok")
+        if not answer:
+            self._ended.wait(30)
+            return
+        with suppress(OSError):
+            stream.write(answer.encode() + b"\r\n")
+            stream.flush()
+
+
 def test_mail_goes_to_the_operators_server() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        lines: list[str] = []
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection, connection.makefile("rwb") as stream:
-
-                def say(text: str) -> None:
-                    stream.write(text.encode() + b"\r\n")
-                    stream.flush()
-
-                say("220 ready")
-                is_data = False
-                for line in stream:
-                    text = line.decode().rstrip("\r\n")
-                    lines.append(text)
-                    if is_data:
-                        if text == ".":
-                            is_data = False
-                            say("250 taken")
-                    elif text.upper() == "DATA":
-                        is_data = True
-                        say("354 go on")
-                    elif text.upper() == "QUIT":
-                        say("221 bye")
-                        return
-                    else:
-                        say("250 ok")
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        there = sender(smtp=f"smtp://127.0.0.1:{server.getsockname()[1]}", mail_from="p@example.org")
-        there.send(message("email:ada@example.org"))
-        thread.join()
-    assert {"From: p@example.org", "To: ada@example.org", "Subject: news", "text"} <= set(lines)
+    with MailServer({}) as server:
+        server.sender.send(message("email:ada@example.org"))
+    assert {"From: p@example.org", "To: ada@example.org", "Subject: news", "text"} <= set(server.lines)
     assert "PILOTAGE_SMTP" in sender().fault("email:ada@example.org")
+
+
+def test_no_text_of_a_task_becomes_a_header_or_a_receiver() -> None:
+    with MailServer({}) as server:
+        subject = "of =?utf-8?q?x=0D=0ABcc=3A_eve@example.org?=\r\nBcc: eve@example.org\0"
+        told = replace(message("email:ada@example.org"), subject=subject, text="a\n.\nRCPT TO:<eve@x>")
+        server.sender.send(told)
+    assert [line for line in server.lines if line.startswith("rcpt")] == ["rcpt TO:<ada@example.org>"]
+    headers = [line.split(":")[0] for line in server.lines[server.lines.index("data") + 1 :]]
+    assert "Bcc" not in headers
+    assert server.lines[-5:-1] == ["a", "..", "RCPT TO:<eve@x>", "."]
+
+
+@pytest.mark.parametrize(
+    "address", ["=?utf-8?q?eve=40x.org=2C?=b@x.org", 'a"b@x.org', "(a)b@x.org", "b@x..org"]
+)
+def test_an_address_that_mail_libraries_read_in_two_ways_is_refused(address: str) -> None:
+    assert "no plain e-mail address" in sender(smtp="smtp://127.0.0.1:1").fault(f"email:{address}")
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ({"RCPT": "550 nobody"}, "refuses ada@example.org: 550 nobody"),
+        ({".": "554 spam"}, "refuses the message: 554 spam"),
+    ],
+)
+def test_what_a_mail_server_refuses_for_good_is_not_sent_again(
+    answers: Mapping[str, str], error: str
+) -> None:
+    with MailServer(answers) as server, pytest.raises(NotificationRefused, match=error):
+        server.sender.send(message("email:ada@example.org"))
+
+
+@pytest.mark.parametrize("answers", [{"HELLO": ""}, {"HELLO": "421 busy"}, {"RCPT": "450 later"}, {".": ""}])
+def test_mail_is_tried_again_where_its_server_hangs_or_refuses_for_now(
+    answers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "TIMEOUT", 0.2)
+    with MailServer(answers) as server, pytest.raises(NotificationError) as found:
+        server.sender.send(message("email:ada@example.org"))
+    assert not isinstance(found.value, NotificationRefused)
+
+
+def test_mail_that_its_server_has_taken_is_sent_once_although_the_server_then_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mail, "TIMEOUT", 0.2)
+    with MailServer({"QUIT": ""}) as server:
+        server.sender.send(message("email:ada@example.org"))
+    assert "quit" in [line.lower() for line in server.lines]

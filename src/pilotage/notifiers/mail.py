@@ -1,7 +1,9 @@
 """E-mail by the operator's SMTP server."""
 
+import re
 import smtplib
 import ssl
+from contextlib import closing, suppress
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
@@ -11,6 +13,11 @@ TIMEOUT = 10.0
 """Seconds for each answer of the SMTP server."""
 
 _SUBMISSION = 587
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
+_ENCODED = "=?"
+"""Begins an encoded word: mail libraries decode these, also to commas and ends of lines."""
 
 
 class Mail:
@@ -28,7 +35,9 @@ class Mail:
         """Return why an address never gets mail; empty if it may."""
         if not self._url.hostname:
             return "is an e-mail address, and this server has no SMTP server (PILOTAGE_SMTP)"
-        return "" if address.isascii() else "is not of ASCII characters alone"
+        if _ADDRESS.fullmatch(address) and _ENCODED not in address:
+            return ""
+        return "is no plain e-mail address: give NAME@HOST, in ASCII, without quotes, comments and =?"
 
     def send(self, address: str, message: NotificationMessage) -> None:
         """Send a message. Raises NotificationError."""
@@ -40,12 +49,15 @@ class Mail:
         mail["Auto-Submitted"] = "auto-generated"
         mail.set_content(message.text)
         try:
-            with self._connection() as server:
-                server.send_message(mail)
+            with closing(self._connection()) as server:
+                server.send_message(mail, self._sender, [address])
+                # The server has the message: an error now would make it send a second one.
+                with suppress(smtplib.SMTPException, OSError):
+                    server.quit()
         except smtplib.SMTPRecipientsRefused as error:
-            code, told = next(iter(error.recipients.values()))
-            kind = NotificationRefused if code >= 500 else NotificationError
-            raise kind(f"the SMTP server refuses {address}: {code} {_text(told)}") from error
+            raise _refusal(address, *next(iter(error.recipients.values()))) from error
+        except smtplib.SMTPDataError as error:
+            raise _refusal("the message", error.smtp_code, error.smtp_error) from error
         except (smtplib.SMTPException, OSError) as error:
             raise NotificationError(f"the SMTP server did not take it: {error}") from error
 
@@ -67,8 +79,16 @@ class Mail:
         return server
 
 
+def _refusal(what: str, code: int, told: object) -> NotificationError:
+    """Return the error for an answer of the server: 5xx answers are final."""
+    kind = NotificationRefused if code >= 500 else NotificationError
+    return kind(f"the SMTP server refuses {what}: {code} {_text(told)}")
+
+
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text as the value of one header."""
+    shown = "".join(one if one.isprintable() else " " for one in text)
+    return " ".join(shown.replace(_ENCODED, "= ?").split())
 
 
 def _text(told: object) -> str:
