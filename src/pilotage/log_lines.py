@@ -37,10 +37,11 @@ LONGEST = 20_000
 _DIGITS = re.compile(r"[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SECRETS = re.compile(
-    r"(?i)(?P<kept>\b(?:bearer|basic)\s+(?=\S{16})|[?&;](?:code|token|key|signature|sig|secret|password)=)"
+    r"(?i)(?P<kept>\b(?:bearer|basic)\s+(?=\S{16})|"
+    r"[?&;](?:code|authz|(?:[a-z0-9]+[-_])*(?:token|key|signature|sig|secret|password))=)"
     r"[^\s'\"&;,)]+"
 )
-_PASSWORDS = re.compile(r"(?P<kept>://[^\s/:@]*:)[^\s/@]+(?=@)")
+_PASSWORDS = re.compile(r"(?P<kept>://[^\s/:@]*:)[^\s/]+(?=@)")
 
 
 @contextmanager

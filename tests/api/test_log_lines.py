@@ -72,6 +72,12 @@ def test_a_text_loses_its_secrets_alone() -> None:
         f"Authorization: Bearer {token}; a bearer token is needed, the basic one"
     )
     assert told == "Authorization: Bearer ***; a bearer token is needed, the basic one"
+    signed = f"https://s3/x?X-Amz-Signature={token}&X-Amz-Security-Token={token}&authz=Bearer%20{token}&e=1"
+    assert log_lines.without_secrets(signed) == (
+        "https://s3/x?X-Amz-Signature=***&X-Amz-Security-Token=***&authz=***&e=1"
+    )
+    assert log_lines.without_secrets("postgresql://ada:p@ss@host/db") == "postgresql://ada:***@host/db"
+    assert log_lines.without_secrets("it failed; exit_code=3") == "it failed; exit_code=3"
 
 
 def test_text_is_one_line_and_a_traceback_is_indented(capfd: pytest.CaptureFixture[str]) -> None:

@@ -134,4 +134,5 @@ def test_programs_on_this_machine_read_them_where_the_setting_says_so(store: Sto
     assert status(True, ("192.0.2.1", 5000)) == 401
     # A proxy on this machine asks for others.
     assert status(True, here, x_forwarded_for="192.0.2.1") == 401
+    assert status(True, here, via="") == 401
     assert status(True, here, host="pilotage.example.org") == 401

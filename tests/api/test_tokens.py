@@ -3,6 +3,7 @@
 from starlette.testclient import TestClient
 
 from pilotage.model.values.freshness import KNOWN_FOR
+from pilotage.model.values.identity import Identity
 
 from .conftest import ALICE, House
 
@@ -44,3 +45,11 @@ def test_a_pilots_token_cannot_be_revoked_as_a_persons(house: House, operator: T
     token = pilot.headers["Authorization"].removeprefix("Bearer ")
     name = sha256(token.encode()).hexdigest()[:12]
     assert operator.delete(f"/tokens/{name}").status_code == 404
+
+
+def test_a_revoked_operator_makes_no_token_that_outlasts_theirs(house: House) -> None:
+    operator = house.as_("operator", Identity(name="oscar"))
+    assert operator.post("/tokens", json=BOB).status_code == 201
+    house.store.tokens.revoke_all(Identity(name="oscar"))
+    assert operator.get("/tokens").status_code == 200, "a found token is believed for some seconds"
+    assert operator.post("/tokens", json=BOB).status_code == 401

@@ -24,7 +24,8 @@ HEALTH: dict[str, Any] = {"GET /health/live": {"status": "ok", "version": "0.0.9
 
 
 def _federation(directory: Path, **storage: Any) -> Federation:
-    element = ComputingElement(kind="slurm", options={"token_file": str(directory / "jwt")})
+    called = "https://ada:hunter2@127.0.0.1:1/hook?token=hunter2"
+    element = ComputingElement(kind="slurm", options={"token_file": str(directory / "jwt"), "hook": called})
     return Federation(
         name="small",
         sites=(Site(name="north", nucleus=True),),
@@ -68,7 +69,10 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
         "people's tokens",
         "database writes",
         "credential file",
+        "certificate",
     )
+    assert "127.0.0.1:1 cannot be reached" in _told(found["certificate", "127.0.0.1:1"])
+    assert "hunter2" not in str(found)
     assert found["store", ""] == Examined(check="store")
     assert found["database writes", ""].findings == ()
     assert found["storage", "disk"].findings == ()

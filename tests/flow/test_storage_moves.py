@@ -14,11 +14,15 @@ from pilotage.flow.outside.workers import Inline
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
+from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation, Link, Queue, Site, StagingConstants, Storage
 from pilotage.model.records.inputs import InputFile
 from pilotage.model.records.restrictions import Restriction
+from pilotage.model.records.work import File, Replica
+from pilotage.model.values.paths import copy_path
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
+from pilotage.testing.stores import create, new_jobs, new_task
 from tests.waiting import wait_for
 
 
@@ -123,3 +127,28 @@ def test_a_move_that_cannot_work_is_refused(runtime: Runtime) -> None:
         with pytest.raises(NotNow, match=told):
             _moved(runtime, "new")
         restrictions.lift(runtime, "storage", "new", "o")
+
+
+def test_a_copy_stays_if_a_job_began_to_read_it_meanwhile(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _drain(runtime)
+    store, commit = runtime.store, runtime.store.commit
+    for name in ("read", "unread"):
+        path = copy_path("small", f"x:{name}")
+        (tmp_path / "old" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "old" / path).write_text("1")
+        file = File(name=f"x:{name}", size=1, checksum="")
+        places = (("old", path), ("new", ""))
+        create(store, file, *(Replica(file=file.name, storage=at, path=its) for at, its in places))
+
+    def commits(decision: Decision, actor: str) -> Committed:
+        monkeypatch.undo()
+        new_jobs(store, new_task(store), inputs=("x:read",))
+        return commit(decision, actor)
+
+    monkeypatch.setattr(store, "commit", commits)
+    _moved(runtime, "new")
+    wait_for(lambda: not (tmp_path / "old" / copy_path("small", "x:unread")).exists(), "its removal")
+    assert _places(runtime, "x:read") == ["new", "old"]
+    assert (tmp_path / "old" / copy_path("small", "x:read")).exists()

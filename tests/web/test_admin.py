@@ -14,7 +14,7 @@ ADDRESSES = (
     "/admin",
     "/admin/federation",
     "/admin/history",
-    "/admin/history?before=2",
+    "/admin/history?after=1",
     "/admin/tokens",
     "/admin/servers",
 )

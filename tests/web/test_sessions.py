@@ -1,6 +1,11 @@
 """Who gets in, by which door, for how long; and what no other site can do."""
 
+import asyncio
 import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
 
 from pilotage.web.sessions import CODE_LIFE, MOST_ATTEMPTS, SESSION_LIFE
 from tests.api.conftest import ALICE, BOB, House
@@ -52,6 +57,22 @@ def test_a_session_ends_with_the_token_that_opened_it(house: House, pages: PageH
     assert browser.get("/tasks").status_code == 303
 
 
+def test_a_revoked_token_opens_no_session_and_neither_outlives_it_by_one_of_its_sessions(
+    house: House, pages: PageHouse
+) -> None:
+    token = pages.token("user", ALICE)
+    browser, other = pages.browser(), pages.browser()
+    assert browser.post("/sign-in", data={"token": token}).status_code == 303
+    (session,) = browser.cookies.values()
+    assert other.post("/sign-in", data={"token": session}).status_code == 303
+    (listed,) = house.store.tokens.people()
+    house.store.tokens.revoke(listed.id)
+    # The server still believes a found token for some seconds.
+    assert pages.browser().post("/sign-in", data={"token": token}).status_code == 403
+    house.now += 60
+    assert [one.get("/tasks").status_code for one in (browser, other)] == [303, 303]
+
+
 def test_pilots_and_wrong_tokens_do_not_get_in_and_nobody_tries_many(house: House, pages: PageHouse) -> None:
     browser = pages.browser()
     assert browser.post("/sign-in", data={"token": pages.token("pilot", ALICE)}).status_code == 403
@@ -74,6 +95,20 @@ def test_a_one_time_code_opens_one_session_on_this_machine_alone(house: House, p
     late = PageHouse(house)
     house.now += CODE_LIFE + 1
     assert late.browser().get(f"/open?code={late.code.code}").status_code == 403
+
+
+def test_a_form_is_read_beside_the_event_loop(
+    pages: PageHouse, alice: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*given: Any, **more: Any) -> list[tuple[str, str]]:
+        # A large document takes seconds: meanwhile the server could answer nobody.
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return parse_qsl(*given, **more)
+
+    monkeypatch.setattr("pilotage.web.pages.parse_qsl", read)
+    assert alice.post("/admin/federation/load", data={"text": "a"}).status_code == 403
+    assert pages.browser().post("/sign-in", data={"token": "wrong"}).status_code == 403
 
 
 def test_forms_of_other_sites_are_refused(pages: PageHouse, alice: TestClient) -> None:

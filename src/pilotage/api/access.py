@@ -73,7 +73,7 @@ class KnownTokens:
         return credential
 
     def forget(self, token: str) -> None:
-        """Ask the store for this token again: it was revoked."""
+        """Ask the store for this token again: it was revoked, or may have been."""
         self._found.pop(hashlib.sha256(token.encode()).digest(), None)
 
 
@@ -85,10 +85,14 @@ def bearer_of(header: str) -> str | None:
 
 
 class RoleCheck:
-    """Admits callers with certain roles. Every route except the open ones has one."""
+    """Admits callers with certain roles. Every route except the open ones has one.
 
-    def __init__(self, *roles: Role) -> None:
+    With ``asks_store`` no token is believed that was found before: a revoked one gets nothing.
+    """
+
+    def __init__(self, *roles: Role, asks_store: bool = False) -> None:
         self.roles = frozenset(roles)
+        self.asks_store = asks_store
 
     async def __call__(
         self,
@@ -98,6 +102,8 @@ class RoleCheck:
         """Return the caller's credential. 401 without a known token, 403 for another role."""
         tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(request.headers.get("authorization", ""))
+        if token and self.asks_store:
+            tokens.forget(token)
         credential = await tokens.find(token) if token else None
         if credential is None:
             raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
@@ -137,6 +143,9 @@ def _enrolling(
 FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
 FOR_AGENTS = Depends(RoleCheck("user", "operator", "pilot", "enrolment"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
+FOR_OPERATORS_NOW = Depends(RoleCheck("operator", asks_store=True))
+"""For what outlasts the caller's token: a new one."""
+
 Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees their own records, or an operator, who sees everything."""
 

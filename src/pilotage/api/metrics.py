@@ -56,7 +56,7 @@ class MetricsPage:
     async def _may_read(self, request: Request, token: str) -> bool:
         if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
             return True
-        if self._loopback and is_loopback(request) and not any(map(request.headers.get, FORWARDED)):
+        if self._loopback and is_loopback(request) and not any(name in request.headers for name in FORWARDED):
             return True
         tokens: KnownTokens = request.app.state.tokens
         credential = await tokens.find(token) if token else None

@@ -63,16 +63,16 @@ def tokens(known: Installation) -> Iterator[Finding]:
 
 
 def _hosts(known: Installation) -> Mapping[str, str]:
-    """Return https URLs by the host that they lead to: the server's, and those of the federation."""
+    """Return the https URLs of hosts, by host and port: the server's, and those of the federation."""
     from pilotage.store import NoFederation
 
     urls = [known.settings.url]
     if known.open_store is not None:
         with suppress(NoFederation):
             urls += [text for _, text in _options(known) if text.startswith(("https://", "davs://"))]
-    return {
-        netloc: url for url in urls if url.startswith(("https", "davs")) and (netloc := urlsplit(url).netloc)
-    }
+    # Neither users, passwords nor keys of these URLs: people show to others what a doctor says.
+    hosts = (urlsplit(url).netloc.rpartition("@")[2] for url in urls if url.startswith(("https", "davs")))
+    return {host: f"https://{host}/" for host in hosts if host}
 
 
 @check("certificate", each=_hosts)

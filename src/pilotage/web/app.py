@@ -49,6 +49,7 @@ HEADERS = {
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 SIGN_IN = "/sign-in"
+NO_TOKEN = "no person has this token, or it has expired; an operator makes one with pilotage token"
 STATIC = "/static/"
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -135,11 +136,13 @@ class _Door:
         known = _tokens(request)
         credential = await known.find(token) if 0 < len(token) <= LONGEST_TOKEN else None
         if credential is None or credential.role not in ("user", "operator"):
-            told = "no person has this token, or it has expired; an operator makes one with pilotage token"
-            return _sign_in_page(after, told, 403)
+            return _sign_in_page(after, NO_TOKEN, 403)
         runtime: Runtime = request.app.state.runtime
         session = session_of(credential, runtime.clock())
-        made = await run_in_threadpool(runtime.store.tokens.open_session, session, token)
+        try:
+            made = await run_in_threadpool(runtime.store.tokens.open_session, session, token)
+        except LookupError:  # it was revoked a moment ago
+            return _sign_in_page(after, NO_TOKEN, 403)
         return _opened(request, made, after, (session.expires or 0) - runtime.clock())
 
     async def open(self, request: Request) -> Response:

@@ -267,11 +267,16 @@ async def _form(request: Request) -> Mapping[str, str]:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form; the last value of each."""
+    # In a thread: a large document takes seconds, in which the event loop must serve others.
+    return await run_in_threadpool(_fields, await request.body())
+
+
+def _fields(body: bytes) -> dict[str, str]:
     try:
-        text = (await request.body()).decode()
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
+        given = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError as error:
         raise HTTPException(400, f"the form cannot be read: {error}") from error
+    return dict(given)
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from itertools import zip_longest
 from operator import attrgetter
 
 from pilotage.model.documents.serialization import declared_digest
@@ -119,7 +120,7 @@ def history(store: Store, after: str, limit: int) -> ListPage[DescribedVersion]:
     found = store.federations.history(before, limit + 1)
     declared = {one.version: store.federations.of_version(one.version) for one in found}
     described = []
-    for one, earlier in zip(found, (*found[1:], None), strict=True):
+    for one, earlier in zip_longest(found, found[1:]):
         own, old = declared[one.version], declared[earlier.version] if earlier else None
         changes = [change.text for change in differences(old, own)] if own and old else []
         described.append(

@@ -70,7 +70,7 @@ def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePa
     if not wanted.dry_run and decision.changes:
         runtime.store.commit(decision, actor)
         if not same:
-            _remove_copies(runtime, old, found, told)
+            _remove_copies(runtime, old, _gone(runtime, wanted, after, found, told))
     left, size = runtime.store.storage_moves.total(old.name)
     is_last = len(page) < MOST_FILES and len(found) == len(page)
     following = "" if is_last else found[-1].file
@@ -142,11 +142,22 @@ def _lies_at(runtime: Runtime, new: Storage, one: FileAtStorage, seconds: float)
     return found is not None and agrees(one.size, one.checksum, found.file)
 
 
-def _remove_copies(
-    runtime: Runtime, old: Storage, found: Sequence[FileAtStorage], told: Sequence[MovedFile]
-) -> None:
+def _gone(
+    runtime: Runtime,
+    wanted: WantedMove,
+    after: str,
+    found: Sequence[FileAtStorage],
+    told: Sequence[MovedFile],
+) -> Sequence[FileAtStorage]:
+    """Return the moved files that the old storage has no more: a job may have begun to read others."""
+    moved = {one.file for one in told if one.step == "moved"}
+    kept = runtime.store.storage_moves.page(wanted.old, wanted.new, after, MOST_FILES) if moved else []
+    moved -= {one.file for one in kept}
+    return [one for one in found if one.file in moved]
+
+
+def _remove_copies(runtime: Runtime, old: Storage, gone: Sequence[FileAtStorage]) -> None:
     """Delete copies that Pilotage made at the old storage. Originals belong to their owners, and stay."""
-    done = {one.file for one in told if one.step == "moved"}
-    for one in found:
-        if one.file in done and is_copy(one.path):
+    for one in gone:
+        if is_copy(one.path):
             runtime.deliveries.remove(old, one.path)

@@ -130,13 +130,21 @@ class Tokens:
         return own if self._database.write(write) else None
 
     def open_session(self, credential: Credential, parent: str = "") -> str:
-        """Make a token for a browser's session. It ends with the token that it was opened with, if any."""
+        """Make a token for a browser's session. It ends with the token that it was opened with, if any.
+
+        A session that opens another one stands for its own parent, so both end with that. Raises LookupError
+        if the token was revoked.
+        """
         token, now = self._new(), self._clock()
-        row = _row(token, credential, now) | {"nonce": _hash(parent) if parent else None}
+        row = _row(token, credential, now)
 
         def write(connection: Connection) -> None:
             connection.execute(delete(tokens).where(_t.expires <= now))
-            connection.execute(insert(tokens), row)
+            found = connection.execute(select(_t.nonce).where(_t.hash == _hash(parent))).one_or_none()
+            if parent and found is None:
+                raise LookupError("the token was revoked")
+            nonce = (found.nonce if found else None) or (_hash(parent) if parent else None)
+            connection.execute(insert(tokens), {**row, "nonce": nonce})
 
         self._database.write(write)
         return token

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from sqlalchemy import ColumnElement, Double, String, and_, bindparam, or_
 
+from pilotage.model.values.paths import is_text
 from pilotage.store.database.errors import BadCursor
 
 Row = TypeVar("Row")
@@ -157,8 +158,8 @@ def _is_id(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and abs(value) <= 2.0**63  # type: ignore[arg-type]
+    return is_number and abs(value) < 2.0**63  # type: ignore[arg-type]
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= 1000 and "\x00" not in value
+    return isinstance(value, str) and len(value) <= 1000 and "\x00" not in value and is_text(value)
