@@ -1,10 +1,13 @@
 """Simulations from the page: who may start them, what they may read, and the pictures that come of them."""
 
+from collections.abc import Mapping
+
 import pytest
 
+from pilotage.web.simulation_runs import SimulationRuns
 from tests.waiting import wait_for
 
-from .conftest import TestClient
+from .conftest import OLGA, PageHouse, TestClient
 from .test_task import token_of
 
 SMALL = """
@@ -46,3 +49,14 @@ def test_a_scenario_reads_no_file_of_the_server(operator: TestClient, alice: Tes
     assert alice.get("/simulate").status_code == 403
     form = {"form_token": token_of(alice.get("/tasks").text)}
     assert alice.post("/simulate", data=form).status_code == 403
+
+
+def test_a_recording_reads_the_server_itself_and_not_its_proxy(
+    pages: PageHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = pages.browser("https://localhost:8470")
+    browser.post("/sign-in", data={"token": pages.token("operator", OLGA)})
+    begun: list[Mapping[str, str]] = []
+    monkeypatch.setattr(SimulationRuns, "start", lambda *given: begun.append(given[-1]))
+    assert browser.post("/simulate", data=sent(browser, work="recorded")).status_code == 303
+    assert [one["PILOTAGE_URL"] for one in begun] == ["http://localhost:8470"]

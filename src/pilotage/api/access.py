@@ -31,7 +31,7 @@ LONGEST_TOKEN = 200
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 """Headers of proxies: whoever asked them is on another machine."""
 
 UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"

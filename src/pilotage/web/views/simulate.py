@@ -107,11 +107,11 @@ def start(visit: Visit) -> Page | Redirect:
     commands = [simulated]
     environment = {}
     if form.work == "recorded":
-        # The recording reads this server as its caller may.
+        # The recording reads this server as its caller may, beside a proxy that speaks TLS.
         commands = [["record", SCENARIO, "--hours", f"{form.hours:g}"], simulated]
         host, port = visit.request.scope["server"]
         environment = {
-            "PILOTAGE_URL": f"{visit.request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}",
+            "PILOTAGE_URL": f"http://{f'[{host}]' if ':' in host else host}:{port}",
             "PILOTAGE_TOKEN": session_token(visit.request),
         }
     elif fault := _foreign(form.scenario):
