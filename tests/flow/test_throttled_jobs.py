@@ -1,14 +1,21 @@
 """Jobs beyond a quota of live jobs are accepted, throttled, and released in order as room comes (rules T)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from pilotage.flow.calls.retry import retry
+from pilotage.flow.step import read_world
+from pilotage.flow.steps import step
 from pilotage.flow.task_cancellation import cancel
-from pilotage.model.records.states import JobState, TaskState
+from pilotage.model.records.states import COUNTED_JOBS, JobState, TaskState
 from pilotage.model.values.identity import Identity
+from pilotage.tasks.splitting import split
 from pilotage.testing.stores import bring, move, moved, states
 
-from .house import House, attempts
+from .house import ALICE, House, attempts, meanwhile
 
 J = JobState
 BOB = Identity(name="bob", vo="ligo")
@@ -120,3 +127,45 @@ def test_a_submission_beyond_the_hard_bound_is_refused_with_words(house: House) 
     ((_, ((field, message),)),) = outcome.refused
     assert field == "jobs"
     assert "user alice would have 110 jobs that have not ended, above the quota of 100" in message
+
+
+def live(house: House, *tasks: int) -> int:
+    """Count the jobs of tasks that count against quotas of live jobs."""
+    return sum(house.states(task).get(state, 0) for task in tasks for state in COUNTED_JOBS)
+
+
+def split_elsewhere(house: House, *specs: Mapping[str, Any], owner: Identity) -> list[int]:
+    """Submit tasks, which another server splits whole; it releases no throttled job."""
+    made = [task for _, task in house.submit(*specs, owner=owner).tasks]
+    world = read_world(step("split"), house.runtime, house.runtime.begin(1000))
+    own = tuple(task for task in world.tasks if task.id in made)
+    house.store.commit(split(replace(world, tasks=own, jobs=())), "another server")
+    return made
+
+
+def test_two_servers_that_split_at_once_keep_a_quota(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first sees 8 planned jobs, far from the quota. Then the second splits two more tasks."""
+    quotas(house, jobs_by_user=10)
+    ((_, first),) = house.submit({"jobs": 8}).tasks
+    others: list[int] = []
+    new = {"jobs": 4}
+    meanwhile(house, monkeypatch, lambda: others.extend(split_elsewhere(house, new, new, owner=ALICE)))
+    house.take("split")
+    assert (live(house, *others), live(house, first)) == (8, 2)
+    assert house.states(first) == {J.DEFINED: 2, J.THROTTLED: 6}
+
+
+def test_a_release_and_a_retry_leave_others_the_room_that_these_took_meanwhile(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quotas(house, jobs_by_vo=3)
+    mine = house.task(jobs=5)
+    quotas(house, jobs_by_vo=4)
+    others: list[int] = []
+    meanwhile(house, monkeypatch, lambda: others.extend(split_elsewhere(house, {"jobs": 1}, owner=BOB)))
+    house.take("split")
+    assert (house.states(mine), live(house, *others)) == ({J.DEFINED: 3, J.THROTTLED: 2}, 1)
+    cancel(house.runtime, mine, "no more", "user:alice")
+    meanwhile(house, monkeypatch, lambda: others.extend(split_elsewhere(house, {"jobs": 2}, owner=BOB)))
+    retry(house.runtime, mine, "user:alice")
+    assert (house.states(mine), live(house, *others)) == ({J.DEFINED: 1, J.THROTTLED: 4}, 3)

@@ -7,6 +7,7 @@ from typing import Any
 from pilotage.model.documents.decision import Decision, Move, Touch, Value
 from pilotage.model.documents.moves import FRESH
 from pilotage.model.documents.world import World
+from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.notifications import armed
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.records.work import Job, Task
@@ -47,7 +48,7 @@ def retry(
     free = 0 if rooms.has_backlog(task.owner) else rooms.room(task.owner)
     moves: list[Move | Touch] = [
         *_moves((job for job in world.jobs if job.id in kept), JobState.MERGING, _KEPT, {"error": ""}),
-        *_again(task, again[:free], JobState.DEFINED, values or {}),
+        *_again(task, again[:free], JobState.DEFINED, values or {}, world.federation.quotas),
         *_again(task, again[free:], JobState.THROTTLED, values or {}),
     ]
     told = task_changes(world, values, who, len(again), only) if values else {}
@@ -80,7 +81,13 @@ def _with_outputs(world: World, task: Task) -> set[int]:
     return {job.id for job in ended if job.id in made}
 
 
-def _again(task: Task, jobs: Iterable[Job], target: JobState, values: Mapping[str, Any]) -> Iterable[Move]:
+def _again(
+    task: Task,
+    jobs: Iterable[Job],
+    target: JobState,
+    values: Mapping[str, Any],
+    quotas: QuotaConstants | None = None,
+) -> Iterable[Move]:
     """Return the next attempts of jobs, those with equal changes together."""
     alike: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -89,10 +96,16 @@ def _again(task: Task, jobs: Iterable[Job], target: JobState, values: Mapping[st
         alike[words, *columns.items()].append(job)
     for (words, *changed), same in alike.items():
         cause = f"{CAUSE}, with {words}" if words else CAUSE
-        yield from _moves(same, target, cause, {**FRESH, **dict(changed)})
+        yield from _moves(same, target, cause, {**FRESH, **dict(changed)}, quotas)
 
 
-def _moves(jobs: Iterable[Job], target: JobState, cause: str, changes: Mapping[str, Value]) -> Iterable[Move]:
+def _moves(
+    jobs: Iterable[Job],
+    target: JobState,
+    cause: str,
+    changes: Mapping[str, Value],
+    quotas: QuotaConstants | None = None,
+) -> Iterable[Move]:
     by_state: dict[JobState, list[Job]] = defaultdict(list)
     for job in jobs:
         by_state[job.state].append(job)
@@ -106,6 +119,7 @@ def _moves(jobs: Iterable[Job], target: JobState, cause: str, changes: Mapping[s
             cause=cause,
             changes=changes,
             next_attempt=target != JobState.MERGING,
+            job_quotas=quotas,
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.world import World
+from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.records.work import (
     InputDataset,
@@ -66,7 +67,7 @@ def split(world: World) -> Decision:
         part = _part(task, made[task.id], min(left, max(TURN, SLICE // len(tasks))))
         left -= len(part.jobs)
         parts.append(replace(part, jobs=admitted(part.jobs, task.owner, rooms)))
-    changes = (*failed, *free, *_moves(parts))
+    changes = (*failed, *free, *_moves(parts, world.federation.quotas))
     return Decision(step=SPLIT, time=world.time, seed=world.seed, changes=changes)
 
 
@@ -112,10 +113,11 @@ _CAUSES = {
 }
 
 
-def _moves(parts: Sequence[_Part]) -> list[Move]:
+def _moves(parts: Sequence[_Part], quotas: QuotaConstants) -> list[Move]:
     """Return one move for all tasks with the same transition and the same changes.
 
-    A part that another pass made is handed back, and so is one of a task that a person changed meanwhile.
+    A part that another pass made is handed back, one of a task that a person changed meanwhile, and one for
+    which others took the room.
     """
     alike: dict[tuple[TaskState, TaskState, str], list[_Part]] = defaultdict(list)
     for part in sorted(parts, key=lambda part: part.task.id):
@@ -131,6 +133,7 @@ def _moves(parts: Sequence[_Part]) -> list[Move]:
             cause=_CAUSES[target],
             creates={part.task.id: part.jobs for part in same},
             changes_read=changes,
+            job_quotas=quotas,
         )
         for (source, target, changes), same in sorted(alike.items(), key=lambda item: item[0])
     ]

@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from pilotage.model.documents.decision import Move
 from pilotage.model.documents.world import World
+from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, NewJob
 from pilotage.model.rules.job_rooms import JobRooms
@@ -40,10 +41,10 @@ def released(world: World, rooms: JobRooms, most: int) -> tuple[Move, ...]:
         free.append(own.popleft())
         if own:
             heappush(turns, (rooms.live(owner), key))
-    return (_move(free),) if free else ()
+    return (_move(free, world.federation.quotas),) if free else ()
 
 
-def _move(jobs: Sequence[Job]) -> Move:
+def _move(jobs: Sequence[Job], quotas: QuotaConstants) -> Move:
     ordered = sorted(jobs, key=lambda job: job.id)
     return Move(
         kind="job",
@@ -52,6 +53,7 @@ def _move(jobs: Sequence[Job]) -> Move:
         source=JobState.THROTTLED,
         target=JobState.DEFINED,
         cause=RELEASED,
+        job_quotas=quotas,
     )
 
 

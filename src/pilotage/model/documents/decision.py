@@ -17,6 +17,7 @@ from pilotage.model.circuit_breakers.storages import End, FailedDelivery
 from pilotage.model.records.advertisements import NewAdvertisement
 from pilotage.model.records.borrowing import Borrowing
 from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.data import CorrectedFile
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.matching import BorrowRequest, ClaimRequest
@@ -95,6 +96,8 @@ class Move:
     """The queue where a job must still be, or it is handed back; none: anywhere (E2)."""
     changes_read: str | None = None
     """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
+    job_quotas: QuotaConstants | None = None
+    """Quotas that the live jobs must keep, moved or created; a record beyond is handed back (T)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

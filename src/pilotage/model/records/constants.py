@@ -1,6 +1,6 @@
 """The constants of every policy under their published names: parts of the federation document."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -382,6 +382,13 @@ class QuotaConstants:
     """Jobs of a VO's tasks, including throttled and future ones. Further submissions are refused."""
     files_by_vo: Positive = 20_000_000
     """Input files of these tasks, counted per task."""
+
+    def may_throttle(self, planned: Collection[int]) -> bool:
+        """Return whether a VO's unfinished tasks, of these jobs by owner, could pass a quota of live jobs."""
+        by_all = sum(planned)
+        return (
+            by_all > min(self.jobs_by_vo, self.jobs_by_group) or max(planned, default=0) > self.jobs_by_user
+        )
 
     @property
     def of_user(self) -> LiveWork:

@@ -49,6 +49,7 @@ from pilotage.store.tables.tokens import tokens
 from .creation import Creator
 from .dataset_names import refuse_retaken
 from .forgetting import forget
+from .job_rooms import CommitJobRooms
 from .measuring import CommitMeasurements
 from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
 
@@ -123,7 +124,9 @@ def is_light(decision: Decision) -> bool:
 
 
 def _is_light_move(move: Move) -> bool:
-    free = not (move.creates or move.claims or move.changes.keys() & set(KEY_COLUMNS["job"]))
+    free = not (
+        move.creates or move.claims or move.job_quotas or move.changes.keys() & set(KEY_COLUMNS["job"])
+    )
     return move.kind == "job" and free and move.target is not JobState.ACTIVATED
 
 
@@ -219,12 +222,14 @@ class Commit:
 
     def run(self) -> Committed:
         """Apply the changes in order. Return the outcome of each."""
+        changes = self._decision.changes
+        self._records.load(changes)
+        # Before differences are folded: until this ends, they would be in neither table.
+        self._job_rooms = CommitJobRooms(self._connection, changes, self._records)
         if not self._light:
             self._deltas.fold()
-        changes = self._decision.changes
         claims = [claim for change in changes if isinstance(change, Move | Create) for claim in change.claims]
         self._deltas.look_up([*claims, *advertisements.read_for(changes)])
-        self._records.load(changes)
         results = [self._apply(change) for change in changes]
         self._records.write()
         self._creator.write()
@@ -284,6 +289,7 @@ class Commit:
             rows = [row for row in rows if row[QUEUE] == move.at]
         rows = _unchanged(move, rows)
         taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
+        taken = self._job_rooms.fitting(move, taken)
         self._handed_back += len(set(move.ids)) - len(taken)
         reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
         if not taken:

@@ -27,5 +27,5 @@ def jobs_to_retry(reading: Reading) -> Mapping[str, Any]:
     return {
         "jobs": reader.jobs_where(_OF_TASKS, _ENDED if merged else _BAD, ids=ids),
         "files": reader.files_of_tasks(ids),
-        "live_jobs": by_owner(reader)[0],
+        "live_jobs": by_owner(reader.connection)[0],
     }

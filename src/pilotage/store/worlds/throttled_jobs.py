@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.records.constants import QuotaConstants
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
@@ -15,10 +15,10 @@ from pilotage.model.records.work import Job
 from pilotage.model.rules.job_rooms import JobRooms
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import has_state
-from pilotage.store.database.sets import among
+from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import JOB_COLUMNS, jobs
-from pilotage.store.tables.live_work import LIVE_WORK
+from pilotage.store.tables.live_work import planned_jobs
 from pilotage.store.tables.reader import RecordReader
 from pilotage.store.tables.tasks import tasks
 
@@ -62,7 +62,7 @@ def _read(reading: Reading, most: float) -> Mapping[str, Any]:
     any_throttled = any(count for (count,) in reader.raw_rows(_ANY))
     if not any_throttled and not _near(reader, quotas, {task.owner.vo for task in new}):
         return {}
-    live, backlog = by_owner(reader)
+    live, backlog = by_owner(reader.connection)
     rooms = JobRooms(quotas, live)
     free = [one for one in backlog if rooms.room(one) > 0]
     free.sort(key=lambda one: (rooms.live(one), one.vo, one.group, one.name))
@@ -77,20 +77,14 @@ def _read(reading: Reading, most: float) -> Mapping[str, Any]:
 
 def _near(reader: RecordReader, quotas: QuotaConstants, vos: Iterable[str]) -> bool:
     """Return whether unfinished tasks could have more live jobs than a quota; this reads no job."""
-    for vo in vos:
-        planned = [int(count) for _, _, count, _ in reader.raw_rows(LIVE_WORK, vo=vo)]
-        if sum(planned) > min(quotas.jobs_by_vo, quotas.jobs_by_group):
-            return True
-        if max(planned, default=0) > quotas.jobs_by_user:
-            return True
-    return False
+    return any(quotas.may_throttle(planned_jobs(reader.connection, vo).values()) for vo in vos)
 
 
-def by_owner(reader: RecordReader) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
+def by_owner(connection: Connection) -> tuple[tuple[OwnerJobs, ...], dict[Identity, list[int]]]:
     """Return each owner's jobs, and its tasks with throttled ones, first submitted first."""
     sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0])
     backlog: dict[Identity, list[int]] = defaultdict(list)
-    for vo, group, owner, task, state, count in reader.raw_rows(_BY_TASK):
+    for vo, group, owner, task, state, count in raw_rows(connection, _BY_TASK):
         identity = Identity(name=owner, vo=vo, group=group)
         sums[identity][state == _THROTTLED] += int(count)
         if state == _THROTTLED:
