@@ -520,9 +520,9 @@ RULES: tuple[Rule, ...] = (
         "Directors submit to the middleware; what fails is left alone for a while.",
         ("pilots.servers", "model.circuit_breakers.pilots", "model.values.ranking"),
         ("director.failing_pause",),
-        "The circuit breaker of a server opens where pilots fail before they call: twice as long each time, "
-        "an hour at most. Then one pilot probes it, at once where its queue is declared otherwise. `rank` "
-        "orders the servers of an element.",
+        "The circuit breaker of a server opens where pilots fail before they call, or call that their disk "
+        "is full: twice as long each time, an hour at most. Then one pilot probes it, at once where its "
+        "queue is declared otherwise. `rank` orders the servers of an element.",
     ),
     Rule(
         "P7",

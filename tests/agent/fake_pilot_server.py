@@ -42,6 +42,7 @@ class FakeServer:
     calls: list[str] = field(default_factory=list)
     unanswered: list[dict[str, Any]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    unfit: bool = False
     read: list[tuple[int, int]] = field(default_factory=list)
     read_own: bool = False
     logs: dict[tuple[int, int], wire.AttemptLogs] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class FakeServer:
         if name == "end":
             told_last = parse(wire.Reason, json.dumps(body).encode())
             self.ended.append(told_last.reason)
+            self.unfit = told_last.unfit
             self.own_log = told_last.own_log
             return None
         return {"files": self.payloads[int(name.removeprefix("payload/"))]}

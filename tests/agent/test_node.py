@@ -164,6 +164,7 @@ def test_a_pilot_on_a_full_disk_takes_no_jobs_and_says_why(site: Site) -> None:
     (reason,) = site.server.ended
     assert reason.startswith("only ")
     assert f"MB are free in {site.place}" in reason
+    assert site.server.unfit
 
 
 def test_a_pilot_that_is_stopped_kills_what_runs_and_lets_what_has_ended_be_stored(tmp_path: Path) -> None:

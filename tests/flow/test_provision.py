@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.explain.queues import of_queue
+from pilotage.flow.calls.pilot_end import end
 from pilotage.flow.outside.inquiries import KEPT_FOR
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
@@ -95,6 +96,23 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, 
     ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
     assert {pilot.error for pilot in ended} == {"ended without a word"}
     assert len(element.orders) == len(ended) + 1
+
+
+def test_p6_pilots_on_a_full_disk_fail_with_the_reason_and_one_probes_after_a_pause(
+    house: House, element: FakeElement
+) -> None:
+    house.take("provision")
+    house.now += 1
+    for pilot in pilots(house):
+        end(house.runtime, pilot.id, "only 3 MB are free", is_unfit=True)
+    assert {(pilot.state, pilot.error) for pilot in pilots(house)} == {
+        (PilotState.FAILED, "only 3 MB are free")
+    }
+    house.take("provision")
+    assert len(element.orders) == 3
+    house.now += 60
+    house.take("provision")
+    assert len(element.orders) == 4
 
 
 def test_p6_a_changed_declaration_of_a_queue_lets_one_pilot_probe_it_and_any_other_does_not(

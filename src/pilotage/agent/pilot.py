@@ -63,6 +63,7 @@ class PilotAgent:
         runner: Callable[[PilotHost, Resources, PilotClient], JobRunner] = JobRunner,
     ) -> None:
         self.ending = self._draining = ""
+        self._had_jobs = self._unfit = False
         self.containment = Containment()
         self.runtimes: tuple[ContainerRuntime, ...] = ()
         self._resources, self._client, self._own_log = resources, client, own_log
@@ -273,6 +274,8 @@ class PilotAgent:
     async def _match_if_there_is_disk(self) -> None:
         directory, least = self._resources.directory, self._resources.least_disk
         if (left := free_disk(directory)) < least:
+            # Jobs that ran here may have filled the disk; otherwise the next pilot would fare no better.
+            self._unfit = not self._had_jobs
             self._drain(f"only {left:.0f} MB are free in {directory}, less than the {least:.0f} needed")
         else:
             await self._match()
@@ -291,6 +294,7 @@ class PilotAgent:
         # The heartbeat is shorter where few live.
         self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60, self._heartbeat))
         found = [Attempt(work, order) for work in answer.works for order in work.jobs]
+        self._had_jobs = self._had_jobs or bool(found)
         for attempt in found:
             self._jobs.accept(attempt, begun, answer)
         self._keep_pace()
@@ -324,6 +328,6 @@ class PilotAgent:
 
     async def _say_goodbye(self) -> None:
         try:
-            await self._client.end(Reason(self.ending, self._own_log.log()))
+            await self._client.end(Reason(self.ending, self._own_log.log(), self._unfit))
         except UnreachableError as error:
             log.warning("could not report its end to the server: %s", error)

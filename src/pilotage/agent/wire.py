@@ -350,7 +350,11 @@ class Specification:
 
 @dataclass(frozen=True)
 class Reason:
-    """A pilot's last message: why it ends, and its own log."""
+    """A pilot's last message: why it ends, and its own log.
+
+    ``unfit`` says that no job can run on its machine as it is.
+    """
 
     reason: str
     own_log: Optional[Log] = None
+    unfit: bool = False

@@ -95,10 +95,11 @@ class Reports(BaseModel, extra="forbid"):
 
 
 class Reason(BaseModel, extra="forbid"):
-    """Why a pilot ends, and its own log."""
+    """Why a pilot ends, its own log, and whether no job can run on its machine as it is."""
 
     reason: Text
     own_log: Log | None = None
+    unfit: bool = False
 
 
 @router.post("/enrol", responses=documented(Enrolled, 410))
@@ -161,7 +162,7 @@ def _storable(told: Report) -> Report:
 @router.post("/end", status_code=204, responses=documented(None, 410))
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Report that nothing runs any more and nothing will."""
-    pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot))
+    pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot), body.unfit)
     return Response(status_code=204)
 
 

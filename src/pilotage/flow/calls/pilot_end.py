@@ -13,14 +13,19 @@ from pilotage.pilots import reports as policy
 from pilotage.store.worlds.reports import told_by_pilots
 
 
-def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -> None:
-    """Record that a pilot runs nothing any more, and store its log. Raises :class:`PilotGone`."""
+def end(
+    runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None, is_unfit: bool = False
+) -> None:
+    """Record that a pilot runs nothing any more, and store its log. Raises :class:`PilotGone`.
+
+    A pilot whose machine ``is_unfit`` for any job fails, as if it had never called (P6).
+    """
     world = _world(runtime, (pilot,))
     if not world.pilots:
         raise PilotGone(pilot)
     if log:
         runtime.store.logs.put(policy.owned(world, (log,)), world.time)
-    _end(runtime, world, reason, f"pilot:{pilot}")
+    _end(runtime, world, reason, f"pilot:{pilot}", is_unfit)
 
 
 def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
@@ -37,7 +42,7 @@ def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
 
 
-def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
+def _end(runtime: Runtime, world: World, reason: str, actor: str, is_unfit: bool = False) -> None:
     # Before the end: this fails jobs that the pilots still held, and makes a pilot RUNNING that never called
     # before.
     runtime.store.commit(policy.receive(world), actor)
@@ -45,8 +50,8 @@ def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
         kind="pilot",
         ids=tuple(pilot.id for pilot in world.pilots),
         source=PilotState.RUNNING,
-        target=PilotState.FINISHED,
+        target=PilotState.FAILED if is_unfit else PilotState.FINISHED,
         cause=reason,
-        changes={"ended": world.time},
+        changes={"ended": world.time, **({"error": reason, "heartbeat": None} if is_unfit else {})},
     )
     runtime.store.commit(Decision(step="end", time=world.time, seed=world.seed, changes=(ended,)), actor)
