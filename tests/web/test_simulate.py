@@ -1,11 +1,15 @@
 """Simulations from the page: who may start them, what they may read, and the pictures that come of them."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from pilotage.web import simulation_worker
 from pilotage.web.simulation_runs import SimulationRuns
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 from .conftest import OLGA, PageHouse, TestClient
 from .test_task import token_of
@@ -60,3 +64,17 @@ def test_a_recording_reads_the_server_itself_and_not_its_proxy(
     monkeypatch.setattr(SimulationRuns, "start", lambda *given: begun.append(given[-1]))
     assert browser.post("/simulate", data=sent(browser, work="recorded")).status_code == 303
     assert [one["PILOTAGE_URL"] for one in begun] == ["http://localhost:8470"]
+
+
+def test_a_simulation_ends_with_its_server() -> None:
+    # The module alone, because its package takes seconds to import.
+    code = "import simulation_worker as one; one.COMMAND_LINE = 'timeit'; one.main()"
+    # The shell is the server, and ends at once. Its output ends with the command.
+    server = f'"$0" -c "$1" 10 {2**40} $$ -n1 "import time; time.sleep(600)" &'
+    subprocess.run(
+        ["sh", "-c", server, sys.executable, code],
+        env={"PYTHONPATH": str(Path(simulation_worker.__file__).parent)},
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )

@@ -124,7 +124,8 @@ def _run(
 
 def _command(run: SimulationRun, words: Sequence[str], place: Path, environment: Mapping[str, str]) -> str:
     """Run a command, and keep what it says; return why it failed, or nothing."""
-    worker = [sys.executable, "-m", "pilotage.web.simulation_worker", str(MOST_PROCESSOR), str(MOST_MEMORY)]
+    bounds = map(str, (MOST_PROCESSOR, MOST_MEMORY, os.getpid()))
+    worker = [sys.executable, "-m", "pilotage.web.simulation_worker", *bounds]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
     more = {"PILOTAGE_HOME": str(place / "home"), "COLUMNS": "100", "OPENBLAS_NUM_THREADS": "1"}
     try:
