@@ -1,11 +1,15 @@
 """Whatever happens inside, clients get a document that gives nothing away."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
-from pilotage.api.guard import LARGEST_BODY
+from pilotage.api.access import KnownTokens
+from pilotage.api.guard import EACH_AT_ONCE, LARGEST_BODY, MOST_WAITING, Guard
+from tests.waiting import PATIENCE
 
 from .conftest import ALICE, House
 
@@ -44,6 +48,58 @@ def test_a_body_that_is_too_large_is_refused_though_it_does_not_say_so(
         answer = client.post("/tasks", content=body, headers={"Content-Type": "application/json"})
         assert answer.status_code == 413
         assert answer.json()["detail"].startswith("the request is larger than 16777216 bytes")
+
+
+def test_a_request_whose_client_gives_up_while_it_waits_is_not_served_and_counts_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """During an outage of the database, clients ask again and again, and each call may hold a place long."""
+    monkeypatch.setattr("pilotage.api.guard.ROOM_TIMEOUT", 3600)
+    served: list[str] = []
+
+    def no_tokens() -> KnownTokens:
+        raise AssertionError("nobody sends a token")
+
+    async def run() -> None:
+        over = asyncio.Event()
+
+        async def application(scope: Scope, _: Receive, send: Send) -> None:
+            served.append(scope["path"])
+            await over.wait()
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+
+        guard = Guard(application, "/api/v1", no_tokens)
+
+        async def call(name: str, gives_up: bool = False) -> list[Message]:
+            incoming: list[Message] = [{"type": "http.request", "body": b""}]
+            incoming += [{"type": "http.disconnect"}] if gives_up else []
+            answer: list[Message] = []
+
+            async def receive() -> Message:
+                if not incoming:
+                    await asyncio.Future()
+                return incoming.pop(0)
+
+            async def send(message: Message) -> None:
+                answer.append(message)
+
+            path = f"/api/v1/{name}"
+            scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+            await guard(scope, receive, send)
+            return answer
+
+        held = [asyncio.create_task(call("held")) for _ in range(EACH_AT_ONCE)]
+        while len(served) < EACH_AT_ONCE:
+            await asyncio.sleep(0)
+        await asyncio.gather(*(call("abandoned", gives_up=True) for _ in range(MOST_WAITING)))
+        last = asyncio.create_task(call("last"))
+        await asyncio.sleep(0)
+        over.set()
+        assert (await last)[0]["status"] == 204
+        await asyncio.gather(*held)
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
+    assert served == ["/api/v1/held"] * EACH_AT_ONCE + ["/api/v1/last"]
 
 
 def test_what_is_not_there_is_not_found(house: House) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from fastapi import Request, Response
@@ -48,7 +48,7 @@ EACH_AT_ONCE = 6
 """Most concurrent requests of one person: it takes four people at their limit to block the others."""
 
 MOST_WAITING = 200
-"""Most waiting requests of one person. Further ones are refused."""
+"""Most waiting requests of one person. Further ones are refused. A client that disconnects waits no more."""
 
 ROOM_TIMEOUT = 60.0
 """Seconds for which a request waits for room."""
@@ -113,7 +113,7 @@ class Guard:
         try:
             body = await self._admitted(Request(scope), receive)
             # Only after the body has arrived: a slow sender takes no place from others.
-            release = await self._room(Request(scope))
+            release = await self._room(Request(scope), receive)
         except _Refusal as refusal:
             # A client that is still sending would never read the answer: discard part of the rest.
             await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
@@ -126,8 +126,11 @@ class Guard:
             receive = _replayed(body, receive)
         await self._serve(scope, receive, send, release)
 
-    async def _room(self, request: Request) -> Callable[[], None]:
-        """Wait for room for a person's request. Return the function that frees it. Raises _Refusal."""
+    async def _room(self, request: Request, receive: Receive) -> Callable[[], None]:
+        """Wait for room for a person's request, whose body is read, while its client is there.
+
+        Return the function that frees it. Raises _Refusal.
+        """
         if self._path(request.scope).startswith("/pilot/"):
             return lambda: None
         token = bearer_of(request.headers.get("authorization", ""))
@@ -145,7 +148,8 @@ class Guard:
                 self._each.pop(person, None)
 
         try:
-            async with asyncio.timeout(ROOM_TIMEOUT):
+            is_full = room.places.locked() or self._people.locked()
+            async with asyncio.timeout(ROOM_TIMEOUT) as limit, _watched(limit, receive if is_full else None):
                 await room.places.acquire()
                 try:
                     await self._people.acquire()
@@ -276,6 +280,23 @@ class _Incoming:
         message = await self._receive()
         self.ended = not message.get("more_body", False)
         return message
+
+
+@contextlib.asynccontextmanager
+async def _watched(limit: asyncio.Timeout, receive: Receive | None) -> AsyncIterator[None]:
+    """Let a wait end at once if its client disconnects: what nobody waits for counts against nobody."""
+
+    async def watch(receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    watcher = asyncio.create_task(watch(receive)) if receive else None
+    try:
+        yield
+    finally:
+        if watcher:
+            watcher.cancel()
 
 
 async def _discard(incoming: _Incoming, most: int) -> None:
