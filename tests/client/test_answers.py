@@ -94,6 +94,12 @@ def test_an_answer_of_another_form_is_no_crash(client: Client, server: FakeServe
         client.queues()
 
 
+def test_a_task_of_another_version_says_what_it_lacks(client: Client, server: FakeServer) -> None:
+    server.answers["GET /tasks/5"] = {"id": 5, "name": "t", "state": "running"}
+    with pytest.raises(BadAnswer, match="lacks jobs: it is of another version"):
+        repr(client.task(5))
+
+
 def test_no_answer_says_where_and_what_to_do() -> None:
     with (
         Client("http://127.0.0.1:1") as client,

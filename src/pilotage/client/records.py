@@ -1,6 +1,6 @@
 """Documents of the server as records and tables, which notebooks show."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from .errors import BadAnswer
@@ -13,6 +13,14 @@ MOST_SHOWN = 60
 
 LONGEST_CELL = 200
 """Most characters of a cell."""
+
+
+def required(answer: Any, fields: Iterable[str]) -> Any:
+    """Return an answer that has these fields. Raises :class:`BadAnswer`."""
+    missing = [field for field in fields if not isinstance(answer, dict) or field not in answer]
+    if missing:
+        raise BadAnswer(f"the server's answer lacks {', '.join(missing)}: it is of another version")
+    return answer
 
 
 class Record(Mapping[str, Any]):
@@ -31,6 +39,10 @@ class Record(Mapping[str, Any]):
         if field.startswith("_") or field not in self._document:
             raise AttributeError(f"{type(self).__name__} has no field {field!r}")
         return self._document[field]
+
+    def _required(self, field: str) -> Any:
+        """Return a field that each of these documents has. Raises :class:`BadAnswer` if this one has not."""
+        return required(self._document, (field,))[field]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._document})

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pilotage.client.errors import BadAnswer, NotFound, Refused
-from pilotage.client.records import Record
+from pilotage.client.records import Record, required
 from pilotage.client.subjects import RequestSubject, parsed
 
-from .connection import AsyncServerConnection, Value, required
+from .connection import AsyncServerConnection, Value
 
 if TYPE_CHECKING:
     from .records import AsyncJob, AsyncTask

@@ -2,13 +2,12 @@
 
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from pilotage.client.errors import (
-    BadAnswer,
     ClientError,
     NotPilotage,
     NotSignedIn,
@@ -230,11 +229,3 @@ def _authorities() -> "SSLContext":
         return httpx.create_ssl_context()
     except OSError as error:
         raise Refused(f"SSL_CERT_FILE: {os.environ.get('SSL_CERT_FILE', '')!r}: {error}") from error
-
-
-def required(answer: Any, fields: Iterable[str]) -> Any:
-    """Return an answer that has these fields. Raises :class:`BadAnswer`."""
-    missing = [field for field in fields if not isinstance(answer, dict) or field not in answer]
-    if missing:
-        raise BadAnswer(f"the server's answer lacks {', '.join(missing)}: it is of another version")
-    return answer

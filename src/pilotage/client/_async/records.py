@@ -76,7 +76,7 @@ class AsyncTask(Record):
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self["id"])
+        return int(self._required("id"))
 
     @property
     def subject(self) -> RequestSubject:
@@ -86,22 +86,22 @@ class AsyncTask(Record):
     @property
     def name(self) -> str:
         """Its name."""
-        return str(self["name"])
+        return str(self._required("name"))
 
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self["state"])
+        return str(self._required("state"))
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of its jobs by state."""
-        return dict(self["jobs"])
+        return dict(self._required("jobs"))
 
     @property
     def error(self) -> str:
         """What failed last; empty if nothing did."""
-        return str(self["error"])
+        return str(self._required("error"))
 
     @property
     def has_ended(self) -> bool:
@@ -206,7 +206,7 @@ class AsyncJob(Record):
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self["id"])
+        return int(self._required("id"))
 
     @property
     def subject(self) -> RequestSubject:
@@ -216,7 +216,7 @@ class AsyncJob(Record):
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self["state"])
+        return str(self._required("state"))
 
     @property
     def index(self) -> int | None:
@@ -229,7 +229,7 @@ class AsyncJob(Record):
         return self.state in ENDED["job"]
 
     def __repr__(self) -> str:
-        return f"<job {self.id} of task {self['task']}: {self.state}>"
+        return f"<job {self.id} of task {self._required('task')}: {self.state}>"
 
     async def refresh(self) -> Self:
         """Read it again, with its history, and return it."""

@@ -77,7 +77,7 @@ class Task(Record):
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self["id"])
+        return int(self._required("id"))
 
     @property
     def subject(self) -> RequestSubject:
@@ -87,22 +87,22 @@ class Task(Record):
     @property
     def name(self) -> str:
         """Its name."""
-        return str(self["name"])
+        return str(self._required("name"))
 
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self["state"])
+        return str(self._required("state"))
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of its jobs by state."""
-        return dict(self["jobs"])
+        return dict(self._required("jobs"))
 
     @property
     def error(self) -> str:
         """What failed last; empty if nothing did."""
-        return str(self["error"])
+        return str(self._required("error"))
 
     @property
     def has_ended(self) -> bool:
@@ -207,7 +207,7 @@ class Job(Record):
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self["id"])
+        return int(self._required("id"))
 
     @property
     def subject(self) -> RequestSubject:
@@ -217,7 +217,7 @@ class Job(Record):
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self["state"])
+        return str(self._required("state"))
 
     @property
     def index(self) -> int | None:
@@ -230,7 +230,7 @@ class Job(Record):
         return self.state in ENDED["job"]
 
     def __repr__(self) -> str:
-        return f"<job {self.id} of task {self['task']}: {self.state}>"
+        return f"<job {self.id} of task {self._required('task')}: {self.state}>"
 
     def refresh(self) -> Self:
         """Read it again, with its history, and return it."""
