@@ -161,13 +161,11 @@ class Storm:
     def _calm(self) -> None:
         """Wait until nothing is live, as long as anything happens."""
         self._say("the storm is over")
-        # A server that was frozen may have drained a place after somebody opened it.
-        for one in self.system.call("GET", "/restrictions")["restrictions"]:
-            self.system.call("DELETE", f"/restrictions/{one['kind']}/{one['name']}")
         engine = self.system.engine()
         end, newest, moved = time.monotonic() + LONGEST_CALM, -1, time.monotonic()
         try:
             while time.monotonic() < min(end, moved + STILL):
+                self._open_places()
                 with engine.connect() as connection:
                     live, event = connection.execute(text(_LIVE)).one()
                 if not live and not self.system.agents():
@@ -178,6 +176,11 @@ class Storm:
         finally:
             engine.dispose()
         self.outcome.faults.append("the system does not come to rest")
+
+    def _open_places(self) -> None:
+        """Open every place: a request to drain one that a frozen server held back may take effect late."""
+        for one in self.system.call("GET", "/restrictions")["restrictions"]:
+            self.system.call("DELETE", f"/restrictions/{one['kind']}/{one['name']}")
 
     def _judge(self) -> None:
         processes = [one for house in self.system.houses for one in _family(house.running["server"].pid)]
