@@ -100,9 +100,11 @@ class Settings:
             token=reading.read("token", _token, _content(file)),
             token_file=file,
             archive=Path(archive) if (archive := reading.text("archive")) else None,
-            archive_after=reading.read("archive_after", _archive_days, "90"),
-            events_kept=reading.read("events_kept", _event_days, "7"),
-            worlds_kept=reading.read("worlds_kept", _world_days, "2"),
+            archive_after=reading.read(
+                "archive_after", _between(LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS, "days"), "90"
+            ),
+            events_kept=reading.read("events_kept", _between(LEAST_EVENT_DAYS, MOST_EVENT_DAYS, "days"), "7"),
+            worlds_kept=reading.read("worlds_kept", _between(0, MOST_EVENT_DAYS, "days"), "2"),
             more_urls=reading.read("more_urls", _urls, ""),
             notify_networks=reading.read("notify_networks", _networks, ""),
             notify_http=reading.read("notify_http", _yes_or_no, "no"),
@@ -110,7 +112,7 @@ class Settings:
             smtp=reading.read("smtp", _smtp, ""),
             metrics_token=reading.read("metrics_token", _token, ""),
             metrics_from=reading.read("metrics_from", _loopback, ""),
-            finish_within=reading.read("finish_within", _finish_seconds, "10"),
+            finish_within=reading.read("finish_within", _between(0, MOST_FINISH_SECONDS, "seconds"), "10"),
             mail_from=reading.read("mail_from", _mail_address, ""),
         )
         if reading.faults:
@@ -238,33 +240,14 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _archive_days(text: str) -> float:
-    return _days(text, LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS)
+def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not least <= number <= most:
+            raise ValueError(f"{text[:80]!r} is no number of {unit} from {least} to {most}")
+        return number
 
-
-def _world_days(text: str) -> float:
-    return _days(text, 0, MOST_EVENT_DAYS)
-
-
-def _event_days(text: str) -> float:
-    return _days(text, LEAST_EVENT_DAYS, MOST_EVENT_DAYS)
-
-
-def _finish_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds <= MOST_FINISH_SECONDS:
-        raise ValueError(f"{text[:80]!r} is no number of seconds from 0 to {MOST_FINISH_SECONDS}")
-    return seconds
-
-
-def _days(text: str, least: float, most: float) -> float:
-    try:
-        days = float(text)
-    except ValueError:
-        days = math.nan
-    if not least <= days <= most:
-        raise ValueError(f"{text[:80]!r} is no number of days from {least} to {most}")
-    return days
+    return parse

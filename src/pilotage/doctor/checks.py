@@ -12,6 +12,9 @@ Severity = Literal["fault", "warning"]
 FAMILIES = ("configuration", "machine", "server", "database", "federation", "places", "credentials")
 """Modules of checks, in the order in which they report."""
 
+LONGEST_ERROR = 300
+"""Most characters of an error that a finding cites."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -30,6 +33,11 @@ class Finding:
 def warning(what: str, why: str, mend: str) -> Finding:
     """Return a finding that stops no work yet."""
     return Finding(what=what, why=why, mend=mend, severity="warning")
+
+
+def cited(error: object) -> str:
+    """Return the text of an error on one line, as much of it as a finding cites."""
+    return " ".join(str(error).split())[:LONGEST_ERROR]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Checks of the store: whether it opens, its rights, settings, clock and size."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ from pilotage.store_address import is_there, shown_address
 
 from .checks import Finding, check, warning
 from .installation import Installation, NotExamined
-from .server import LEAST_SKEW, MOST_SKEW
+from .server import SET_CLOCK, seconds_ahead, skew
 
 if TYPE_CHECKING:
     from pilotage.store.database.inspection import DatabaseFacts
@@ -239,18 +238,9 @@ def database_clock(known: Installation) -> Iterator[Finding]:
 
     if not known.store.database.is_postgresql:
         raise NotExamined("the store is a file on this machine")
-    before = time.time()
-    told = time_of(known.store.database)
-    after = time.time()
-    ahead = told - (before + after) / 2
-    if abs(ahead) - (after - before) / 2 > LEAST_SKEW:
-        yield Finding(
-            what=f"the database's clock is {abs(ahead):.0f} s "
-            f"{'ahead of' if ahead > 0 else 'behind'} this machine's",
-            why="the database's time counts, and this machine's logs tell another",
-            mend="timedatectl set-ntp true, on the machine whose clock is wrong",
-            severity="fault" if abs(ahead) > MOST_SKEW else "warning",
-        )
+    ahead = seconds_ahead(lambda: time_of(known.store.database))
+    why = "the database's time counts, and this machine's logs tell another"
+    yield from skew("the database's clock", ahead, why, SET_CLOCK)
 
 
 @check("backup programs")

@@ -7,7 +7,7 @@ from functools import partial
 
 from pilotage.flow.outside.workers import Workers, WorkersPort
 
-from .checks import DoctorCheck, Finding, all_checks, warning
+from .checks import DoctorCheck, Finding, all_checks, cited, warning
 from .installation import Installation, NotExamined
 
 LIMIT = 30.0
@@ -15,9 +15,6 @@ LIMIT = 30.0
 
 AT_ONCE = 16
 """Most checks that run at the same time."""
-
-LONGEST_ERROR = 300
-"""Most characters of an error that a finding cites."""
 
 Work = Callable[[], tuple[Finding, ...]]
 
@@ -94,7 +91,7 @@ def _broken(error: BaseException) -> Finding:
         what = f"the check did not end: {error}"
         return Finding(what=what, why="whatever needs it hangs as well", mend="pilotage doctor, again")
     # A check must not hide behind its own fault.
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_ERROR]
+    text = cited(f"{type(error).__name__}: {error}")
     return warning(
         f"the check itself failed: {text}", "nobody knows whether this works", "report it as a bug"
     )

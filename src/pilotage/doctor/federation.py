@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from .checks import Finding, check, warning
 from .installation import Installation
-from .server import LEAST_SKEW, MOST_SKEW
+from .server import skew
 
 MOST_PILOTS = 200
 """Newest pilots whose nodes are looked at."""
@@ -41,13 +41,9 @@ def nodes(known: Installation) -> Iterator[Finding]:
         seen.add(pilot.queue)
         ahead = node.get("clock_ahead", 0.0)
         where = f"{pilot.node or 'a node'} of {pilot.queue}"
-        if abs(ahead) > LEAST_SKEW:
-            yield Finding(
-                what=f"the clock of {where} is {abs(ahead):.0f} s {'ahead' if ahead > 0 else 'behind'}",
-                why="certificates and signed addresses fail there, and builds go wrong",
-                mend="ask the site to run NTP; pilotage queues test " + pilot.queue,
-                severity="fault" if abs(ahead) > MOST_SKEW else "warning",
-            )
+        why = "certificates and signed addresses fail there, and builds go wrong"
+        mend = f"ask the site to run NTP; pilotage queues test {pilot.queue}"
+        yield from skew(f"the clock of {where}", ahead, why, mend)
 
 
 @check("waiting work")

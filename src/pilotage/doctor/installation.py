@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pilotage.settings import Settings
 
 if TYPE_CHECKING:
-    from pilotage.client import Client, Record
+    from pilotage.client import Client
     from pilotage.model.records.federation import Federation
     from pilotage.store import Store
 
@@ -26,7 +26,6 @@ class Installation:
     known_settings: Settings | None = None
     open_store: "Store | None" = None
     client: "Client | None" = None
-    told_health: "Record | None" = None
     lacks: dict[str, str] = field(default_factory=dict)
     """Why a part is not there, by its name: store, server."""
 
@@ -52,7 +51,7 @@ class Installation:
     @property
     def server(self) -> "Client":
         """Return a client of the server, which answered."""
-        if self.client is None or self.told_health is None:
+        if self.client is None:
             raise NotExamined(self.lacks.get("server", "the server does not answer"))
         return self.client
 

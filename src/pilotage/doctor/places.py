@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from .checks import Finding, check, warning
+from .checks import Finding, check, cited, warning
 from .installation import Installation
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 LEAST_FREE = 1e9
 """Free bytes of a storage below which an operator should know."""
-
-LONGEST_ERROR = 300
-"""Most characters cited of an error."""
 
 PROBE = b"written by pilotage doctor\n"
 
@@ -44,7 +41,7 @@ def storage_works(known: Installation, storage: "Storage") -> Iterator[Finding]:
         yield warning(str(error), "this machine does not move its files; another server may", "see above")
     except (StorageError, OSError, ValueError) as error:
         yield Finding(
-            what=" ".join(str(error).split())[:LONGEST_ERROR],
+            what=cited(error),
             why="inputs cannot be read there, or outputs stay at other places",
             mend=f"mend its URL, credentials or rights; until then: pilotage storages close {storage.name} "
             '--because "it does not work"',
@@ -137,7 +134,7 @@ def batch_system(known: Installation, entrance: BatchEntrance) -> Iterator[Findi
         return
     except (OSError, ValueError) as error:
         yield Finding(
-            what=" ".join(f"the batch system does not answer: {error}".split())[:LONGEST_ERROR],
+            what=cited(f"the batch system does not answer: {error}"),
             why=f"no pilot starts there, and jobs of {entrance.queue.name} wait",
             mend=f"mend its options or its credentials; then: pilotage queues test {entrance.queue.name}",
         )

@@ -1,7 +1,7 @@
 """Checks of a server through its API: whatever any client can see of it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 from .checks import Finding, check, warning
@@ -13,6 +13,28 @@ MOST_SKEW = 30.0
 LEAST_SKEW = 2.0
 """Seconds that clocks may differ before times in logs mislead."""
 
+SET_CLOCK = "timedatectl set-ntp true, on the machine whose clock is wrong"
+
+
+def seconds_ahead(read: Callable[[], float]) -> float:
+    """Return how far a clock is ahead of this machine's, in s; 0 if the time to read it may explain that."""
+    before = time.time()
+    told = read()
+    after = time.time()
+    ahead = told - (before + after) / 2
+    return ahead if abs(ahead) - (after - before) / 2 > LEAST_SKEW else 0.0
+
+
+def skew(clock: str, ahead: float, why: str, mend: str) -> Iterator[Finding]:
+    """Yield a finding for a clock that is some seconds ahead of this machine's, or behind it."""
+    if abs(ahead) > LEAST_SKEW:
+        yield Finding(
+            what=f"{clock} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this one",
+            why=why,
+            mend=mend,
+            severity="fault" if abs(ahead) > MOST_SKEW else "warning",
+        )
+
 
 @check("server", first=True)
 def answers(known: Installation) -> Iterator[Finding]:
@@ -20,16 +42,19 @@ def answers(known: Installation) -> Iterator[Finding]:
     from pilotage.client import Client, ClientError
 
     url = known.settings.url
-    known.client = Client(settings=known.settings)
+    client = Client(settings=known.settings)
     try:
-        known.told_health = known.client.health()
+        client.health()
     except ClientError as error:
+        client.close()
         known.lacks["server"] = f"no server answers at {url}"
         yield Finding(
             what=f"{known.lacks['server']}: {error}",
             why="nobody can submit or look, and pilots cannot report",
             mend="pilotage up, on the server's machine; or export PILOTAGE_URL with the right address",
         )
+    else:
+        known.client = client
 
 
 @check("server version")
@@ -48,20 +73,10 @@ def same_version(known: Installation) -> Iterator[Finding]:
 def server_clock(known: Installation) -> Iterator[Finding]:
     """Compare the server's clock with this machine's."""
     client = known.server
-    before = time.time()
-    told = float(client.health().get("time", 0.0))
-    after = time.time()
-    if not told:
-        return
-    ahead = told - (before + after) / 2
-    # Half the way there and back is nobody's fault.
-    if abs(ahead) - (after - before) / 2 > LEAST_SKEW:
-        yield Finding(
-            what=f"the server's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this one",
-            why="times that you read and give mean something else there",
-            mend="timedatectl set-ntp true, on the machine whose clock is wrong",
-            severity="fault" if abs(ahead) > MOST_SKEW else "warning",
-        )
+    ahead = seconds_ahead(lambda: float(client.health().get("time") or time.time()))
+    yield from skew(
+        "the server's clock", ahead, "times that you read and give mean something else there", SET_CLOCK
+    )
 
 
 @check("server readiness")

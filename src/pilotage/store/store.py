@@ -219,7 +219,7 @@ class Store:
             return work.run(), measured
 
         result, measured = self.database.write(write, alone=not light)
-        self.measurements.add(measured.sums)
+        self.measurements.add(measured.own.take()[0])
         if light:
             self._left_beside()
         self.tell(decision, result)

@@ -9,7 +9,6 @@ from pilotage.model.records.states import AT_A_PILOT, JobState
 from pilotage.model.records.unable_ways import UnableWays
 from pilotage.model.records.work import Requirements
 from pilotage.model.rules.queue_condition import QueueCondition
-from pilotage.model.values.identity import Identity
 from pilotage.store import TaskDetails
 
 from . import secrets
@@ -53,19 +52,14 @@ def waits_for_others(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 def waits_for_key(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Tell that a task's jobs wait for a server that can decrypt their secrets, as this one cannot."""
-    if not (task.spec.secrets and task.jobs.get(JobState.ACTIVATED)):
-        return []
-    why = secrets.waits_for_key(runtime, Identity(name=task.owner, vo=task.vo))
-    return [why] if why else []
+    has_any = task.spec.secrets and task.jobs.get(JobState.ACTIVATED)
+    return secrets.waits_for_key(runtime, task.vo, task.owner) if has_any else []
 
 
 def job_waits_for_key(runtime: Runtime, asked: str) -> list[str]:
     """Tell the same of a job with these requirements, as ``Requirements.text``; empty: unknown ones."""
     wanted = Requirements.from_text(asked) if asked else None
-    if not wanted or not wanted.secrets:
-        return []
-    why = secrets.waits_for_key(runtime, Identity(name=wanted.owner, vo=wanted.vo))
-    return [why] if why else []
+    return secrets.waits_for_key(runtime, wanted.vo, wanted.owner) if wanted and wanted.secrets else []
 
 
 def waits_for_brokerage(runtime: Runtime, task: TaskDetails) -> list[str]:

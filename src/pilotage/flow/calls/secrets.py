@@ -72,12 +72,12 @@ def begin(runtime: Runtime) -> None:
         change_task(runtime, task, ACTOR, holding.release)
 
 
-def waits_for_key(runtime: Runtime, owner: Identity) -> str:
+def waits_for_key(runtime: Runtime, vo: str, owner: str) -> list[str]:
     """Return why a person's jobs with secrets wait for another server; empty if this one can give them."""
-    if (owner.vo, owner.name) not in runtime.unreadable_secrets.owners(runtime.clock()):
-        return ""
+    if (vo, owner) not in runtime.unreadable_secrets.owners(runtime.clock()):
+        return []
     fault = key_fault(runtime)
-    return f"its jobs wait for a server that has the key of their secrets; this one has not: {fault}"
+    return [f"its jobs wait for a server that has the key of their secrets; this one has not: {fault}"]
 
 
 def key_fault(runtime: Runtime) -> str:
@@ -132,10 +132,9 @@ def given(runtime: Runtime, matched: "Matched", time: float, seed: int) -> tuple
     back = Decision(step=MATCH, time=time, seed=seed, changes=moves.gathered())
     runtime.store.commit(back, ACTOR)
     for number, reason in sorted(reasons.items()):
-        if not reason:
-            continue
-        log.warning("task %d is held by %s", number, reason, extra={"task": number})
-        change_task(runtime, number, ACTOR, partial(_hold, who=reason))
+        if reason:
+            log.warning("task %d is held by %s", number, reason, extra={"task": number})
+            change_task(runtime, number, ACTOR, partial(_hold, who=reason))
     kept = tuple(job for job in matched.jobs if job.task not in reasons)
     return replace(matched, jobs=kept), values
 

@@ -98,7 +98,11 @@ def _warnings(
         *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
         *_lacking_nodes(runtime, asked, placed),
         *(() if known else _unable(runtime, federation, task.spec, placed)),
-        *(() if known else _keyless(runtime, asked)),
+        *(
+            ()
+            if known or not asked.spec.secrets
+            else secrets.waits_for_key(runtime, asked.owner.vo, asked.owner.name)
+        ),
     ]
 
 
@@ -199,12 +203,6 @@ def _lacking_nodes(runtime: Runtime, task: Task, placed: Iterable[str]) -> Itera
                     f"no node of {queue} that a pilot has found has {need}: {many} looked; an operator can "
                     f"mend it, or correct what the queue declares"
                 )
-
-
-def _keyless(runtime: Runtime, task: Task) -> Iterator[str]:
-    """Yield that this server cannot decrypt a task's secrets."""
-    if task.spec.secrets and (why := secrets.waits_for_key(runtime, task.owner)):
-        yield why
 
 
 def _vain(pilots: Iterable[Pilot], need: str) -> int:

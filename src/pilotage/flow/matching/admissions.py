@@ -14,13 +14,8 @@ from pilotage.pilots.probes import OPEN, Admission, ProbeKey, Probes
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import ClaimResult
 
-Unreadable = Callable[[float], Collection[tuple[str, str]]]
+UnreadableOwners = Callable[[float], Collection[tuple[str, str]]]
 """Whose secrets this server cannot decrypt, by VO and name, at a time in s since 1970."""
-
-
-def nobodys(_: float) -> Collection[tuple[str, str]]:
-    """Return nobody: this process reads all secrets, or gives none."""
-    return ()
 
 
 class Admissions:
@@ -29,7 +24,7 @@ class Admissions:
     Safe to use from many threads.
     """
 
-    def __init__(self, store: Store, unreadable: Unreadable = nobodys) -> None:
+    def __init__(self, store: Store, unreadable: UnreadableOwners = lambda _: ()) -> None:
         self._store = store
         self._unreadable = unreadable
         self._lock = threading.Lock()

@@ -23,7 +23,7 @@ from pilotage.pilots.task_queues import is_open
 from pilotage.store import Store
 from pilotage.store.matching.match_requests import Basis, ClaimResult, Standing
 
-from .admissions import Admissions, Unreadable, nobodys
+from .admissions import Admissions, UnreadableOwners
 from .borrowing import BorrowableJobs
 from .matched import Matched, matched
 from .share_cache import ShareCache
@@ -60,7 +60,7 @@ class Matching:
         self,
         store: Store,
         borrowing: BorrowableJobs | None = None,
-        unreadable: Unreadable = nobodys,
+        unreadable: UnreadableOwners = lambda _: (),
     ) -> None:
         self._store = store
         self._lock = threading.Lock()

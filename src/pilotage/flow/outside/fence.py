@@ -28,15 +28,7 @@ class FencedWorkers:
     def __init__(self, workers: WorkersPort, presence: Presence) -> None:
         self._workers = workers
         self._presence = presence
-
-    @property
-    def inline(self) -> bool:
-        """Return whether calls have ended when :meth:`call` returns."""
-        return self._workers.inline
-
-    @inline.setter
-    def inline(self, _: bool) -> None:
-        raise AttributeError("the workers behind the fence decide this")
+        self.inline = workers.inline
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
         """See :meth:`WorkersPort.call`."""

@@ -1,6 +1,6 @@
 """What one commit measures for monitoring. It counts only if the commit takes effect."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +16,7 @@ from pilotage.model.records.measurements import (
     Measurement,
 )
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, TransferState
-from pilotage.store.database.measurements import SUM, MeasuredKey, bucket
+from pilotage.store.database.measurements import Measurements
 from pilotage.store.tables.counters import KEY_COLUMNS
 
 from .working_set import ATTEMPT, ID, KEYS, MEASURED, Record
@@ -31,7 +31,7 @@ class CommitMeasurements:
 
     def __init__(self, time: float) -> None:
         self._time = time
-        self.sums: dict[MeasuredKey, float] = defaultdict(float)
+        self.own = Measurements()
 
     def moved(self, move: Move, rows: Sequence[Record]) -> None:
         """Measure records that are about to move: they still have the values that counted them."""
@@ -49,13 +49,13 @@ class CommitMeasurements:
     def brought(self, sizes: Mapping[tuple[str, str], float]) -> None:
         """Count bytes that transfers brought, by source and destination."""
         for ends, size in sizes.items():
-            self._add(TRANSFERRED_BYTES, ends, "", size)
+            self.own.count(TRANSFERRED_BYTES, ends, size)
 
     def _jobs(self, move: Move, rows: Sequence[Record]) -> None:
         if move.target is JobState.RUNNING:
             for row in rows:
                 if row[ATTEMPT] == 1:
-                    self._observe(JOB_WAITS, (_of("job", row, "share"),), self._time - row[MEASURED])
+                    self.own.observe(JOB_WAITS, (_of("job", row, "share"),), self._time - row[MEASURED])
         if move.source in AT_A_PILOT and move.target not in AT_A_PILOT:
             self._runs(move, rows)
         # A job that waits for a merge has succeeded: its end there says nothing about its attempt.
@@ -69,19 +69,11 @@ class CommitMeasurements:
         for row in rows:
             ran = move.own_changes.get(row[ID], {}).get("wall_seconds", move.changes.get("wall_seconds"))
             if isinstance(ran, int | float):
-                self._observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
+                self.own.observe(JOB_RUNS, (_of("job", row, "queue"), outcome), ran)
 
     def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
         for values, many in Counter(labels).items():
-            self._add(measure, (*values, *more), "", many)
-
-    def _observe(self, measure: Measurement, labels: tuple[str, ...], value: float) -> None:
-        value = max(0.0, value)
-        self._add(measure, labels, bucket(measure, value), 1)
-        self._add(measure, labels, SUM, value)
-
-    def _add(self, measure: Measurement, labels: tuple[str, ...], part: str, value: float) -> None:
-        self.sums[MeasuredKey(measure.name, labels, part)] += value
+            self.own.count(measure, (*values, *more), many)
 
 
 def _labels(kind: Any, rows: Iterable[Record], *names: str) -> list[tuple[str, ...]]:

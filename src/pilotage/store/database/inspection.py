@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 SETTINGS = (
     *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_encoding", "server_version"),
     *("server_version_num", "statement_timeout", "transaction_timeout", "idle_session_timeout"),
-    *("default_transaction_read_only", "synchronous_commit", "max_wal_size"),
+    "default_transaction_read_only",
 )
 """Settings of PostgreSQL that matter, as this user's connections have them."""
 
@@ -27,8 +27,6 @@ _FACTS = text(
 class DatabaseFacts:
     """What a database says of itself. Sizes in bytes."""
 
-    kind: str
-    """``sqlite`` or ``postgresql``."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings by name, as it writes them."""
     bytes: int = 0
@@ -54,7 +52,6 @@ def inspected(connection: Connection) -> DatabaseFacts:
     rows = connection.execute(_SETTINGS, {"names": list(SETTINGS)})
     told = connection.execute(_FACTS).one()
     return DatabaseFacts(
-        kind="postgresql",
         settings={str(row.name): str(row.setting) for row in rows},
         bytes=told.bytes,
         is_replica=told.replica,
@@ -75,6 +72,6 @@ def faults_of_pages(connection: Connection) -> list[str]:
 def _sqlite(connection: Connection) -> DatabaseFacts:
     told = {
         name: str(connection.execute(text(f"PRAGMA {name}")).scalar())
-        for name in ("journal_mode", "page_count", "page_size", "freelist_count")
+        for name in ("journal_mode", "page_count", "page_size")
     }
-    return DatabaseFacts(kind="sqlite", settings=told, bytes=int(told["page_count"]) * int(told["page_size"]))
+    return DatabaseFacts(settings=told, bytes=int(told["page_count"]) * int(told["page_size"]))

@@ -43,7 +43,8 @@ class Measurements:
             self._sums[MeasuredKey(measure.name, tuple(labels), "")] += value
 
     def observe(self, measure: Measurement, labels: Sequence[str], value: float) -> None:
-        """Add a value to a histogram."""
+        """Add a value to a histogram; a negative one, as of clocks that differ, counts as 0."""
+        value = max(0.0, value)
         with self._lock:
             for part, added in ((bucket(measure, value), 1.0), (SUM, value)):
                 self._sums[MeasuredKey(measure.name, tuple(labels), part)] += added

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, case, func, null
 
-from pilotage.model.records.states import ENDED, JobState
+from pilotage.model.records.states import ENDED, JOBS_NOT_STARTED, JobState
 from pilotage.store.database.columns import is_state
 from pilotage.store.tables.jobs import jobs
 
@@ -13,10 +13,7 @@ from .keyset import ListOrder
 JobSort = Literal["id", "wait", "run", "memory", "attempt", "since", "exit", "queue", "state"]
 """What jobs are sorted by: numbers from the largest down, ids and words upwards."""
 
-_UNSTARTED = (
-    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
-    *(JobState.ASSIGNED, JobState.ACTIVATED, JobState.SENT, JobState.STARTING),
-)
+_UNSTARTED = (*JOBS_NOT_STARTED, JobState.SENT, JobState.STARTING)
 _ENDED = tuple(state for state in JobState if state in ENDED["job"])
 _j = jobs.c
 

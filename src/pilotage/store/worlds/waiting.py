@@ -122,11 +122,6 @@ def above(priority: int, limit: int) -> Parts:
     return parts
 
 
-def tasks_waiting(reader: RecordReader, state: JobState) -> list[Waiting]:
-    """Return the tasks with jobs in a state that has an index by task."""
-    return _waiting(reader, state, ())
-
-
 def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tuple[int, str, int, int]]:
     """Return the tasks with jobs in a state: the task, and share, priority and number of its oldest such
     job."""
@@ -134,9 +129,10 @@ def _heads(reader: RecordReader, state: JobState, apart: Apart = ()) -> list[tup
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-def _waiting(
-    reader: RecordReader, state: JobState, apart: Apart, pending_for_room: Set[int] = frozenset()
+def tasks_waiting(
+    reader: RecordReader, state: JobState, apart: Apart = (), pending_for_room: Set[int] = frozenset()
 ) -> list[Waiting]:
+    """Return the tasks with jobs in a state that has an index by task, or pending ones of some tasks."""
     numbers: Counter[int] = Counter()
     heads: dict[int, tuple[int, str, int, int]] = {}
     found = {state: _heads(reader, state, apart)}
@@ -169,7 +165,7 @@ def oldest(
     Skip the tasks ``apart``. Pending jobs of ``pending_for_room`` tasks count as in that state too.
     """
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: _waiting(reader, state, apart, pending_for_room)).items():
+    for task, part in parts(lambda: tasks_waiting(reader, state, apart, pending_for_room)).items():
         together[part].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():
