@@ -52,7 +52,7 @@ def logged(form: Format, level: Level, *, access: bool) -> Iterator[None]:
     """
     handler = _Lines()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    repetition = Repetition(handler.write)
+    repetition = Repetition(handler.emit)
     handler.addFilter(repetition)
     root, levels = logging.getLogger(), {"pilotage": _number(level)}
     levels |= {"": max(logging.WARNING, _number(level)), ACCESS: logging.INFO if access else logging.CRITICAL}
@@ -80,10 +80,6 @@ class _Lines(logging.Handler):
     """Writes each record as one call, so that lines of threads never mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
-        self.write(record)
-
-    def write(self, record: logging.LogRecord) -> None:
         """Write a record whatever the filters say."""
         try:
             sys.stderr.write(self.format(record) + "\n")

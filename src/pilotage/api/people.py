@@ -26,22 +26,7 @@ class Leaving(BaseModel, extra="forbid"):
     dry_run: Annotated[bool, Field(description="Only tell what would end.")] = False
 
 
-class PersonClosed(BaseModel):
-    """What ended, or would end, and what stays."""
-
-    name: str
-    vo: str
-    tokens: Annotated[int, Field(description="Tokens as user or operator.")]
-    tasks: Annotated[list[int], Field(description="Tasks that were cancelled.")]
-    jobs: Annotated[int, Field(description="Live jobs of these.")]
-    pilots: Annotated[int, Field(description="Private pilots.")]
-    secrets: Annotated[int, Field(description="Secrets of payloads.")]
-    receivers: Annotated[int, Field(description="Receivers of notifications.")]
-    left: Annotated[int, Field(description="Live tasks beyond those of one call: ask again.")]
-    datasets: Annotated[list[str], Field(description="Datasets that stay, with their files.")]
-
-
-@router.post("/close", responses=documented(PersonClosed, 404, 409))
+@router.post("/close", responses=documented(people.ClosedPerson, 404, 409))
 def post_close(body: Leaving, caller: Operator, runtime: TheRuntime) -> Response:
     """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
 

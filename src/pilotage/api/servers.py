@@ -1,5 +1,6 @@
 """The server processes that share the store: which live, what each does, and what it leaves to others."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -77,27 +78,12 @@ def shown_servers(store: TheStore) -> ShownServers:
 
 
 def _shown(one: ServerProcess, leases: dict[str, str]) -> ShownServer:
-    passes = one.report.passes
+    nothing = {"ended": None, "seconds": None, "error": ""}
+    passes = asdict(one.report)["passes"]
     loops = [
-        ShownLoop(
-            name=name,
-            ended=passes[name].ended if name in passes else None,
-            seconds=passes[name].seconds if name in passes else None,
-            error=passes[name].error if name in passes else "",
-            has_lease=leases.get(name) == one.name,
-        )
+        ShownLoop(name=name, has_lease=leases.get(name) == one.name, **passes.get(name, nothing))
         for name in one.loops
     ]
     return ShownServer(
-        name=one.name,
-        version=one.version,
-        state=one.state,
-        host=one.host,
-        url=one.url,
-        started=one.started,
-        seen=one.seen,
-        gone=one.gone,
-        silent_for=one.silent_for,
-        loops=loops,
-        lacks=list(one.report.lacks),
+        **(asdict(one) | {"state": one.state, "loops": loops, "lacks": list(one.report.lacks)})
     )

@@ -11,7 +11,6 @@ from pilotage.flow.calls.restrictions import UnknownPlace
 from pilotage.flow.errors import NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Blacklisting
-from pilotage.model.records.storage_moves import MovedFile
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.restricted import of_storage
 from pilotage.store import named_page
@@ -74,17 +73,7 @@ class MoveOrder(BaseModel, extra="forbid"):
     dry_run: Annotated[bool, Field(description="Only tell what would be done.")] = False
 
 
-class StorageMoved(BaseModel):
-    """What became of a page of files, and what is left at the old storage."""
-
-    files: Annotated[list[MovedFile], Field(description="The files of this page.")]
-    next: Annotated[str, Field(description="The last of them; empty: there are no more.")]
-    left: Annotated[int, Field(description="Files that the catalogue still knows at the old storage.")]
-    bytes_left: Annotated[int, Field(description="Their bytes.")]
-    same_place: Annotated[bool, Field(description="Whether both are names of one place.")]
-
-
-@router.post("/{storage}/move", responses=documented(StorageMoved, 404, 409))
+@router.post("/{storage}/move", responses=documented(storage_moves.MovePage, 404, 409))
 def post_move(
     storage: Annotated[str, Path(max_length=200)], body: MoveOrder, caller: Operator, runtime: TheRuntime
 ) -> Response:

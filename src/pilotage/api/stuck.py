@@ -1,5 +1,6 @@
 """What makes no progress for longer than is usual for its kind."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -65,18 +66,5 @@ def _step(name: str, error: str) -> StuckRecords:
 
 
 def _records(found: stuck.ToldGroup) -> StuckRecords:
-    group = found.group
-    return StuckRecords(
-        kind=group.kind,
-        state=str(group.state),
-        place=group.place,
-        count=group.count,
-        oldest=group.oldest,
-        task=found.task,
-        since=group.since,
-        usual=group.usual,
-        limit=group.limit,
-        told=found.usual,
-        reason=found.reason,
-        command=found.command,
-    )
+    more = {"task": found.task, "told": found.usual, "reason": found.reason, "command": found.command}
+    return StuckRecords(**asdict(found.group), **more)

@@ -178,6 +178,10 @@ class Staleness:
         return f"/live?{urlencode(given)}"
 
 
+OF_PLACES = Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5)
+"""For pages of sites, queues and shares, which show what everybody's work does there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """What a view shows: a template with its model.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pilotage.flow import task_cancellation
 from pilotage.flow.errors import NoSuchTask, NotNow
@@ -10,6 +10,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import LIVE_JOBS, LIVE_TASKS, TaskState
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.scopes import personal_scope
+from pilotage.model.values.types import DESCRIBED
 from pilotage.pilots import withdrawal
 from pilotage.store import TaskFilter, TaskPage, TaskView
 
@@ -28,23 +29,25 @@ class UnknownPerson(LookupError):
 class ClosedPerson:
     """What ended of a person, or would end, and what stays."""
 
+    __pydantic_config__ = DESCRIBED
+
     name: str
     vo: str
-    tokens: int = 0
+    tokens: int
     """Their tokens as user or operator."""
-    tasks: tuple[int, ...] = ()
+    tasks: tuple[int, ...]
     """Their tasks that were cancelled."""
-    jobs: int = 0
+    jobs: int
     """Live jobs of these."""
-    pilots: int = 0
+    pilots: int
     """Their private pilots."""
-    secrets: int = 0
+    secrets: int
     """Their secrets of payloads."""
-    receivers: int = 0
+    receivers: int
     """Their receivers of notifications."""
-    left: int = 0
+    left: int
     """Live tasks beyond those of one call: close the person again."""
-    datasets: tuple[str, ...] = field(default=())
+    datasets: tuple[str, ...]
     """Their datasets, which stay with their files."""
 
 

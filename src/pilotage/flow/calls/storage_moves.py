@@ -10,6 +10,7 @@ from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
 from pilotage.model.rules.sources import Sources
 from pilotage.model.values.paths import is_copy
+from pilotage.model.values.types import DESCRIBED
 from pilotage.ports.moving import StorageError
 from pilotage.staging import storage_moves
 
@@ -43,13 +44,20 @@ class WantedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePage:
-    """What became of some files, and how many the old storage still has. Without ``next`` these are all."""
+    """What became of a page of files, and what is left at the old storage."""
+
+    __pydantic_config__ = DESCRIBED
 
     files: tuple[MovedFile, ...]
+    """The files of this page."""
     next: str
+    """The last of them; empty: there are no more."""
     left: int
+    """Files that the catalogue still knows at the old storage."""
     bytes_left: int
+    """Their bytes."""
     same_place: bool
+    """Whether both are names of one place."""
 
 
 def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePage:

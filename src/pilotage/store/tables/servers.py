@@ -52,7 +52,7 @@ _SHOWN = (
 )
 _ALL = select(*_SHOWN).order_by(_s.started, _s.name)
 _PRESENT = select(_s.name, _s.beat, _s.gone, _s.process)
-_NAMED = select(_s.name, _s.beat, _s.gone, _s.process).where(among(_s.name, "names"))
+_NAMED = _PRESENT.where(among(_s.name, "names"))
 _MINE = _s.name == bindparam("its_name")
 _BEAT = (
     update(servers)
@@ -183,16 +183,7 @@ def _read(text: str) -> ServerActivity:
 
 
 def _server(row: Any) -> ServerProcess:
+    values = dict(zip((column.name for column in _SHOWN), row, strict=True))
     return ServerProcess(
-        name=row[0],
-        version=row[1],
-        host=row[2],
-        process=row[3],
-        url=row[4],
-        loops=tuple(row[5].split()),
-        started=row[6],
-        seen=row[7],
-        gone=row[8],
-        silent_for=row[9],
-        report=_read(row[10]),
+        **values | {"loops": tuple(values["loops"].split()), "report": _read(values["report"])}
     )

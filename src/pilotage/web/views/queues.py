@@ -19,7 +19,7 @@ from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
 from pilotage.web.fields import FieldQuery, shown_fields
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import OF_PLACES, Page, Visit, view
 from pilotage.web.place_actions import verbs
 
 from .places import PlacePage, PlaceQuery, page_of
@@ -69,7 +69,7 @@ def queues(visit: Visit) -> Page:
         model=model,
         json="/queues",
         command=command("queues"),
-        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
+        stale=OF_PLACES,
     )
 
 
@@ -136,7 +136,7 @@ def queue(visit: Visit) -> Page:
         model=model,
         json=f"/queues/{quote(name, safe='')}/explain",
         command=command("explain", queue=name),
-        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
+        stale=OF_PLACES,
     )
 
 

@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from pilotage.store import NoFederation, ShareUse, ShareView, share_uses
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import OF_PLACES, Page, Visit, view
 
 MOST_SHARES = 500
 """Most shares of a page, those with most running jobs."""
@@ -38,7 +38,7 @@ def shares(visit: Visit) -> Page:
         model=model,
         json="/shares",
         command=command("shares"),
-        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
+        stale=OF_PLACES,
     )
 
 

@@ -93,17 +93,7 @@ def start(visit: Visit) -> Page | Redirect:
     files = {FEDERATION: write(without_options(visit.store.declared_federation()))}
     policies = [form.first, form.second]
     asked = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
-    simulated = [
-        "simulate",
-        SCENARIO,
-        *asked,
-        "--seeds",
-        str(form.seeds),
-        "--workers",
-        "1",
-        "--pictures",
-        ".",
-    ]
+    simulated = ["simulate", SCENARIO, *asked, *f"--seeds {form.seeds} --workers 1 --pictures .".split()]
     commands = [simulated]
     environment = {}
     if form.work == "recorded":

@@ -16,7 +16,7 @@ from pilotage.model.records.federation import Federation, Link
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Staleness, Visit, view
+from pilotage.web.pages import OF_PLACES, Page, Visit, view
 from pilotage.web.place_actions import verbs
 from pilotage.web.site_map import MapLink, MapSite, SiteMap, drawn
 
@@ -77,7 +77,7 @@ def sites(visit: Visit) -> Page:
         model=model,
         json="/sites",
         command=command("sites"),
-        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
+        stale=OF_PLACES,
     )
 
 
@@ -186,7 +186,7 @@ def site(visit: Visit) -> Page:
         model=model,
         json=f"/sites/{quote(name, safe='')}/ad" if ad else "/sites",
         command=command("sites", "ad", name) if ad else command("sites"),
-        stale=Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5),
+        stale=OF_PLACES,
     )
 
 
