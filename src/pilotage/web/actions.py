@@ -278,7 +278,7 @@ def _lift_page(visit: Visit) -> Page:
 
 def _lift(visit: Visit) -> Redirect:
     visit.for_operators("lift circuit breakers")
-    query = validated(LiftQuery, {name: value for name, value in visit.form.items() if value})
+    query = visit.sent(LiftQuery)
     try:
         circuit_breakers.lift(visit.runtime, query.name, actor(visit.caller), query.kind)
     except circuit_breakers.UnknownName as unknown:

@@ -1,6 +1,6 @@
 """Load another federation, or go back to an earlier one: checked and compared first, then put in force."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated
@@ -20,7 +20,7 @@ from pilotage.store import FederationChanged, FederationRenamed, NoFederation
 
 from .action_model import ActionModel
 from .commands import command
-from .pages import Page, Redirect, Visit, action, validated, view
+from .pages import Page, Redirect, Visit, action, view
 
 LOAD = "/admin/federation/load"
 ROLLBACK = "/admin/federation/rollback"
@@ -89,7 +89,7 @@ def _shown(model: LoadModel) -> Page:
 
 def _load(visit: Visit) -> Page | Redirect:
     visit.for_operators("load federations")
-    form = validated(LoadForm, visit.form)
+    form = visit.sent(LoadForm)
     version = _version(visit)
     try:
         federation = read(Federation, SourceFile("document", form.text), acceptance.faults)
@@ -189,7 +189,7 @@ def _rollback_preview(visit: Visit, version: int, refused: str) -> Page:
 
 def _rollback(visit: Visit) -> Page | Redirect:
     visit.for_operators("go back to earlier federations")
-    query = validated(RollbackQuery, _given(visit.form))
+    query = visit.sent(RollbackQuery)
     federation = _of_version(visit, query.version)
     form = LoadForm(
         expected=query.expected, note=f"back to version {query.version}", anyway=query.anyway == "yes"
@@ -197,10 +197,6 @@ def _rollback(visit: Visit) -> Page | Redirect:
     if refused := _saved(visit, federation, form):
         return _rollback_preview(visit, query.version, refused)
     return Redirect(address=f"{HISTORY}?{urlencode({'done': 'rollback'})}")
-
-
-def _given(form: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value for name, value in form.items() if value}
 
 
 ROUTES = (

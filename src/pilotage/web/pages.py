@@ -115,6 +115,10 @@ class Visit:
         """
         return query_of(self.request, model)
 
+    def sent(self, model: type[_Model]) -> _Model:
+        """Return the form as a model, without empty fields. Raises RequestValidationError with each fault."""
+        return validated(model, {name: value for name, value in self.form.items() if value.strip()})
+
     def next_page(self, found: ListPage[Any]) -> str:
         """Return the address of the page after one; empty after the last."""
         return self.address(after=found.next, done=None) if found.next else ""

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import STATES, Kind
@@ -43,6 +43,11 @@ def by_name(kind: Kind, found: Iterable[Any]) -> Counts:
     for name, state, count in found:
         counts[name][STATES[kind](state)] = int(count)
     return counts
+
+
+def of_query(connection: Connection, query: Select[Any], states: Iterable[State]) -> dict[State, int]:
+    """Return the numbers that a query has by state, in the order of ``states``."""
+    return in_order({state: int(many) for state, many in connection.execute(query)}, states)
 
 
 def summed(counts: Counts, states: Iterable[State]) -> dict[State, int]:

@@ -157,8 +157,7 @@ class JobLists:
                 wait_of(time).label("wait"), run_of(time).label("run"), *order.values()
             )
             query = query.where(*_among_states(task, page, order, position, counts))
-            rows = connection.execute(query.order_by(*order.columns()).limit(page.limit + 1)).all()
-            rows, following = order.cut(rows, page.limit, begun)
+            rows, following = order.read(connection, query, page.limit, begun)
             sites = self._federations.sites(connection)
             specs = self._specs.of(connection, [task]) if page.parameters else {}
             found = [_listed(row, sites, specs) for row in rows]
@@ -280,10 +279,8 @@ def _counts(connection: Connection, task: int, page: JobPage) -> dict[JobState, 
     """Return the jobs that a page is of by state, in the order of states."""
     if page.failed:
         query = select(_j.state, func.count()).where(_j.task == task, _has_failed()).group_by(_j.state)
-        found = {state: int(many) for state, many in connection.execute(query)}
-    else:
-        found = job_counts.of_tasks(connection, [str(task)]).get(str(task), {})
-    return job_counts.in_order(found, JobState)
+        return job_counts.of_query(connection, query, JobState)
+    return job_counts.in_order(job_counts.of_tasks(connection, [str(task)]).get(str(task), {}), JobState)
 
 
 def _among_states(

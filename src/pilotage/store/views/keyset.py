@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from sqlalchemy import ColumnElement, Double, String, and_, bindparam, or_
+from sqlalchemy import ColumnElement, Connection, Double, Select, String, and_, bindparam, or_
 
 from pilotage.model.values.paths import is_text
 from pilotage.store.database.errors import BadCursor
@@ -114,8 +114,11 @@ class ListOrder:
         document = json.dumps([self.name, row.id, row.sort_value, time], separators=(",", ":"))
         return base64.urlsafe_b64encode(document.encode()).decode()
 
-    def cut(self, found: Sequence[Any], limit: int, time: float = 0) -> tuple[Sequence[Any], str]:
-        """Return at most ``limit`` of the rows, of which one more was read, and the cursor after them."""
+    def read(
+        self, connection: Connection, query: Select[Any], limit: int, time: float = 0
+    ) -> tuple[Sequence[Any], str]:
+        """Return at most ``limit`` rows of a query in this order, and the cursor after them."""
+        found = connection.execute(query.order_by(*self.columns()).limit(limit + 1)).all()
         return cut(found, limit, lambda row: self.cursor(row, time))
 
 

@@ -11,7 +11,7 @@ from pilotage.model.values.identity import Identity
 from pilotage.store.database.engine import Database
 from pilotage.store.tables.notifications import NOTIFICATION_COLUMNS, notification, notifications
 
-from .job_counts import in_order
+from .job_counts import of_query
 from .keyset import ListOrder, ListPage, total_of
 
 _n = notifications.c
@@ -67,10 +67,8 @@ class NotificationQueries:
         query = select(*NOTIFICATION_COLUMNS).where(*conditions, *_ORDER.after(_ORDER.position(after)))
 
         def read(connection: Connection) -> ListPage[NotificationView]:
-            found = {state: int(many) for state, many in connection.execute(counting)}
-            rows = connection.execute(query.order_by(*_ORDER.columns()).limit(most + 1)).all()
-            rows, following = _ORDER.cut(rows, most)
-            counts = in_order(found, NotificationState)
+            counts = of_query(connection, counting, NotificationState)
+            rows, following = _ORDER.read(connection, query, most)
             return ListPage(
                 [_view(notification(row)) for row in rows], total_of(counts, None), counts, following
             )

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -14,7 +15,7 @@ from pilotage.store.tables.files import OutputView, ReplicaView, files
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.reader import RecordReader
 
-from .keyset import ListPage
+from .keyset import ListPage, cut
 
 _f, _j = files.c, jobs.c
 
@@ -45,9 +46,8 @@ def of_task(
 
     With a ``spec``, each has its parameters.
     """
-    made = reader.outputs_of_task(task, page.after, page.limit + 1)
-    following = made[page.limit - 1].name if len(made) > page.limit else ""
-    made = made[: page.limit]
+    read = reader.outputs_of_task(task, page.after, page.limit + 1)
+    made, following = cut(read, page.limit, attrgetter("name"))
     total = connection.execute(_MANY, {"task": task}).scalar_one()
     ids = sorted({file.job for file in made if file.job is not None})
     makers = {row.id: row for row in connection.execute(_MAKERS, {"ids": ids})}

@@ -264,14 +264,12 @@ class Queries:
 
         def read(connection: Connection) -> ListPage[Pilot]:
             if empty:
-                found = {one: int(many) for one, many in connection.execute(counting)}
-                counts = job_counts.in_order(found, PilotState)
+                counts = job_counts.of_query(connection, counting, PilotState)
             else:
                 names = None if queue is None else [queue]
                 counted = job_counts.counted(connection, "pilot", PILOTS_BY_QUEUE, names)
                 counts = job_counts.summed(counted, PilotState)
-            rows = connection.execute(query.order_by(*order.columns()).limit(limit + 1)).all()
-            rows, following = order.cut(rows, limit)
+            rows, following = order.read(connection, query, limit)
             shown = [pilot_rows.pilot(tuple(row)[: len(PILOT_COLUMNS)]) for row in rows]
             return ListPage(shown, total_of(counts, state), counts, following)
 
@@ -290,8 +288,7 @@ class Queries:
         def read(connection: Connection) -> ListPage[Transfer]:
             counted = job_counts.counted(connection, "transfer", TRANSFERS_BY_SHARE)
             counts = job_counts.summed(counted, TransferState)
-            rows = connection.execute(query.order_by(*order.columns()).limit(limit + 1)).all()
-            rows, following = order.cut(rows, limit)
+            rows, following = order.read(connection, query, limit)
             found = [transfer_rows.transfer(row) for row in rows]
             return ListPage(found, total_of(counts, state), counts, following)
 

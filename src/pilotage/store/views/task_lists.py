@@ -14,7 +14,7 @@ from pilotage.store.tables import tasks as task_rows
 from pilotage.store.tables.tasks import TASK_VIEW, TaskView, tasks
 
 from . import task_filters
-from .job_counts import in_order, of_tasks
+from .job_counts import of_query, of_tasks
 from .keyset import ListOrder, ListPage, total_of
 from .task_filters import EVERY_TASK, TaskFilter
 
@@ -62,12 +62,10 @@ class TaskLists:
         conditions += order.after(order.position(page.after))
         conditions += [] if page.state is None else [is_state(tasks, page.state)]
         query = TASK_VIEW.add_columns(*order.values()).where(*conditions)
-        query = query.order_by(*order.columns()).limit(page.limit + 1)
 
         def read(connection: Connection) -> ListPage[TaskView]:
-            counted = {state: int(many) for state, many in connection.execute(counting)}
-            counts = in_order(counted, TaskState)
-            found, following = order.cut(connection.execute(query).all(), page.limit)
+            counts = of_query(connection, counting, TaskState)
+            found, following = order.read(connection, query, page.limit)
             jobs = of_tasks(connection, [str(row.id) for row in found])
             return ListPage(
                 [TaskView(**task_rows.shown(row, jobs.get(str(row.id), {}))) for row in found],

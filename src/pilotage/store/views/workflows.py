@@ -111,12 +111,11 @@ class WorkflowQueries:
         conditions += [_w.name == name] if name else []
         counting = select(func.count()).select_from(workflows).where(*conditions)
         position = _NEWEST_FIRST.position(after)
-        query = select(workflows).where(*conditions, *_NEWEST_FIRST.after(position)).limit(limit + 1)
+        query = select(workflows).where(*conditions, *_NEWEST_FIRST.after(position))
 
         def read(connection: Connection) -> ListPage[WorkflowView]:
             total = connection.execute(counting).scalar_one()
-            rows = connection.execute(query.order_by(*_NEWEST_FIRST.columns())).all()
-            rows, following = _NEWEST_FIRST.cut(rows, limit)
+            rows, following = _NEWEST_FIRST.read(connection, query, limit)
             return ListPage(_shown(connection, rows), total, {}, following)
 
         return self._database.read(read)

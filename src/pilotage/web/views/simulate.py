@@ -13,7 +13,7 @@ from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
 from pilotage.web.commands import command
-from pilotage.web.pages import Page, Redirect, Visit, action, validated, view
+from pilotage.web.pages import Page, Redirect, Visit, action, view
 from pilotage.web.sessions import session_token
 from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRun, SimulationRuns
 
@@ -89,7 +89,7 @@ def _person(visit: Visit) -> str:
 def start(visit: Visit) -> Page | Redirect:
     """Start a simulation in a process of its own."""
     visit.for_operators("simulate")
-    form = validated(SimulateForm, {name: value for name, value in visit.form.items() if value.strip()})
+    form = visit.sent(SimulateForm)
     files = {FEDERATION: write(without_options(visit.store.declared_federation()))}
     policies = [form.first, form.second]
     asked = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
