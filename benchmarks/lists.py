@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.states import JobState
@@ -20,17 +20,12 @@ TIMES = 7
 
 _ONE_TASK = (
     "UPDATE jobs SET task = 1, wall_seconds = (id * 7919) % 3600,"
-    " state = CASE WHEN id % 10 = 0 THEN 'failed' WHEN id % 10 < 4 THEN 'activated' ELSE 'finished' END",
-    "DELETE FROM counters WHERE counter = 'jobs_by_task'",
+    " state = CASE WHEN id % 10 = 0 THEN 'failed' WHEN id % 10 < 4 THEN 'activated' ELSE 'finished' END"
 )
 _LISTS: tuple[tuple[str, JobSort, JobState | None], ...] = (
     ("id", "id", None),
     ("failed", "id", JobState.FAILED),
     ("run", "run", None),
-)
-_COUNTED = (
-    "INSERT INTO counters (counter, first, second, state, count)"
-    f" SELECT '{JOBS_BY_TASK}', '1', '', state, count(*) FROM jobs GROUP BY state"
 )
 
 
@@ -49,15 +44,18 @@ def figures() -> dict[str, float]:
 
 def _of(store: Store) -> dict[str, float]:
     stored_jobs.fill(store, JOBS)
-    store.database.write(lambda one: [one.execute(text(sql)) for sql in (*_ONE_TASK, _COUNTED)])
-    if store.database.is_postgresql:
-        with store.database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-            connection.exec_driver_sql("VACUUM (ANALYZE)")
+    store.database.write(_to_one_task)
+    stored_jobs.analyze(store)
     found: dict[str, float] = {}
     for name, sort, state in _LISTS:
         first, last = _ends(store, sort, state)
         found |= {f"first_by_{name}_ms": first, f"last_by_{name}_ms": last}
     return found
+
+
+def _to_one_task(connection: Connection) -> None:
+    connection.execute(text(_ONE_TASK))
+    stored_jobs.count_again(connection, (JOBS_BY_TASK, "jobs", "task", "''"))
 
 
 def _ends(store: Store, sort: JobSort, state: JobState | None) -> tuple[float, float]:

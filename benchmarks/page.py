@@ -11,14 +11,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from sqlalchemy import Connection, delete, insert, text, update
+from sqlalchemy import Connection, text, update
 
 from pilotage.demo import service
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.records.states import JobState
 from pilotage.store import Store
-from pilotage.store.tables.counters import counters
 from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
 from pilotage.store.tables.jobs import jobs
 
@@ -139,16 +138,8 @@ def _spread(history: str, connection: Connection) -> None:
     ):
         connection.execute(text(statement))
     connection.execute(update(jobs).values(history=history))
-    connection.execute(delete(counters))
-    for counter, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task", "''")):
-        rows = connection.execute(
-            text(
-                f"SELECT {first} AS first, {second} AS second, state, count(*) AS count "
-                "FROM jobs GROUP BY 1, 2, 3"
-            )
-        )
-        counted = [{"counter": counter, **row, "first": str(row["first"])} for row in rows.mappings()]
-        connection.execute(insert(counters), counted)
+    by_queue, by_task = (JOBS_BY_QUEUE, "jobs", "queue", "share"), (JOBS_BY_TASK, "jobs", "task", "''")
+    stored_jobs.count_again(connection, by_queue, by_task)
 
 
 def _view(browser: "Browser", path: str) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, text
+from sqlalchemy import Connection, text
 
 from pilotage.api.explanations import explained_task
 from pilotage.api.queues import shown_queues
@@ -27,7 +27,6 @@ from pilotage.model.records.federation import ComputingElement, Federation, Queu
 from pilotage.model.records.states import JobState
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store, TaskPage
-from pilotage.store.tables.counters import counters
 
 from . import house, stored_jobs
 
@@ -106,8 +105,7 @@ def _store(size: int) -> Iterator[Store]:
             store.save_federation(_federation(QUEUES * size), "bench")
             stored_jobs.fill(store, QUEUES * PER_QUEUE * size, JobState.ACTIVATED, PER_TASK)
             store.database.write(partial(_spread, size))
-            with store.database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as alone:
-                alone.exec_driver_sql("VACUUM (ANALYZE)")
+            stored_jobs.analyze(store)
             yield store
             store.close()
     finally:
@@ -130,15 +128,9 @@ def _spread(size: int, connection: Connection) -> None:
     connection.execute(text("UPDATE jobs SET queue = 'queue-' || id % :queues"), {"queues": queues})
     values = {"queues": queues, "pilots": queues * PILOTS_PER_QUEUE, "now": time.time()}
     connection.execute(text(PILOTS), values)
-    connection.execute(delete(counters))
-    for counter, table, first, second in (
+    stored_jobs.count_again(
+        connection,
         (JOBS_BY_QUEUE, "jobs", "queue", "share"),
         (JOBS_BY_TASK, "jobs", "task", "''"),
         (PILOTS_BY_QUEUE, "pilots", "queue", "''"),
-    ):
-        named = f"{first} AS first, {second} AS second, state, count(*) AS count"
-        sql = f"SELECT {named} FROM {table} GROUP BY 1, 2, 3"
-        rows = connection.execute(text(sql)).mappings()
-        connection.execute(
-            insert(counters), [{"counter": counter, **row, "first": str(row["first"])} for row in rows]
-        )
+    )

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy import Connection, Engine, delete, insert, text
 
 from pilotage.model.documents.serialization import to_json
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
@@ -33,9 +33,24 @@ _USED = ("exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir")
 def fill(store: Store, jobs: int, state: JobState = JobState.FINISHED, per_task: int = JOBS_PER_TASK) -> None:
     """Put so many jobs, finished or defined, in tasks of a thousand, into a store that has none."""
     store.database.write(lambda connection: _fill(connection, jobs, state, per_task))
+    analyze(store)
+
+
+def analyze(store: Store) -> None:
+    """Let PostgreSQL know what its tables hold."""
     if store.database.is_postgresql:
         with _alone(store).connect() as connection:
             connection.exec_driver_sql("VACUUM (ANALYZE)")
+
+
+def count_again(connection: Connection, *sums: tuple[str, str, str, str]) -> None:
+    """Let the counters agree with changed rows: each by its name, its table, and the keys that it sums."""
+    connection.execute(delete(counters))
+    for counter, table, first, second in sums:
+        named = f"{first} AS first, {second} AS second, state, count(*) AS count"
+        rows = connection.execute(text(f"SELECT {named} FROM {table} GROUP BY 1, 2, 3")).mappings()
+        counted = [{"counter": counter, **row, "first": str(row["first"])} for row in rows]
+        connection.execute(insert(counters), counted)
 
 
 def _alone(store: Store) -> Engine:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from pilotage.model.records.counters import COUNTERS
-from pilotage.model.records.states import LIVE, STATES
+from pilotage.model.records.states import LIVE
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.events import unpacked
 
@@ -162,8 +162,6 @@ HYPOTHESES: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     no_connection_left,
 )
 """What must hold after each storm."""
-
-assert set(TABLES) <= set(STATES)
 
 
 def judge(evidence: Evidence) -> list[str]:

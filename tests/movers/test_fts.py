@@ -371,49 +371,13 @@ def _certificates(openssl: str) -> dict[str, bytes]:
 
 def _make_certificates(openssl: str, place: Path) -> None:
 
-    def run(*words: str) -> None:
-        subprocess.run([openssl, *words], cwd=place, check=True, capture_output=True)
+    def run(words: str) -> None:
+        subprocess.run([openssl, *words.split()], cwd=place, check=True, capture_output=True)
 
-    run(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.pem",
-        "-subj",
-        "/CN=CA",
-    )
-    run(
-        "req",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "me.key",
-        "-out",
-        "me.csr",
-        "-subj",
-        "/DC=org/CN=me",
-    )
+    run("req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -subj /CN=CA")
+    run("req -newkey rsa:2048 -nodes -keyout me.key -out me.csr -subj /DC=org/CN=me")
     (place / "names").write_text("subjectAltName=DNS:localhost\nkeyUsage=digitalSignature,keyEncipherment\n")
-    run(
-        "x509",
-        "-req",
-        "-in",
-        "me.csr",
-        "-CA",
-        "ca.pem",
-        "-CAkey",
-        "ca.key",
-        "-extfile",
-        "names",
-        "-out",
-        "me.crt",
-    )
+    run("x509 -req -in me.csr -CA ca.pem -CAkey ca.key -extfile names -out me.crt")
     (place / "me.pem").write_text((place / "me.crt").read_text() + (place / "me.key").read_text())
 
 

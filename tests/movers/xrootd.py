@@ -93,19 +93,9 @@ def _as(user: str, *places: Path) -> list[str]:
 
 
 def _certificate(place: Path) -> None:
-    names = "subjectAltName=DNS:localhost,IP:127.0.0.1"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += [
-        "-subj",
-        "/CN=localhost",
-        "-addext",
-        names,
-        "-keyout",
-        str(place / "host.key"),
-        "-out",
-        str(place / "host.pem"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout host.key -out host.pem"
+    command = ["openssl", *words.split(), "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run(command, check=True, capture_output=True, cwd=place)
     (place / "host.key").chmod(0o400)
     (place / "host.pem").chmod(0o644)
     name = ["openssl", "x509", "-hash", "-noout", "-in", str(place / "host.pem")]

@@ -71,9 +71,7 @@ def certified(folder: Path) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1 with its key in one file, and the authority that signed it, made here."""
     now = datetime.now(UTC)
 
-    def made(
-        name: str, issuer: str, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey
-    ) -> bytes:
+    def made(name: str, issuer: str, key: PrivateKey, by: PrivateKey) -> bytes:
         is_authority = name == issuer
         builder = x509.CertificateBuilder(
             subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),

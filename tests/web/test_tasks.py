@@ -1,22 +1,14 @@
 """The list of tasks: filters, order, pages, and who sees what."""
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from pilotage.computing.loader import load
-from pilotage.flow.calls import submit as submission
-from pilotage.flow.runtime import Runtime
-from pilotage.flow.steps import STEPS
-from pilotage.model.records.states import TaskState
-from pilotage.model.records.work import TaskSpec
 from pilotage.model.values.identity import Identity
-from pilotage.movers.loader import InstalledMovers
-from pilotage.store import Store, TaskPage, TaskSort
+from pilotage.store import TaskSort
 from pilotage.web.views import tasks as view
-from tests.api.conftest import ALICE, BOB, NOW, OTHER_ALICE, House, federation
+from tests.api.conftest import ALICE, BOB, OTHER_ALICE, House
 
 from .conftest import Submit, TestClient
 
@@ -102,16 +94,3 @@ def test_the_part_that_is_renewed_comes_alone(alice: TestClient, submit: Submit)
     assert re.match(r'<div id="live" data-live="/live\?after=\d+" [^>]*hx-get="/tasks"', part.strip())
     assert "<html" not in part
     assert names(part) == ["work"]
-
-
-def test_total_and_counts_agree_on_both_databases(store: Store) -> None:
-    store.save_federation(federation(Path("/nowhere")), "test")
-    runtime = Runtime(store, STEPS, load=load, movers=InstalledMovers, clock=lambda: NOW)
-    specs = [TaskSpec(name=name, command=("true",)) for name in ("a", "b", "c")]
-    submission.submit(runtime, specs, ALICE, True, "", None)
-    for sort in get_args(TaskSort):
-        first = store.task_lists.page(TaskPage(owner=ALICE, sort=sort, limit=2))
-        assert (first.total, first.counts) == (3, {TaskState.REGISTERED: 3})
-        rest = store.task_lists.page(TaskPage(owner=ALICE, sort=sort, limit=2, after=first.next))
-        assert sorted(task.name for task in [*first, *rest]) == ["a", "b", "c"], sort
-    assert store.task_lists.page(TaskPage(owner=BOB)).total == 0

@@ -1,6 +1,7 @@
 """Withdraw pilots from batch systems after their work was cancelled or stopped, or their owner left."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from pilotage.model.documents.decision import Decision, Move
 from pilotage.model.documents.world import World
@@ -24,18 +25,7 @@ def withdraw(world: World, cancelled: frozenset[tuple[str, str]]) -> Decision:
         made_for = (pilot.queue, pilot.requirements) in cancelled and pilot.state in WAITING_PILOTS
         if made_for and not _is_useful(world, pilot):
             idle[pilot.state].append(pilot.id)
-    moves = tuple(
-        Move(
-            kind="pilot",
-            ids=tuple(sorted(ids)),
-            source=state,
-            target=PilotState.CANCELLED,
-            cause=REASON,
-            changes={"error": REASON, "ended": world.time},
-        )
-        for state, ids in sorted(idle.items())
-    )
-    return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
+    return _ended(world, idle, REASON)
 
 
 def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
@@ -45,6 +35,10 @@ def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
         is_theirs = pilot.kind == "private" and (pilot.owner.name, pilot.owner.vo) == (name, vo)
         if is_theirs and pilot.state in LIVE_PILOTS:
             own[pilot.state].append(pilot.id)
+    return _ended(world, own, reason)
+
+
+def _ended(world: World, pilots: Mapping[PilotState, Sequence[int]], reason: str) -> Decision:
     moves = tuple(
         Move(
             kind="pilot",
@@ -54,7 +48,7 @@ def end_private(world: World, name: str, vo: str, reason: str) -> Decision:
             cause=reason,
             changes={"error": reason, "ended": world.time},
         )
-        for state, ids in sorted(own.items())
+        for state, ids in sorted(pilots.items())
     )
     return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)
 

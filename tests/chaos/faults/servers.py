@@ -129,46 +129,48 @@ class ClockJumped(Fault):
         self.clock.set(0)
 
 
-class DatabaseKilled(Fault):
-    """``kill -9`` of PostgreSQL with all its processes, and a new start."""
+class _OfTheDatabase(Fault):
+    """A fault of PostgreSQL, one at a time."""
 
     holds = "what was committed is there; servers connect again by themselves"
     span = (0.0, 0.1)
     has_stand_in = False
 
     def start(self) -> bool:
-        """Kill it, and start it again at once."""
+        """Begin, and end at once."""
         with self.system.database_turn:
-            postgresql.restart_after_kill(self.system.database)
+            self.strike()
         return True
 
+    @abstractmethod
+    def strike(self) -> None:
+        """Begin at the system's database."""
 
-class ReplicaPromoted(Fault):
+
+class DatabaseKilled(_OfTheDatabase):
+    """``kill -9`` of PostgreSQL with all its processes, and a new start."""
+
+    def strike(self) -> None:
+        """Kill it, and start it again."""
+        postgresql.restart_after_kill(self.system.database)
+
+
+class ReplicaPromoted(_OfTheDatabase):
     """``kill -9`` of PostgreSQL; its replica takes over, and gets one of its own."""
 
     holds = "what was committed is there; servers connect to the new one by themselves"
-    span = (0.0, 0.1)
-    has_stand_in = False
 
-    def start(self) -> bool:
+    def strike(self) -> None:
         """Promote it."""
-        with self.system.database_turn:
-            self.system.promote()
-        return True
+        self.system.promote()
 
 
-class DatabaseRestarted(Fault):
+class DatabaseRestarted(_OfTheDatabase):
     """PostgreSQL ends all connections and starts again, as in its upgrade."""
 
-    holds = "what was committed is there; servers connect again by themselves"
-    span = (0.0, 0.1)
-    has_stand_in = False
-
-    def start(self) -> bool:
+    def strike(self) -> None:
         """Restart it."""
-        with self.system.database_turn:
-            postgresql.restart(self.system.database)
-        return True
+        postgresql.restart(self.system.database)
 
 
 def _without_agents(process: psutil.Process) -> list[psutil.Process]:
