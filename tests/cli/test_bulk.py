@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pilotage.cli import bulk
+from pilotage.cli import bulk, questions
 from pilotage.cli.app import app
 
 from .conftest import FakeServer, Pilotage
@@ -67,7 +67,7 @@ def test_without_a_terminal_it_is_refused_with_the_count(
 def test_on_a_terminal_it_asks(
     pilotage: Pilotage, many: FakeServer, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr(bulk, "is_interactive", lambda: True)
+    monkeypatch.setattr(questions, "is_interactive", lambda: True)
     words = ["cancel", "--name", "fit-*"]
     result = CliRunner().invoke(app, words, input=answer, env=pilotage.environment)
     assert "cancel 2 tasks with 4 jobs (2 running)?" in result.stderr

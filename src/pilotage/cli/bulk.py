@@ -9,8 +9,8 @@ from pilotage.model.records.states import ENDED
 from pilotage.model.values.phrases import plural
 
 from .errors import BadInput, CommandFailure
-from .output import counts, echo
-from .questions import confirmed, is_interactive
+from .output import counts
+from .questions import ask
 from .task_filters import TaskFilters
 
 if TYPE_CHECKING:
@@ -82,10 +82,6 @@ class Chosen:
         told = f"{verb} {plural(len(views), 'task')} with {plural(jobs, 'job')} ({states})"
         if self.yes:
             return
-        if not is_interactive():
-            raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
         named = ", ".join(f"{view['id']} {view['name']}" for view in views[:MOST_NAMED])
         more = f" and {len(views) - MOST_NAMED:,} more" if len(views) > MOST_NAMED else ""
-        echo(f"{named}{more}", err=True)
-        if not confirmed(f"{told}?"):
-            raise CommandFailure("nothing was changed")
+        ask(told, f"{named}{more}")

@@ -8,9 +8,9 @@ import typer
 from pilotage.model.values.phrases import plural
 
 from .configuration import connect
-from .errors import BadInput, CommandFailure
+from .errors import BadInput
 from .output import Json, echo, show_json
-from .questions import confirmed, is_interactive
+from .questions import ask
 from .restricting import Because
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def close(
             _show(would, "would end", json_output)
             return
         if not yes:
-            _ask(would)
+            ask(f"close {would['name']}: {_counted(would)}")
         done = _closed(client, would, because)
     _show(done, "ended", json_output)
 
@@ -62,14 +62,6 @@ def _closed(client: "Client", would: Mapping[str, Any], because: str) -> Mapping
         found |= {"tasks": [*found["tasks"], *more["tasks"]], "left": more["left"]}
         found["jobs"] += more["jobs"]
     return found
-
-
-def _ask(would: Mapping[str, Any]) -> None:
-    told = f"close {would['name']}: {_counted(would)}"
-    if not is_interactive():
-        raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
-    if not confirmed(f"{told}?"):
-        raise CommandFailure("nothing was changed")
 
 
 def _counted(found: Mapping[str, Any]) -> str:

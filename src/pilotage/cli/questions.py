@@ -4,6 +4,9 @@ import sys
 
 import typer
 
+from .errors import BadInput, CommandFailure
+from .output import echo
+
 
 def is_interactive() -> bool:
     """Return whether somebody can answer: standard input is a terminal."""
@@ -13,3 +16,16 @@ def is_interactive() -> bool:
 def confirmed(question: str) -> bool:
     """Ask a question on standard error. Return whether the answer is yes; no answer means no."""
     return typer.confirm(question, err=True)
+
+
+def ask(told: str, named: str = "") -> None:
+    """Ask whether to do what is ``told``, with a line before that is ``named``.
+
+    Raises :class:`BadInput` where nobody can answer, :class:`CommandFailure` if the answer is no.
+    """
+    if not is_interactive():
+        raise BadInput(f"this would {told}; nobody is there to ask, so give --yes")
+    if named:
+        echo(named, err=True)
+    if not confirmed(f"{told}?"):
+        raise CommandFailure("nothing was changed")

@@ -1,7 +1,7 @@
 """Close a person: end what they may do and what runs for them, and name what stays."""
 
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pilotage.flow import task_cancellation
@@ -67,7 +67,7 @@ def close(
         vo=person.vo,
         tokens=sum(one.vo == person.vo for one in store.tokens.of_person(person.name)),
         tasks=tuple(task.id for task in live[:MOST_TASKS]),
-        jobs=sum(_live_jobs(task) for task in live[:MOST_TASKS]),
+        jobs=sum(task.jobs.get(state, 0) for task in live[:MOST_TASKS] for state in LIVE_JOBS),
         pilots=_end_pilots(runtime, person, reason, actor, dry_run=True),
         secrets=len(kept),
         receivers=len(settings.notify),
@@ -81,7 +81,8 @@ def close(
     # First what could make more of the rest.
     store.tokens.revoke_all(person)
     for number in done.tasks:
-        _cancel(runtime, number, reason, actor)
+        with suppress(NoSuchTask):  # it was archived meanwhile
+            task_cancellation.cancel(runtime, number, reason, actor)
     _end_pilots(runtime, person, reason, actor, dry_run=False)
     for one in kept:
         store.secrets.remove(person.name, person.vo, one.name)
@@ -109,18 +110,6 @@ def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
     pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
     found = [task for page in pages for task in runtime.store.task_lists.page(page)]
     yield from sorted(found, key=lambda task: (task.state is not TaskState.WAITING, -task.id))
-
-
-def _live_jobs(task: TaskView) -> int:
-    counted = Counter(task.jobs)
-    return sum(counted[state] for state in LIVE_JOBS)
-
-
-def _cancel(runtime: Runtime, task: int, reason: str, actor: str) -> None:
-    try:
-        task_cancellation.cancel(runtime, task, reason, actor)
-    except NoSuchTask:
-        return  # it was archived meanwhile
 
 
 def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, dry_run: bool) -> int:
