@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
 
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store.database.columns import Id, metadata, owner_columns
@@ -188,20 +188,10 @@ class Tokens:
         """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
         return [one for one in self.people() if one.name == name and one.role in _OF_USERS]
 
-    def revoke_all(self, person: Identity) -> int:
-        """Revoke all tokens of a person as user or operator, and the sessions that they opened.
-
-        Return how many tokens that were, without sessions.
-        """
+    def revoke_all(self, person: Identity) -> None:
+        """Revoke all tokens of a person as user or operator, and the sessions that they opened."""
         own = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
-
-        def write(connection: Connection) -> int:
-            count = select(func.count()).select_from(tokens).where(*own, _t.nonce.is_(None))
-            many = int(connection.execute(count).scalar_one())
-            connection.execute(delete(tokens).where(*own))
-            return many
-
-        return self._database.write(write)
+        self._database.write(lambda connection: connection.execute(delete(tokens).where(*own)))
 
 
 def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
