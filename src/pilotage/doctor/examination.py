@@ -5,9 +5,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 
-from pilotage.flow.outside.workers import Workers, WorkersPort
+from pilotage.flow.outside.workers import Workers
 
-from .checks import DoctorCheck, Finding, all_checks, cited, warning
+from .checks import DoctorCheck, Finding, cited, warning
 from .installation import Installation, NotExamined
 
 LIMIT = 30.0
@@ -30,23 +30,18 @@ class Examined:
     skipped: str = ""
 
 
-def examined(
-    known: Installation,
-    checks: Sequence[DoctorCheck] | None = None,
-    workers: WorkersPort | None = None,
-    limit: float = LIMIT,
-) -> Iterator[Examined]:
-    """Yield the result of every check. Those that others need end before the others begin.
+def examined(known: Installation, checks: Sequence[DoctorCheck], limit: float = LIMIT) -> Iterator[Examined]:
+    """Yield the result of each check. Those that others need end before the others begin.
 
     ``limit`` is the time in s of each check of one thing.
     """
-    checks, workers = all_checks() if checks is None else checks, workers or Workers()
+    workers = Workers()
     for first in (True, False):
         yield from _together(known, [one for one in checks if one.first is first], workers, limit)
 
 
 def _together(
-    known: Installation, checks: Iterable[DoctorCheck], workers: WorkersPort, limit: float
+    known: Installation, checks: Iterable[DoctorCheck], workers: Workers, limit: float
 ) -> Iterator[Examined]:
     started: list[tuple[str, str, Future[tuple[Finding, ...]]]] = []
     for one in checks:

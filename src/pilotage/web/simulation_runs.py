@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from cachetools import TTLCache
@@ -46,12 +46,7 @@ class SimulationRun:
     text: str = ""
     fault: str = ""
     pictures: Sequence[str] = ()
-    ended: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether it still runs."""
-        return not self.ended.is_set()
+    is_running: bool = True
 
 
 class NoRoom(Exception):
@@ -90,7 +85,7 @@ class SimulationRuns:
             self._runs[person] = run
 
         def done() -> None:
-            run.ended.set()
+            run.is_running = False
             with self._lock:
                 self._running.discard(person)
 

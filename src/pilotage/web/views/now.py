@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from pilotage.api.breakers import ShownBreaker, shown
-from pilotage.explain.analysis import first_obstacle
-from pilotage.flow.calls import circuit_breakers
+from pilotage.flow.calls import circuit_breakers, pending_jobs
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
 from pilotage.web.pages import Page, Staleness, Visit, view
@@ -157,10 +156,9 @@ def _waits(visit: Visit, live: Sequence[TaskView]) -> list[WaitFor]:
 
 
 def _obstacle(visit: Visit, task: TaskView) -> tuple[str, str]:
-    choices = visit.store.queries.task_choices(task.id, 1)
-    obstacle = first_obstacle(choices[0] if choices else None)
+    obstacle = pending_jobs.obstacle_of(visit.runtime, task.id)
     if obstacle is None:
-        return "room at the queues that fit", "nobody: earlier jobs make room"
+        return pending_jobs.NO_ROOM.rule, "nobody: earlier jobs make room"
     return obstacle.name, obstacle.action
 
 
