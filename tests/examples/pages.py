@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -22,3 +23,13 @@ def commands(text: str) -> list[str]:
 def run(command: str) -> "subprocess.CompletedProcess[str]":
     """Run a command in a shell, as its reader does."""
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=300)
+
+
+def ran(typed: Iterable[str]) -> dict[str, str]:
+    """Run commands, which must all succeed; return what each says."""
+    shown = {}
+    for command in typed:
+        done = run(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        shown[command] = done.stdout
+    return shown

@@ -14,7 +14,7 @@ import pytest
 from pilotage.client import Client, TaskFailed
 from tests.waiting import wait_for
 
-from .pages import PAGES, commands, files, run
+from .pages import PAGES, commands, files, ran, run
 
 pytestmark = pytest.mark.slow
 
@@ -132,14 +132,10 @@ def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     first, up, *typed = commands(text)
     assert up == "pilotage up federation.yaml"
     assert run(first).returncode == 0
-    shown = {}
     with subprocess.Popen(shlex.split(up)) as server:
         wait_for((place / "home" / "token").exists, "the server runs")
         try:
-            for command in typed:
-                done = run(command)
-                assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-                shown[command] = done.stdout
+            shown = ran(typed)
         finally:
             server.terminate()
     assert "runner-up campus-queue" in shown["pilotage explain means"]

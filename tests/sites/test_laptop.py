@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.pages import PAGES, commands, files, run
+from tests.examples.pages import PAGES, commands, files, ran
 from tests.waiting import wait_for
 
 from .login import LoginNode
@@ -43,16 +43,11 @@ def test_a_laptop_runs_jobs_at_a_cluster(
     for command in todo[:begun]:
         if "federation check" in command:
             federation.write_text(_here(STORAGE.sub(lambda _: asked, federation.read_text())))
-        done = run(command)
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        ran([command])
     with subprocess.Popen(["pilotage", "up"]) as server:
         try:
             wait_for((home / ".pilotage" / "token").exists, "the server runs")
-            shown = {}
-            for command in todo[begun + 1 :]:
-                done = run(command)
-                assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-                shown[command] = done.stdout
+            shown = ran(todo[begun + 1 :])
         finally:
             server.terminate()
     assert "called from" in shown["pilotage queues test cluster-main"]

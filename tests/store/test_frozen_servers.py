@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -32,50 +34,45 @@ store.close()
 """
 
 
+@contextmanager
+def frozen(url: str, how: str, silence: float) -> Iterator[Store]:
+    """Freeze a server that holds rows within the block; then it wakes, and does its work once more."""
+    script = FROZEN.replace("WRITER_SILENCE = 2.0", f"WRITER_SILENCE = {silence}")
+    with closing(Store.open(url)) as store:
+        store.database.write(lambda connection: iterations.note(connection, "frozen", 0.0))
+        command = [sys.executable, "-c", script, url, how]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout
+                assert process.stdout.readline() == "holding\n"
+                os.kill(process.pid, signal.SIGSTOP)
+                yield store
+                os.kill(process.pid, signal.SIGCONT)
+                assert process.stdout.readline() == "done 2\n", "its first transaction never happened"
+                process.wait(PATIENCE)
+            finally:
+                process.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.postgresql
 @pytest.mark.parametrize("how", ["alone", "beside"])
 def test_the_others_go_on_and_the_frozen_one_recovers_when_it_is_woken(postgresql_url: str, how: str) -> None:
     """Whoever writes beside others holds the rows that it changed."""
-    store = Store.open(postgresql_url)
-    store.database.write(lambda connection: iterations.note(connection, "frozen", 0.0))
-    command = [sys.executable, "-c", FROZEN, postgresql_url, how]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
-        try:
-            assert frozen.stdout
-            assert frozen.stdout.readline() == "holding\n"
-            os.kill(frozen.pid, signal.SIGSTOP)
-            begun = time.monotonic()
-            store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
-            assert time.monotonic() - begun < 20, "not for as long as the other one sleeps"
-            os.kill(frozen.pid, signal.SIGCONT)
-            assert frozen.stdout.readline() == "done 2\n", "it did its work once more, by itself"
-            frozen.wait(PATIENCE)
-        finally:
-            frozen.kill()
-            store.close()
+    with frozen(postgresql_url, how, silence=2.0) as store:
+        begun = time.monotonic()
+        store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
+        assert time.monotonic() - begun < 20, "not for as long as the other one sleeps"
 
 
 @pytest.mark.slow
 @pytest.mark.postgresql
 def test_what_a_frozen_server_holds_is_free_once_others_cut_it_off(postgresql_url: str) -> None:
     """It need not be silent for as long as PostgreSQL waits."""
-    store = Store.open(postgresql_url)
-    command = [sys.executable, "-c", FROZEN.replace("= 2.0", "= 600.0"), postgresql_url, "alone"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as frozen:
-        try:
-            assert frozen.stdout
-            assert frozen.stdout.readline() == "holding\n"
-            os.kill(frozen.pid, signal.SIGSTOP)
-            assert store.servers.cut_off("another") == 0
-            assert store.servers.cut_off("frozen") > 0
-            store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
-            os.kill(frozen.pid, signal.SIGCONT)
-            assert frozen.stdout.readline() == "done 2\n", "its first transaction never happened"
-            frozen.wait(PATIENCE)
-        finally:
-            frozen.kill()
-            store.close()
+    with frozen(postgresql_url, "alone", silence=600.0) as store:
+        assert store.servers.cut_off("another") == 0
+        assert store.servers.cut_off("frozen") > 0
+        store.database.write(lambda connection: iterations.note(connection, "frozen", 5.0))
 
 
 @pytest.mark.postgresql
