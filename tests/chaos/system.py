@@ -43,6 +43,34 @@ TRANSFER_SLOTS = {"north-disk": 4, "east-disk": 2, "west-disk": 2, "south-disk":
 LINK_SLOTS = 2
 """The limits of sites, queues, the one user, all deliveries, storages and links."""
 
+RULES: dict[str, Any] = {
+    "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5},
+    "timeouts": {
+        "heartbeat": HEARTBEAT,
+        "sent": 6,
+        "starting": 30,
+        "holding": 60,
+        "transferring": 60,
+        "pilot_created": 15,
+        "assigned": 60,
+        "pending": 2,
+    },
+    "director": {"period": 0.5, "failing_pause": 0.5},
+    "brokerage": {"storage_min_free": 0, "pending_time": 2},
+    "guard": {"in_a_row": 1000, "same": 1000},
+    "quotas": {"jobs_by_user": LIVE_JOBS},
+    "staging": {
+        "delivery_timeout": 5,
+        "retry_delay": 0.2,
+        "max_attempts": 1000,
+        "storage_rest": 1,
+        "delivery_slots": DELIVERIES,
+        "max_emergency": MOST_EMERGENCY,
+        "files_per_slot": 1,
+    },
+}
+"""The times, limits and other rules of the federation."""
+
 PILOTS_ADDRESS = "127.0.0.2"
 """The address of the proxies through which pilots call; servers listen on the same ports of 127.0.0.1."""
 
@@ -76,30 +104,7 @@ def federation(place: Path, version: int) -> dict[str, Any]:
             for b in SITES
             if a != b
         ],
-        "loops": {"period": 0.5, "heartbeat": 0.5, "pilot_idle": 5},
-        "timeouts": {
-            "heartbeat": HEARTBEAT,
-            "sent": 6,
-            "starting": 30,
-            "holding": 60,
-            "transferring": 60,
-            "pilot_created": 15,
-            "assigned": 60,
-            "pending": 2,
-        },
-        "director": {"period": 0.5, "failing_pause": 0.5},
-        "brokerage": {"storage_min_free": 0, "pending_time": 2},
-        "guard": {"in_a_row": 1000, "same": 1000},
-        "quotas": {"jobs_by_user": LIVE_JOBS},
-        "staging": {
-            "delivery_timeout": 5,
-            "retry_delay": 0.2,
-            "max_attempts": 1000,
-            "storage_rest": 1,
-            "delivery_slots": DELIVERIES,
-            "max_emergency": MOST_EMERGENCY,
-            "files_per_slot": 1,
-        },
+        **RULES,
     }
 
 

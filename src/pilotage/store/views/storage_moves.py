@@ -35,18 +35,9 @@ _READ = (
     .where(among(_i.file, "names"), is_state(jobs, *LIVE_JOBS))
 )
 _MAKERS = select(_j.id).where(among(_j.id, "ids"), is_state(jobs, *LIVE_JOBS))
-_TO_NEW = select(_x.file, _x.state, _x.error).where(
-    among(_x.file, "names"), _x.destination == bindparam("new"), is_state(transfers, *UNFINISHED_TRANSFERS)
-)
-_FAILED = (
-    select(_x.file, _x.error)
-    .where(
-        among(_x.file, "names"),
-        _x.destination == bindparam("new"),
-        is_state(transfers, TransferState.FAILED),
-    )
-    .order_by(_x.id)
-)
+_TO_NEW = select(_x.file, _x.error).where(among(_x.file, "names"), _x.destination == bindparam("new"))
+_MOVING = _TO_NEW.where(is_state(transfers, *UNFINISHED_TRANSFERS))
+_FAILED = _TO_NEW.where(is_state(transfers, TransferState.FAILED)).order_by(_x.id)
 
 
 class StorageMoves:
@@ -78,10 +69,9 @@ def _page(connection: Connection, old: str, new: str, after: str, most: int) -> 
     read = set(connection.execute(_READ, names).scalars())
     makers = {"ids": sorted({row.job for row in rows if row.job is not None})}
     making = set(connection.execute(_MAKERS, makers).scalars())
-    moving = {row.file for row in connection.execute(_TO_NEW, {**names, "new": new})}
-    errors = {
-        file: error or "it failed" for file, error in connection.execute(_FAILED, {**names, "new": new})
-    }
+    to_new = {**names, "new": new}
+    moving = set(connection.execute(_MOVING, to_new).scalars())
+    errors = {file: error or "it failed" for file, error in connection.execute(_FAILED, to_new)}
     return [
         FileAtStorage(
             file=row.file,
