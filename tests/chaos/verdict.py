@@ -145,7 +145,7 @@ def no_connection_left(evidence: Evidence) -> Iterator[str]:
     """No transaction is left open in the database."""
     for pid, state in evidence.rows(
         "SELECT pid, state FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-        " AND pid <> pg_backend_pid()"
+        " AND pid <> pg_backend_pid() AND datname = current_database()"
     ):
         yield f"database process {pid} is {state}"
 
