@@ -385,10 +385,8 @@ class QuotaConstants:
 
     def may_throttle(self, planned: Collection[int]) -> bool:
         """Return whether a VO's unfinished tasks, of these jobs by owner, could pass a quota of live jobs."""
-        by_all = sum(planned)
-        return (
-            by_all > min(self.jobs_by_vo, self.jobs_by_group) or max(planned, default=0) > self.jobs_by_user
-        )
+        most_together = min(self.jobs_by_vo, self.jobs_by_group)
+        return sum(planned) > most_together or max(planned, default=0) > self.jobs_by_user
 
     @property
     def of_user(self) -> LiveWork:
