@@ -133,10 +133,7 @@ class Guard:
         """
         if self._path(request.scope).startswith("/pilot/"):
             return lambda: None
-        token = bearer_of(request.headers.get("authorization", ""))
-        caller = await self._tokens().find(token) if token else None
-        # The routes refuse unknown callers at once. They share one room.
-        person = f"{caller.identity.vo}:{caller.identity.name}" if caller else ""
+        person = await self._person(request)
         room = self._each.setdefault(person, _Room())
         if room.asked >= EACH_AT_ONCE + MOST_WAITING:
             raise _Refusal(429, f"{room.asked} requests of yours are worked on or wait; send fewer at once")
@@ -168,6 +165,12 @@ class Guard:
             release()
 
         return _once(give_back)
+
+    async def _person(self, request: Request) -> str:
+        """Return the VO and name of a caller. Unknown ones share one room: the routes refuse them at once."""
+        token = bearer_of(request.headers.get("authorization", ""))
+        caller = await self._tokens().find(token) if token else None
+        return f"{caller.identity.vo}:{caller.identity.name}" if caller else ""
 
     def _path(self, scope: Scope) -> str:
         """Return the path below the prefix; of a page, one that no route of the API has."""
