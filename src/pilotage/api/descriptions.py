@@ -25,6 +25,7 @@ FIELDS: Mapping[str, str] = {
     "ShownRestriction.until": "when it ends by itself, in s since 1970 UTC; null: when somebody opens it",
     "mode": "drain or close",
     "because": "the operator's reason",
+    "unfit": "whether no job can run on the machine as it is",
     "actor": "who caused it: a step, or a role and a name",
     "after": "as it is with the changes",
     "anyway": "true: jobs change even if no queue would take them",
