@@ -90,7 +90,10 @@ def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
 def test_seeds_and_workers_are_of_scenarios(tmp_path: Path) -> None:
     for words in (["--seeds", "2"], ["--workers", "1"]):
         found = CliRunner().invoke(app, ["simulate", "--replay", str(tmp_path / "world.yaml"), *words])
-        assert (found.exit_code, "seeds and workers are of scenarios" in " ".join(found.output.split())) == (
+        assert (
+            found.exit_code,
+            "seeds and workers are not for saved worlds" in " ".join(found.output.split()),
+        ) == (
             2,
             True,
         )

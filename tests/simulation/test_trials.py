@@ -215,7 +215,7 @@ def test_a_folder_of_pictures_that_cannot_be_is_refused_before_any_run(tmp_path:
 
 def test_either_a_scenario_or_a_world_is_given() -> None:
     found = CliRunner().invoke(app, ["simulate"])
-    assert (found.exit_code, "a scenario, or a saved world" in found.output) == (2, True)
+    assert (found.exit_code, "give a scenario" in found.output) == (2, True)
 
 
 def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
