@@ -55,6 +55,7 @@ class _Run:
 
     call: Callable[[], object]
     thread: threading.Thread = field(init=False)
+    begun: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
     result: object = None
     error: BaseException | None = None
@@ -66,6 +67,7 @@ class _Run:
     def _run(self) -> None:
         # The exception may come at any moment, even while this function ends.
         with suppress(_End):
+            self.begun.set()
             try:
                 self.result = self.call()
             except BaseException as error:
@@ -80,8 +82,13 @@ class _Run:
         return frame is not None
 
     def end(self) -> None:
-        """Raise an exception in the thread, which takes effect at its next Python instruction."""
-        if self.thread.is_alive() and self.thread.ident is not None and not self.is_importing():
+        """Raise an exception in the thread, which takes effect at its next Python instruction.
+
+        Nothing happens before the call begins or after it has ended: the thread's own code goes on.
+        """
+        if not self.begun.is_set() or self.done.is_set() or self.is_importing():
+            return
+        if self.thread.is_alive() and self.thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.thread.ident), ctypes.py_object(_End)
             )
