@@ -274,7 +274,7 @@ def test_the_same_seed_gives_the_same_work(tmp_path: Path) -> None:
     assert submissions(drawn, 1) == submissions(drawn, 1) != submissions(drawn, 2)
 
 
-@pytest.mark.parametrize("text", ["jobs: 30", "jobs: 300, short: 0.5", "jobs: 2000, jobs_spread: 4"])
+@pytest.mark.parametrize("text", ["jobs: 30", "jobs: 300, short: 0.5", "jobs: 200, jobs_spread: 4"])
 def test_as_many_jobs_are_expected_as_are_drawn(tmp_path: Path, text: str) -> None:
     drawn = case(tmp_path, f"generated: {{tasks: 300, {text}}}\n")
     assert drawn.scenario.generated
