@@ -52,7 +52,7 @@ REPORTS = st.fixed_dictionaries(
 )
 
 
-IN_PATHS = defaultdict(lambda: "north", task=1, job=1, token=1)
+IN_PATHS = defaultdict(lambda: "north", task="1", job="1", token="1")
 """The values of parameters in paths; places and people are named alike."""
 
 
