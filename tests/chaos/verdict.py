@@ -122,6 +122,10 @@ def no_file_left(evidence: Evidence) -> Iterator[str]:
                 yield f"the work directory {pilot.name}/{path.name} is left behind"
 
 
+FIRST = {"breaker": "closed"}
+"""The state before a record's first event, where it is not the record's making."""
+
+
 def events_agree(evidence: Evidence) -> Iterator[str]:
     """The last event of each record is its state, and each event begins where the one before ended."""
     last: dict[tuple[str, int], str] = {}
@@ -130,11 +134,11 @@ def events_agree(evidence: Evidence) -> Iterator[str]:
         " ORDER BY events.id"
     ):
         for number in unpacked(records):
-            before = last.get((kind, number), "")
+            before = last.get((kind, number), FIRST.get(kind, ""))
             if before != source:
                 yield f"an event moves {kind} {number} from {source or 'nothing'}, not {before or 'nothing'}"
             last[kind, number] = target
-    for kind, table in TABLES.items():
+    for kind, table in {**TABLES, "breaker": "noted_breakers"}.items():
         for number, state in evidence.rows(f"SELECT id, state FROM {table}"):
             told = last.get((kind, number))
             if told != state:
