@@ -32,7 +32,9 @@ class ClosedPerson:
     __pydantic_config__ = DESCRIBED
 
     name: str
+    """The person's name in their VO."""
     vo: str
+    """Their virtual organisation; empty: none."""
     tokens: int
     """Their tokens as user or operator."""
     tasks: tuple[int, ...]
