@@ -4,8 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pilotage.flow.outside.deliveries import Deliveries
+from pilotage.flow.outside.fence import FencedWorkers
 from pilotage.flow.outside.workers import Inline
+from pilotage.model.records.federation import Storage
+from pilotage.model.records.inputs import InputFile
 from pilotage.ports.moving import Abilities, Delivery, DeliveryStatus, Place, Started
+from pilotage.ports.presence import Unnamed
 
 ORDER = Delivery(
     transfer=1,
@@ -22,8 +26,13 @@ class Talkative:
     """A mover that also tells of deliveries that nobody asked about."""
 
     abilities = Abilities(name="talkative", reads=frozenset({"file"}), writes=frozenset({"file"}))
+    started = 0
+
+    def scan(self, *_: object) -> list[InputFile]:
+        return []
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
+        self.started += len(deliveries)
         return [Started(reference="ours") for _ in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
@@ -67,3 +76,20 @@ def test_an_answer_of_a_service_is_a_sign_of_life_and_silence_is_none() -> None:
         told.append([one.state for one in news])
         deliveries.forget(news)
     assert told == [["moving"], [], ["moving"], []]
+
+
+class OutOfTouchServer(Unnamed):
+    """A server that has lost touch with its store."""
+
+    term = None
+
+
+def test_a_server_out_of_touch_looks_for_files_and_starts_nothing() -> None:
+    workers, mover = Inline(), Talkative()
+    movers = OneMover()
+    movers.for_delivery = movers.for_storage = lambda *_: mover  # type: ignore[method-assign, attr-defined]
+    fenced = FencedWorkers(workers, OutOfTouchServer())
+    deliveries = Deliveries(movers, workers, lambda: None, fenced)  # type: ignore[arg-type]
+    assert deliveries.scan(Storage(name="disk", site="home", url="file:///d"), "*", 1.0) == []
+    deliveries.start([ORDER])
+    assert mover.started == 0

@@ -111,7 +111,7 @@ class Runtime:
         submits = any("submissions" in step.hears for step in steps)
         self.elements = Elements(load, self.workers, tell(*OF_ELEMENTS), submits, fenced)
         on_this_machine, told = movers(tell("deliveries")), tell("deliveries")
-        self.deliveries = Deliveries(on_this_machine, fenced, told)
+        self.deliveries = Deliveries(on_this_machine, self.workers, told, fenced)
         self.spaces = Spaces(on_this_machine, self.workers, self.clock, tell("space_sightings"))
         self.file_readers, self.look_ups = FileReaders(self.deliveries.open), LookUps()
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
@@ -125,9 +125,9 @@ class Runtime:
     ) -> Notifying:
         return Notifying(self.store, sender, workers, told, self.server_url.partition(",")[0])
 
-    def _catalogues(self, workers: WorkersPort, load: LoadCatalogue) -> Catalogues:
+    def _catalogues(self, fenced: WorkersPort, load: LoadCatalogue) -> Catalogues:
         own = OwnCatalogue(self.store, self.clock, self.seeds)
-        return Catalogues(own, self.store.federation, workers, load)
+        return Catalogues(own, self.store.federation, self.workers, fenced, load)
 
     def _own_keys(self) -> frozenset[str]:
         return self.secret_keys.digests()

@@ -39,14 +39,22 @@ PUBLISH_TIME = 120.0
 
 
 class Catalogues:
-    """Hands out catalogues. Workers call external ones, with limits of number and time."""
+    """Hands out catalogues. Workers call external ones, with limits of number and time.
+
+    ``fenced`` workers register outputs.
+    """
 
     def __init__(
-        self, own: OwnCatalogue, federation: Callable[[], Federation], workers: WorkersPort, load: Load
+        self,
+        own: OwnCatalogue,
+        federation: Callable[[], Federation],
+        workers: WorkersPort,
+        fenced: WorkersPort,
+        load: Load,
     ) -> None:
         self.own = own
         self._federation = federation
-        self._workers = workers
+        self._workers, self._fenced = workers, fenced
         self._load = load
         self._lock = threading.Lock()
         self._made: dict[bytes, BoundedCatalogue] = {}
@@ -85,7 +93,7 @@ class Catalogues:
             self.own.gather(dataset, task)
             return {}
 
-        return self._workers.call("outputs to own datasets", gather, PUBLISH_TIME)
+        return self._fenced.call("outputs to own datasets", gather, PUBLISH_TIME)
 
     def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
         urls = [(one.name, one.url) for one in federation.storages]
@@ -98,17 +106,19 @@ class Catalogues:
                     raise CatalogueError(f"the catalogue {declared.name} cannot be used: {error}") from error
                 # Drop adapters of former declarations.
                 self._made = {one: kept for one, kept in self._made.items() if kept.name != declared.name}
-                self._made[key] = BoundedCatalogue(declared.name, made, self._workers)
+                self._made[key] = BoundedCatalogue(declared.name, made, self._workers, self._fenced)
             return self._made[key]
 
 
 class BoundedCatalogue:
     """A catalogue whose calls all run in workers."""
 
-    def __init__(self, name: str, catalogue: CataloguePort, workers: WorkersPort) -> None:
+    def __init__(
+        self, name: str, catalogue: CataloguePort, workers: WorkersPort, fenced: WorkersPort
+    ) -> None:
         self.name = name
         self._catalogue = catalogue
-        self._workers = workers
+        self._workers, self._fenced = workers, fenced
         self._free = threading.BoundedSemaphore(MOST_CALLS)
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
@@ -136,7 +146,7 @@ class BoundedCatalogue:
         def publish() -> Mapping[str, str]:
             return self._publisher.publish(scope, dataset, files, rule, closed)
 
-        return self._workers.call(f"outputs to {self.name}", publish, PUBLISH_TIME)
+        return self._fenced.call(f"outputs to {self.name}", publish, PUBLISH_TIME)
 
     @property
     def _publisher(self) -> PublishingPort:

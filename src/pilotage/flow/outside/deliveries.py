@@ -51,12 +51,19 @@ class Deliveries:
     """Deliveries of one process. Nothing here blocks: workers call the movers.
 
     News stay until a pass has committed them: :meth:`news` goes into its world, :meth:`forget` follows its
-    commit. ``on_news`` is called when there is something to read.
+    commit. ``on_news`` is called when there is something to read. ``fenced`` workers start and cancel
+    deliveries, and delete.
     """
 
-    def __init__(self, movers: Movers, workers: WorkersPort, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        movers: Movers,
+        workers: WorkersPort,
+        on_news: Callable[[], None],
+        fenced: WorkersPort | None = None,
+    ) -> None:
         self._movers = movers
-        self._workers = workers
+        self._workers, self._fenced = workers, fenced or workers
         self._on_news = on_news
         self._lock = threading.Lock()
         self._moving: dict[TransferAttempt, _Moving] = {}
@@ -159,7 +166,7 @@ class Deliveries:
             if key not in kept and moving.reference:
                 with self._lock:
                     self._moving.pop(key, None)
-                self._workers.call(_mover_label(moving.mover), _cancel(moving.mover, [moving.reference]))
+                self._fenced.call(_mover_label(moving.mover), _cancel(moving.mover, [moving.reference]))
 
     def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """Return all matching files of a storage. Raises StorageError, LookupError or OSError.
@@ -197,7 +204,7 @@ class Deliveries:
         def remove() -> None:
             self._movers.for_storage(storage).remove(storage, prefix)
 
-        self._workers.call(storage.name, remove).add_done_callback(done)
+        self._fenced.call(storage.name, remove).add_done_callback(done)
 
     def stop(self) -> None:
         """Give up everything. The next process continues it."""
@@ -236,7 +243,7 @@ class Deliveries:
             # A delivery that ended before its reference was known is reported now.
             self._poll(mover)
 
-        self._workers.call(_mover_label(mover), lambda: mover.start(orders)).add_done_callback(done)
+        self._fenced.call(_mover_label(mover), lambda: mover.start(orders)).add_done_callback(done)
 
     def _poll(self, mover: Mover) -> None:
         """Ask a mover about all its deliveries, unless the last question is not answered yet."""
