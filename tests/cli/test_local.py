@@ -299,7 +299,7 @@ def test_a_plan_of_pilots_shows_its_numbers_also_where_none_are_submitted(
     house = replace(FEDERATION, queues=(full,))
     world_file.write_text(write(replace(WORLD, federation=house, pilots=(PILOT,))))
     lines = pilotage("plan", "provision", "--world", world_file).stdout.splitlines()
-    assert "changes nothing in this world: 5 jobs waiting for pilots; the draw (P3)" in lines[0]
+    assert "changes nothing in this world: 5 jobs waiting for pilots; the draw" in lines[0]
     assert lines[2].split()[:7] == ["queue", "jobs", "waiting", "target", "bound", "elsewhere", "submitted"]
     assert lines[4].split()[:3] == ["short", "5", "0"]
 

@@ -1,6 +1,6 @@
 """Decide without changing anything: from a saved world, or for tasks before their submission."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -95,7 +95,13 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
         typer.echo(canonical_json(decision))
     else:
         idle = [] if decision.of_records else planning.idle_reasons(step, saved)
-        show_lines(plans.of_decision(decision, saved, idle, width()))
+        _show_lines(plans.of_decision(decision, saved, idle, width()))
+
+
+def _show_lines(lines: Iterable[str]) -> None:
+    from pilotage.explain.words import without_rules
+
+    show_lines(map(without_rules, lines))
 
 
 def _world(path: Path) -> "World":
@@ -141,10 +147,8 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
     if json_output:
         show_json(answer)
     else:
-        from pilotage.explain.words import without_rules
-
         for task in answer["tasks"]:
-            show_lines(map(without_rules, task["lines"]))
+            _show_lines(task["lines"])
     if answer["refused"]:
         raise source.refused(faults_of(answer))
 

@@ -1,6 +1,6 @@
 """The servers that share a store: which live, what each does, and what it leaves to others."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -49,10 +49,11 @@ def servers(
 
 
 def _show_all(found: Mapping[str, Any]) -> None:
+    known = {loop["name"] for one in found["servers"] for loop in one["loops"]} | {*found["missing_loops"]}
     rows = [
         (
             *(one["name"], one["state"], one["version"], one["host"]),
-            *(f"{ago(one['started'])} ago", f"{ago(one['seen'])} ago", _loops(one, found["missing_loops"])),
+            *(f"{ago(one['started'])} ago", f"{ago(one['seen'])} ago", _loops(one, known)),
         )
         for one in found["servers"]
     ]
@@ -67,11 +68,11 @@ def _show_all(found: Mapping[str, Any]) -> None:
     echo(f"others take over from a server that beats no more within {found['takeover']:g} s")
 
 
-def _loops(server: Mapping[str, Any], missing: list[str]) -> str:
+def _loops(server: Mapping[str, Any], known: Collection[str]) -> str:
     loops = server["loops"]
     failing = [one["name"] for one in loops if one["error"]]
     held = [one["name"] for one in loops if one["has_lease"]]
-    words = ["all" if len(loops) >= 15 and not missing else ", ".join(one["name"] for one in loops)]
+    words = ["all" if len(loops) == len(known) else ", ".join(one["name"] for one in loops)]
     words += [f"failing: {', '.join(failing)}"] if failing else []
     words += [f"with the lease of {', '.join(held)}"] if held else []
     return "; ".join(words)
