@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -103,9 +104,14 @@ def test_any_mutilated_cric_document_gives_a_federation_or_refusals(text: str) -
     holds("cric", text)
 
 
-ATTRIBUTES = st.sampled_from(
-    ["GLIDEIN_CPUS", "GLIDEIN_MaxMemMBs", "GLIDEIN_Max_Walltime", "GLIDEIN_Site", "GLIDEIN_Supported_VOs"]
-)
+ATTRIBUTE_NAMES = [
+    "GLIDEIN_CPUS",
+    "GLIDEIN_MaxMemMBs",
+    "GLIDEIN_Max_Walltime",
+    "GLIDEIN_Site",
+    "GLIDEIN_Supported_VOs",
+]
+ATTRIBUTES = st.sampled_from(ATTRIBUTE_NAMES)
 WORDS = st.one_of(
     st.none(),
     st.integers().map(str),
@@ -135,6 +141,21 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 PLACES = places(CRIC)
+EXTREMES = [5e-324, 1e-88, -1e-88, -0.0, 1e308, -1e308, math.inf, math.nan, 10**40, -(10**40)]
+
+
+@pytest.mark.parametrize("number", EXTREMES)
+def test_an_extreme_number_at_any_place_gives_a_federation_or_refusals(number: float) -> None:
+    """The importer must bring every number within the bounds that a federation is read with."""
+    for path in PLACES:
+        document = copy.deepcopy(CRIC)
+        at: Any = document
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = number
+        holds("cric", json.dumps(document))
+    for attribute in ATTRIBUTE_NAMES:
+        holds("gfactory", factory(entry("A", attrs={attribute: f"{number:.400f}".rstrip("0")})))
 
 
 @settings(max_examples=examples(3), deadline=None)

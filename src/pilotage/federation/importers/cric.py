@@ -9,6 +9,7 @@ from typing import Any
 
 from pilotage.model.records.federation import Link, Site
 from pilotage.model.values.closeness import BLOCKED, FARTHEST
+from pilotage.model.values.types import SMALLEST
 
 from .assembly import Draft, record
 from .cric_documents import Document, Mapped, Unreadable, documents, records
@@ -101,13 +102,9 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
             raise RefusedEntry(field, value, "names no site", "give src, dst and closeness")
     if isinstance(closeness, dict):
         closeness = closeness.get("latest")
-    if isinstance(closeness, bool) or not isinstance(closeness, int | float) or not closeness >= BLOCKED:
-        raise RefusedEntry(
-            "closeness",
-            closeness,
-            "is no closeness",
-            _SCALE,
-        )
+    number = isinstance(closeness, int | float) and not isinstance(closeness, bool)
+    if not number or not (closeness == BLOCKED or closeness >= 0):
+        raise RefusedEntry("closeness", closeness, "is no closeness", _SCALE)
     ends = [draft.site_names.take(name, entry, "site", "site") for name in (source, destination)]
     if ends[0] == ends[1]:
         entry.note("dropped", "closeness", closeness, "a site needs no link to itself")
@@ -120,13 +117,9 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
         raise RefusedEntry("", "", "is given already", "keep one of them")
     if closeness > FARTHEST:
         entry.note("clipped", "closeness", closeness, f"{FARTHEST}, the farthest there is")
-    if BLOCKED < closeness < 0:
-        raise RefusedEntry(
-            "closeness",
-            closeness,
-            "is no closeness",
-            _SCALE,
-        )
+    if 0 < closeness < SMALLEST:
+        entry.note("clipped", "closeness", closeness, "0, the best there is")
+        closeness = 0
     return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, FARTHEST)))
 
 
