@@ -1,4 +1,7 @@
-"""One API per home: a second server would start the home's tunnels and relays again."""
+"""One API per home: a second server would start the home's tunnels and relays again.
+
+The file ``url`` in the home tells commands where it listens.
+"""
 
 import errno
 import fcntl
@@ -6,6 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from pilotage.settings import URL_FILE
 
 NAME = "server.lock"
 _LOCKLESS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
@@ -30,7 +35,13 @@ def serving(home: Path, url: str) -> Iterator[None]:
                 raise HomeTaken(_holder(file)) from error
         os.ftruncate(file, 0)
         os.pwrite(file, f"process {os.getpid()} at {url}\n".encode(), 0)
-        yield
+        # Commands with this home find the server there. They must not open the lock's file: closing it in the
+        # process that holds the lock would release it.
+        (home / URL_FILE).write_text(url)
+        try:
+            yield
+        finally:
+            (home / URL_FILE).unlink(missing_ok=True)
     finally:
         os.close(file)
 

@@ -16,6 +16,11 @@ from urllib.parse import urlsplit
 from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
 from pilotage.model.values.urls import url_fault
 
+DEFAULT_URL = "http://127.0.0.1:8470"
+
+URL_FILE = "url"
+"""The file in the home that holds the address of the home's running server."""
+
 MOST_ARCHIVE_DAYS = 36_500
 
 MOST_FINISH_SECONDS = 3600
@@ -43,18 +48,19 @@ MOST_URLS = 20
 class Settings:
     """Settings of this machine's server and commands.
 
-    The variable of the same name sets each, if it is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so
-    on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is
-    the server's address for clients and pilots. ``host`` and ``port`` are where it listens, by default those
-    of the url. ``archive`` is a directory where the server moves records that ended ``archive_after`` days
-    ago; without it the server keeps all. ``events_kept`` is the number of days that the server keeps
-    events, ``worlds_kept`` that for worlds of some decisions; 0 keeps none. ``token_file`` is the file that
-    the token came from. ``more_urls`` are further servers of the same store: pilots go on to the next where
-    one does not answer. Notifications go to ``https`` URLs in public
-    networks, also to those in ``notify_networks`` and, with ``notify_http``, to ``http`` URLs; to the
-    ``notify_commands``, paths by name; and by the SMTP server at ``smtp``, from ``mail_from``. Who has
-    the ``metrics_token`` may read the metrics; with ``metrics_from`` loopback, each program on this machine
-    may. A server that is told to end waits ``finish_within`` seconds for what it has begun outside.
+    The variable of the same name sets each, if it is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and
+    so on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``.
+    ``url`` is the server's address for clients and pilots, by default that of the home's running server.
+    ``host`` and ``port`` are where it listens, by default those of the set url. ``archive`` is a
+    directory where the server moves records that ended ``archive_after`` days ago; without it the server
+    keeps all. ``events_kept`` is the number of days that the server keeps events, ``worlds_kept`` that
+    for worlds of some decisions; 0 keeps none. ``token_file`` is the file that the token came from.
+    ``more_urls`` are further servers of the same store: pilots go on to the next where one does not
+    answer. Notifications go to ``https`` URLs in public networks, also to those in ``notify_networks``
+    and, with ``notify_http``, to ``http`` URLs; to the ``notify_commands``, paths by name; and by the
+    SMTP server at ``smtp``, from ``mail_from``. Who has the ``metrics_token`` may read the metrics; with
+    ``metrics_from`` loopback, each program on this machine may. A server that is told to end waits
+    ``finish_within`` seconds for what it has begun outside.
     """
 
     home: Path
@@ -87,8 +93,8 @@ class Settings:
         """
         reading = _Reading(given)
         home = reading.read("home", _folder, "~/.pilotage")
-        url = reading.read("url", _url, "http://127.0.0.1:8470")
-        address = urlsplit(url)
+        url = reading.read("url", _url, _content(home / URL_FILE).strip() or DEFAULT_URL)
+        address = urlsplit(url if reading.text("url") else DEFAULT_URL)
         file = None if reading.text("token") else home / "token"
         settings = cls(
             home=home,
@@ -159,7 +165,7 @@ def _folder(text: str) -> Path:
 
 def _content(file: Path | None) -> str:
     try:
-        # Text that is not valid is no token, and is refused.
+        # Text that is not valid is no token and no URL, and is refused.
         return file.read_text(errors="replace") if file else ""
     except FileNotFoundError:
         return ""
@@ -176,7 +182,7 @@ def _token(text: str) -> str:
 
 def _url(text: str) -> str:
     if fault := url_fault(text, ("http", "https"), base=True):
-        raise ValueError(f"{fault}; give a URL like http://127.0.0.1:8470")
+        raise ValueError(f"{fault}; give a URL like {DEFAULT_URL}")
     return text.rstrip("/")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import BadInput
+from pilotage.home_lock import serving
 from pilotage.settings import Settings, WrongSettings
 
 
@@ -88,6 +89,17 @@ def test_listening_elsewhere_moves_the_url_unless_one_is_set(monkeypatch: pytest
     monkeypatch.setenv("PILOTAGE_URL", "https://pilotage.example.org")
     moved = Settings.read().at("0.0.0.0", 8470)
     assert (moved.url, moved.host, moved.port) == ("https://pilotage.example.org", "0.0.0.0", 8470)
+
+
+def test_the_home_tells_commands_where_its_server_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with serving(tmp_path, "http://127.0.0.1:9000"):
+        found = Settings.read(home=str(tmp_path))
+        assert (found.url, found.port) == ("http://127.0.0.1:9000", 8470)
+        assert found.at(None, None).url == "http://127.0.0.1:8470"
+        monkeypatch.setenv("PILOTAGE_URL", "http://127.0.0.1:9001")
+        assert Settings.read(home=str(tmp_path)).url == "http://127.0.0.1:9001"
+    monkeypatch.delenv("PILOTAGE_URL")
+    assert Settings.read(home=str(tmp_path)).url == "http://127.0.0.1:8470"
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8470", "http://", "http://x:99999", "http://x:port"])

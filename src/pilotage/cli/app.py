@@ -17,9 +17,9 @@ from .output import echo
 EPILOG = (
     "Exit codes: 0 done; 1 what was asked for is not there or failed; 2 bad input or usage; "
     "3 the server cannot be reached; 4 wait --timeout ended before the tasks; run ends with its payload's. "
-    "Settings: PILOTAGE_URL (http://127.0.0.1:8470), PILOTAGE_TOKEN "
-    "(else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else the file "
-    "pilotage.sqlite in the home)."
+    "Settings: PILOTAGE_URL (else that of the home's running server, else http://127.0.0.1:8470), "
+    "PILOTAGE_TOKEN (else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else "
+    "the file pilotage.sqlite in the home)."
 )
 MOST_FAULTS = 50
 

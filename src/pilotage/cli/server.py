@@ -64,9 +64,11 @@ def up(
     # Loaded modules stay for ever: searching them for garbage took a quarter of the start. The server
     # collects once it runs.
     gc.disable()
-    loops, known = _loops(only), settings().at(host, port)
+    loops, known = _loops(only), settings()
     if not no_api:
-        known = serving.reachable(known)
+        known = serving.reachable(known.at(host, port))
+    elif host or port is not None:
+        known = known.at(host, port)
     file = file or federation or _of_home(known)
     with log_lines.logged(log_format.value, log_level.value, access=access_log):
         _run(known, file, loops, with_api=not no_api, force=force, is_terminal=log_format is LogFormat.TEXT)
