@@ -38,6 +38,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.federation import Federation
+from pilotage.model.records.notifications import NotificationLimits
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.notifiers.sender import Sender
@@ -252,6 +253,9 @@ def _sender(settings: Settings, store: Store) -> Sender:
         commands=settings.notify_commands,
         smtp=settings.smtp,
         mail_from=settings.mail_from,
+        limits=NotificationLimits(
+            per_address=settings.notify_per_address, per_person=settings.notify_per_person
+        ),
     )
 
 

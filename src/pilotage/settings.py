@@ -43,6 +43,9 @@ class WrongSettings(ValueError):
 MOST_URLS = 20
 """Most further servers that pilots may go on to."""
 
+MOST_MESSAGES = 100_000
+"""Most messages within an hour that an operator may allow."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -58,9 +61,10 @@ class Settings:
     ``more_urls`` are further servers of the same store: pilots go on to the next where one does not
     answer. Notifications go to ``https`` URLs in public networks, also to those in ``notify_networks``
     and, with ``notify_http``, to ``http`` URLs; to the ``notify_commands``, paths by name; and by the
-    SMTP server at ``smtp``, from ``mail_from``. Who has the ``metrics_token`` may read the metrics; with
-    ``metrics_from`` loopback, each program on this machine may. A server that is told to end waits
-    ``finish_within`` seconds for what it has begun outside.
+    SMTP server at ``smtp``, from ``mail_from``. At most ``notify_per_address`` messages go to one address
+    within an hour, and ``notify_per_person`` of one person. Who has the ``metrics_token`` may read the
+    metrics; with ``metrics_from`` loopback, each program on this machine may. A server that is told to
+    end waits ``finish_within`` seconds for what it has begun outside.
     """
 
     home: Path
@@ -79,6 +83,8 @@ class Settings:
     notify_networks: tuple[str, ...] = ()
     notify_http: bool = False
     notify_commands: Mapping[str, str] = field(default_factory=dict)
+    notify_per_address: int = 20
+    notify_per_person: int = 60
     smtp: str = field(default="", repr=False)
     mail_from: str = ""
     metrics_token: str = field(default="", repr=False)
@@ -115,6 +121,8 @@ class Settings:
             notify_networks=reading.read("notify_networks", _networks, ""),
             notify_http=reading.read("notify_http", _yes_or_no, "no"),
             notify_commands=reading.read("notify_commands", _commands, ""),
+            notify_per_address=reading.read("notify_per_address", _messages, "20"),
+            notify_per_person=reading.read("notify_per_person", _messages, "60"),
             smtp=reading.read("smtp", _smtp, ""),
             metrics_token=reading.read("metrics_token", _token, ""),
             metrics_from=reading.read("metrics_from", _loopback, ""),
@@ -223,6 +231,12 @@ def _commands(text: str) -> dict[str, str]:
             raise ValueError(f"{one[:80]!r} is not NAME=/PATH; give page=/usr/local/bin/page")
         found[name] = path
     return found
+
+
+def _messages(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_MESSAGES):
+        raise ValueError(f"{text[:80]!r} is no whole number of messages from 1 to {MOST_MESSAGES}")
+    return int(text)
 
 
 def _smtp(text: str) -> str:

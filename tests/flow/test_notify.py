@@ -1,16 +1,18 @@
 """People are told that their tasks ended, failed at first, or are held: once, and in few messages."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pilotage.api import explanations as explain
 from pilotage.flow.calls import steering
 from pilotage.flow.calls.retry import retry
 from pilotage.flow.outside.notifying import Notifying
 from pilotage.flow.task_cancellation import cancel
-from pilotage.model.records.notifications import Notify
+from pilotage.model.records.notifications import NotificationLimits, Notify
 from pilotage.model.values.identity import Identity
 from pilotage.ports.notifying import NotificationError, NotificationMessage, NotificationRefused
 from pilotage.store import Store
@@ -29,6 +31,7 @@ class Receiver:
     def __init__(self) -> None:
         self.messages: list[NotificationMessage] = []
         self.errors: dict[str, NotificationError] = {}
+        self.limits = NotificationLimits()
 
     def fault(self, receiver: str) -> str:
         return "is not allowed" if "forbidden" in receiver else ""
@@ -255,3 +258,64 @@ def test_a_persons_news_wait_at_their_tasks_where_too_many_are_unsent(
     later(house)
     assert states(house) == ["sent"] * 4
     assert set(receiver.news()) == {(task, "end") for task in tasks}
+
+
+def news_of(house: House, *receivers: Notify, owner: Identity = ALICE) -> None:
+    """A task that ends at once and has news for receivers."""
+    task = house.task(jobs=1, notify=receivers, owner=owner)
+    cancel(house.runtime, task, "asked", f"user:{owner.name}")
+
+
+def test_news_beyond_the_limit_of_an_address_wait_say_so_and_come_together(
+    house: House, receiver: Receiver
+) -> None:
+    receiver.limits = NotificationLimits(per_address=2)
+    mail = [Notify(email=address) for address in ("ada@example.org", "Ada@example.org", "bob@example.org")]
+    for one in mail[:2]:
+        news_of(house, one)
+        later(house)
+    first = house.now - 2 * notifying.BUNDLED_FOR
+    for _ in range(3):
+        news_of(house, *mail)
+        later(house)
+    assert [one.receiver for one in receiver.messages[2:]] == ["email:bob@example.org"] * 2
+    waiting = [one for one in house.store.notification_queries.newest(ALICE, 0, 20) if one.state == "waiting"]
+    assert "the limit of 2 messages within an hour to one address" in {one.error for one in waiting}
+    assert (task := house.store.queries.task(3))
+    (line,) = explain.notified(house.runtime, task)
+    assert re.search(r"2 waiting, 1 sent; the next goes out in \d+ min: the limit of 2 messages", line), line
+    house.now = first + 3600 + notifying.BUNDLED_FOR
+    later(house, 3600)
+    later(house, 1)
+    assert set(states(house)) == {"sent"}
+    assert len(receiver.news()) == 2 + 9
+    assert {one.error for one in house.store.notification_queries.newest(ALICE, 0, 20)} == {""}
+
+
+def test_nobody_uses_up_the_limit_of_anothers_address(house: House, receiver: Receiver) -> None:
+    receiver.limits = NotificationLimits(per_address=1)
+    for owner in (ALICE, ALICE, BOB, BOB):
+        news_of(house, HOOK, owner=owner)
+        later(house)
+    assert [json.loads(one.body)["owner"] for one in receiver.messages] == ["alice", "bob"]
+
+
+def test_the_limit_of_a_person_counts_messages_to_all_receivers_and_a_repeated_one_once(
+    house: House, receiver: Receiver
+) -> None:
+    receiver.limits = NotificationLimits(per_person=2)
+    failing, *others = (Notify(url=f"https://hooks.example.org/{n}") for n in range(3))
+    receiver.errors[failing.receiver] = NotificationError("no route")
+    news_of(house, failing)
+    later(house)
+    later(house, 60)
+    later(house, 60)
+    assert len(receiver.messages) == 3, "the same message again counts once"
+    for one in others:
+        news_of(house, one)
+        later(house)
+    news_of(house, HOOK, owner=BOB)
+    later(house)
+    assert {one.receiver for one in receiver.messages[3:]} == {others[0].receiver, HOOK.receiver}
+    (newest, *_) = house.store.notification_queries.newest(ALICE, 0, 10)
+    assert "the limit of 2 messages within an hour to all your receivers" in newest.error

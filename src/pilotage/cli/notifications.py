@@ -113,8 +113,8 @@ def send_test(
 
 
 def _is_open(one: Any) -> bool:
-    """Return whether a first attempt has not ended."""
-    return one["attempt"] == 1 and one["state"] in ("waiting", "sending")
+    """Return whether a first attempt has not ended, and no limit holds it back."""
+    return one["attempt"] == 1 and one["state"] in ("waiting", "sending") and not one["error"]
 
 
 def _receivers(

@@ -18,7 +18,7 @@ def of_task(task: int, found: Found, time: float) -> Iterator[str]:
     line = f"notifications: {counted}"
     many, error, wake_at = found.get(NotificationState.WAITING, (0, "", 0.0))
     if many and error:
-        line = f"{line}; tried again in {ago(max(0.0, wake_at - time))}: {error}"
+        line = f"{line}; the next goes out in {ago(max(0.0, wake_at - time))}: {error}"
     _, error, _ = found.get(NotificationState.FAILED, (0, "", 0.0))
     if error:
         line = f"{line}; failed: {error}"

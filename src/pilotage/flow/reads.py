@@ -79,6 +79,9 @@ _OUTSIDE: Sequence[News | ProcessFields] = (
     News("sightings", lambda runtime: runtime.elements.sightings()),
     News("published", lambda runtime: runtime.publishing.news()),
     News("notified", lambda runtime: runtime.notifying.news()),
+    ProcessFields(
+        ("notification_limits",), lambda runtime, _: {"notification_limits": runtime.notifying.sender.limits}
+    ),
     News("space_sightings", lambda runtime: runtime.spaces.news()),
     ProcessFields(("server", "servers_gone"), _gone),
     ProcessFields(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from socket import gethostname
 
+from pilotage.model.records.notifications import NotificationLimits
 from pilotage.ports.notifying import NotificationMessage, NotificationRefused
 
 from .addresses import networks
@@ -16,7 +17,8 @@ class Sender:
 
     ``allowed_networks`` are networks that are not public and may be called all the same. ``commands`` are
     paths by name. ``smtp`` is the URL of the SMTP server, and ``mail_from`` the address of its mail, by
-    default one of this host. ``clock`` returns the time in s since 1970 UTC.
+    default one of this host. ``clock`` returns the time in s since 1970 UTC. ``limits`` are the most messages
+    within an hour.
     """
 
     def __init__(
@@ -28,7 +30,9 @@ class Sender:
         commands: Mapping[str, str] | None = None,
         smtp: str = "",
         mail_from: str = "",
+        limits: NotificationLimits | None = None,
     ) -> None:
+        self.limits = limits or NotificationLimits()
         self._ways: Mapping[str, Webhook | AllowedCommands | Mail] = {
             "url": Webhook(networks(allowed_networks), http, clock),
             "command": AllowedCommands(commands or {}),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from pilotage.model.records.notifications import NotificationLimits
+
 
 class NotificationError(OSError):
     """A message was not taken. It is tried again."""
@@ -29,7 +31,9 @@ class NotificationMessage:
 
 
 class NotificationSender(Protocol):
-    """Sends messages."""
+    """Sends messages. ``limits`` are the most within an hour."""
+
+    limits: NotificationLimits
 
     def fault(self, receiver: str) -> str:
         """Return why this server never sends to a receiver; empty if it does. Asks nobody outside."""
@@ -44,6 +48,8 @@ LONGEST = 30.0
 
 class NoSender:
     """Sends nothing: for a Pilotage that is no server."""
+
+    limits = NotificationLimits()
 
     def fault(self, receiver: str) -> str:  # noqa: ARG002
         """Refuse nothing: another server may send it."""

@@ -19,6 +19,8 @@ from pilotage.model.records.work import Task
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.step_names import NOTIFY
 
+from .notification_limits import Allowance
+
 BUNDLED_FOR = 10.0
 """Seconds that news wait for others for the same receiver, which go into the same message."""
 
@@ -122,22 +124,29 @@ def begin(world: World) -> Decision:
     """Choose the messages to send now: each receiver gets all of its news at once.
 
     At most :data:`EACH_AT_ONCE` of a person and :data:`ALL_AT_ONCE` in all are on their way, and none to a
-    receiver that one is on the way to.
+    receiver that one is on the way to. News beyond a limit of messages within an hour wait, and say so.
     """
     busy: dict[Person, set[str]] = defaultdict(set)
     for one in world.notifications:
         if one.state is NotificationState.SENDING:
             busy[one.vo, one.owner].add(one.receiver)
     room = ALL_AT_ONCE - sum(map(len, busy.values()))
+    allowance = Allowance(world)
     moves = _Deliveries(world)
     # The person with the fewest messages on their way goes first.
     messages = sorted(messages_due(world), key=lambda one: len(busy[one[0].vo, one[0].owner]))
     for message in messages:
-        there = busy[message[0].vo, message[0].owner]
-        if room > 0 and message[0].receiver not in there and len(there) < EACH_AT_ONCE:
-            there.add(message[0].receiver)
+        head, there = message[0], busy[message[0].vo, message[0].owner]
+        limit, free_at = allowance.limit(head)
+        if limit:
+            moves.wait(message, wake_at=free_at, error=limit)
+        elif room > 0 and head.receiver not in there and len(there) < EACH_AT_ONCE:
+            there.add(head.receiver)
             room -= 1
-            for one in message:
+            allowance.take(head)
+            begun: dict[str, Value] = {"message_at": world.time} if head.attempt == 1 else {}
+            moves.add(head, NotificationState.SENDING, "due", server=world.server, **begun)
+            for one in message[1:]:
                 moves.add(one, NotificationState.SENDING, "due", server=world.server)
     return moves.decision("notify.begin")
 
@@ -244,12 +253,18 @@ class _Deliveries:
     def __init__(self, world: World) -> None:
         self._world = world
         self._alike: dict[tuple[object, ...], list[Notification]] = defaultdict(list)
+        self._waits: list[Touch] = []
 
     def add(self, one: Notification, target: NotificationState, cause: str, **changes: Value) -> None:
         self._alike[one.state, target, cause, tuple(changes.items())].append(one)
 
+    def wait(self, message: list[Notification], **changes: Value) -> None:
+        """Let a message that is due wait."""
+        ids, attempts = tuple(one.id for one in message), tuple(one.attempt for one in message)
+        self._waits.append(Touch(kind="notification", ids=ids, attempts=attempts, changes=changes))
+
     def decision(self, step: str) -> Decision:
-        moves = []
+        moves: list[Change] = [*self._waits]
         for (source, target, cause, changes), alike in self._alike.items():
             ordered = sorted(alike, key=lambda one: one.id)
             moves.append(

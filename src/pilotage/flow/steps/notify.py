@@ -46,7 +46,7 @@ STEP = Step(
     name=NOTIFY,
     place=15,
     summary="Tell people that their tasks ended, had a first failure, or are held.",
-    reads=("notified", to_note, to_send, "server", "servers_gone"),
+    reads=("notified", to_note, to_send, "notification_limits", "server", "servers_gone"),
     phases=always(
         Phase(actor=NOTIFY, decide=notifying.noted),
         Phase(actor=NOTIFY, decide=notifying.observed, act=_observed, records=True),

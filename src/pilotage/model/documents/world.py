@@ -15,7 +15,13 @@ from pilotage.model.records.data import CopiesSize, Copy
 from pilotage.model.records.failures import Failure
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.matching import MatchRequest, PriorityLevel
-from pilotage.model.records.notifications import Notification, NotificationCount, NotificationSighting
+from pilotage.model.records.notifications import (
+    Notification,
+    NotificationCount,
+    NotificationLimits,
+    NotificationSighting,
+    RecentMessages,
+)
 from pilotage.model.records.observations import (
     DeliverySighting,
     ListMatch,
@@ -346,6 +352,10 @@ class World:
     """Notifications to send now, and those on their way."""
     notification_counts: tuple[NotificationCount, ...] = ()
     """Unsent notifications of the tasks' owners."""
+    recent_messages: tuple[RecentMessages, ...] = ()
+    """Messages of the last hour, of persons and to receivers that have unsent notifications."""
+    notification_limits: NotificationLimits = field(default_factory=NotificationLimits)
+    """Most messages within an hour, as this process's operator sets them."""
     notified: tuple[NotificationSighting, ...] = ()
     """Results of sending notifications."""
     unable: tuple[UnableWay, ...] = ()

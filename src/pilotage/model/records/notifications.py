@@ -128,6 +128,36 @@ class NotificationCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationLimits:
+    """Most messages that begin within an hour. A message that is sent again counts once."""
+
+    __pydantic_config__ = DESCRIBED
+
+    per_address: int = 20
+    """To one e-mail address or URL, from all persons together."""
+    per_person: int = 60
+    """Of one person, to all receivers together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentMessages:
+    """Messages of a person to a receiver that began within the last hour."""
+
+    __pydantic_config__ = DESCRIBED
+
+    owner: str
+    """The person."""
+    vo: str
+    """Their VO."""
+    receiver: str
+    """Who got them, ``KIND:ADDRESS``."""
+    messages: int
+    """Their number."""
+    first: float
+    """When the first of them began, in s since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSighting:
     """Result of one attempt to send a notification."""
 

@@ -71,7 +71,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
         {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),
-    "notification": frozenset({"wake_at", "error", "server"}),
+    "notification": frozenset({"wake_at", "error", "server", "message_at"}),
 }
 """The columns that a decision may set."""
 

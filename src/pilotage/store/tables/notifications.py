@@ -31,6 +31,8 @@ notifications = Table(
     Column("wake_at", Double, nullable=False),
     text_column("server"),
     text_column("history"),
+    # When the message that begins with this one was first sent, in s since 1970.
+    Column("message_at", Double),
     Index("notifications_by_task", "task", "id"),
     Index("notifications_by_owner", "vo", "owner", "id"),
     Index("notifications_by_state", "state", "since", "id"),
@@ -42,6 +44,7 @@ is_unsent = is_state(notifications, *LIVE_NOTIFICATIONS)
 
 # Sent ones only pile up.
 partial_index("notifications_unsent", _n.vo, _n.owner, _n.id, _n.state, where=is_unsent)
+partial_index("notifications_by_message", _n.message_at, where=_n.message_at.is_not(None))
 
 NOTIFICATION_COLUMNS = (
     *(_n.id, _n.task, _n.topic, _n.receiver, _n.owner, _n.vo, _n.facts, _n.state, _n.attempt),

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import String, bindparam, case, cast, func, select
+from sqlalchemy import String, bindparam, case, cast, func, select, tuple_
 
 from pilotage.model.records.counters import JOBS_BY_TASK
-from pilotage.model.records.notifications import HELD_TOLD, NotificationCount
-from pilotage.model.records.states import LIVE_TASKS, JobState, TaskState
+from pilotage.model.records.notifications import HELD_TOLD, NotificationCount, RecentMessages
+from pilotage.model.records.states import LIVE_NOTIFICATIONS, LIVE_TASKS, JobState, TaskState
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.database.columns import has_state
 from pilotage.store.tables.counters import counts
@@ -26,6 +26,9 @@ MOST_OF_PERSON = 200
 
 MOST_IN_ALL = 5000
 """Most tasks, and most notifications, in a pass."""
+
+HOUR = 3600.0
+"""Seconds in which messages count against the limits of notifications."""
 
 _t, _n, _c = tasks.c, notifications.c, counts.c
 _HAS_FAILED = (
@@ -80,6 +83,20 @@ _COUNTS = (
 )
 
 
+_unsent = notifications.alias()
+_IS_UNSENT = _unsent.c.state.in_([str(state) for state in LIVE_NOTIFICATIONS])
+_RECENT = (
+    select(_n.vo, _n.owner, _n.receiver, func.count(), func.min(_n.message_at))
+    .where(_n.message_at > bindparam("since"))
+    .where(
+        tuple_(_n.vo, _n.owner).in_(select(_unsent.c.vo, _unsent.c.owner).where(_IS_UNSENT))
+        | func.lower(_n.receiver).in_(select(func.lower(_unsent.c.receiver)).where(_IS_UNSENT))
+    )
+    .group_by(_n.vo, _n.owner, _n.receiver)
+    .order_by(_n.vo, _n.owner, _n.receiver)
+)
+
+
 @part("tasks", "task_counts", "notification_counts", "iterated")
 def to_note(reading: Reading) -> Mapping[str, Any]:
     """Read tasks with news for somebody, and how much their owners have waiting."""
@@ -97,10 +114,20 @@ def to_note(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-@part("notifications")
+@part("notifications", "recent_messages")
 def to_send(reading: Reading) -> Mapping[str, Any]:
-    """Read notifications that wait or are on their way, the longest due of each person first."""
-    return {"notifications": tuple(map(notification, reading.reader.raw_rows(_UNSENT)))}
+    """Read notifications that wait or are on their way, the longest due of each person first, and the
+    messages of the last hour that count against their limits."""
+    reader = reading.reader
+    found = tuple(map(notification, reader.raw_rows(_UNSENT)))
+    recent = reader.raw_rows(_RECENT, since=reading.now.time - HOUR) if found else ()
+    return {
+        "notifications": found,
+        "recent_messages": tuple(
+            RecentMessages(owner=owner, vo=vo, receiver=receiver, messages=int(many), first=first)
+            for vo, owner, receiver, many, first in recent
+        ),
+    }
 
 
 _ALL_COUNTS = select(_n.owner, _n.vo, func.count()).where(is_unsent).group_by(_n.vo, _n.owner)

@@ -1,0 +1,64 @@
+"""Limits of the messages that begin within an hour: of a person, and to an e-mail address or URL."""
+
+from collections import Counter
+
+from pilotage.model.documents.world import World
+from pilotage.model.records.notifications import Notification
+
+HOUR = 3600.0
+
+Person = tuple[str, str]
+"""A VO, and the name of a person in it."""
+
+
+class Allowance:
+    """How many messages may still begin in a world, after the ones that were taken from it.
+
+    Whoever has sent nothing to an address within the hour may send it one message, however many others
+    have sent: nobody keeps others' news from their receivers. The operator's own commands have no limit of
+    their own. Servers that decide at the same time may each pass a limit by the messages that they begin at
+    once.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._time, self._limits = world.time, world.notification_limits
+        self._messages: Counter[Person | str | tuple[Person, str]] = Counter()
+        self._first: dict[Person | str, float] = {}
+        for one in world.recent_messages:
+            self._count((one.vo, one.owner), one.receiver, one.messages, one.first)
+
+    def limit(self, one: Notification) -> tuple[str, float]:
+        """Return why the message that begins with a notification may not begin now, and until when, in s
+        since 1970; empty: it may. A message that is sent again has been counted already."""
+        person, address = (one.vo, one.owner), _address(one.receiver)
+        if one.attempt > 1:
+            return "", 0.0
+        most = self._limits.per_person
+        if self._messages[person] >= most:
+            return f"the limit of {most} messages within an hour to all your receivers", self._free(person)
+        most = self._limits.per_address
+        if address and self._messages[address] >= most and self._messages[person, address]:
+            return f"the limit of {most} messages within an hour to one address", self._free(address)
+        return "", 0.0
+
+    def take(self, one: Notification) -> None:
+        """Count the message that begins with a notification."""
+        if one.attempt == 1:
+            self._count((one.vo, one.owner), one.receiver, 1, self._time)
+
+    def _count(self, person: Person, receiver: str, messages: int, first: float) -> None:
+        address = _address(receiver)
+        self._messages[person, address] += messages
+        for key in (person, address):
+            self._messages[key] += messages
+            self._first[key] = min(first, self._first.get(key, first))
+
+    def _free(self, key: Person | str) -> float:
+        """Return when the first message of the hour counts no more."""
+        return self._first[key] + HOUR
+
+
+def _address(receiver: str) -> str:
+    """Return an e-mail address or URL in the form in which it is counted; empty for a command."""
+    kind, _, address = receiver.partition(":")
+    return address.lower() if kind == "email" else address if kind == "url" else ""
