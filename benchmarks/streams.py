@@ -1,6 +1,7 @@
 """Readers that follow a task of 5,000 jobs: 200 streams of events next to 200 that ask once a second.
 
 The server's processor time is that of its process without readers subtracted: it commits the same changes.
+The readers are operators, because one person may hold only so many streams.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from pilotage.api import create_app
 from pilotage.computing.loader import load
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import JobState
-from pilotage.model.values.identity import Credential
+from pilotage.model.values.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.records import ALICE
@@ -28,6 +29,7 @@ from pilotage.testing.stores import decision, move, new_jobs, new_task
 
 JOBS = 5000
 READERS = 200
+PEOPLE = 4
 TOGETHER = 25
 """Jobs of one commit."""
 
@@ -60,7 +62,12 @@ def _run(how: str) -> tuple[float, float]:
         store = Store.open(f"sqlite:///{Path(directory)}/store.sqlite")
         task = new_task(store)
         jobs = new_jobs(store, task, JOBS)
-        token = store.tokens.create(Credential(role="user", identity=ALICE))
+        tokens = [
+            store.tokens.create(
+                Credential(role="operator", identity=Identity(name=f"reader{n}", vo=ALICE.vo))
+            )
+            for n in range(PEOPLE)
+        ]
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         app = create_app(Runtime(store, (), load=load, movers=InstalledMovers))
         server = uvicorn.Server(uvicorn.Config(app, ws="none", log_config=None))
@@ -69,7 +76,7 @@ def _run(how: str) -> tuple[float, float]:
         context = multiprocessing.get_context("spawn")
         answers = context.SimpleQueue()
         port = listener.getsockname()[1]
-        readers = context.Process(target=_read, args=(how, port, token, task, answers))
+        readers = context.Process(target=_read, args=(how, port, tokens, task, answers))
         readers.start()
         answers.get()
         begun = time.process_time()
@@ -93,21 +100,25 @@ def _change(store: Store, jobs: list[int]) -> None:
         time.sleep(max(0.0, begun + SECONDS * (first + TOGETHER) / JOBS - time.monotonic()))
 
 
-def _read(how: str, port: int, token: str, task: int, answers: "SimpleQueue[float]") -> None:
-    asyncio.run(_readers(how, port, token, task, answers))
+def _read(how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]") -> None:
+    asyncio.run(_readers(how, port, tokens, task, answers))
 
 
-async def _readers(how: str, port: int, token: str, task: int, answers: "SimpleQueue[float]") -> None:
+async def _readers(how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]") -> None:
     delays: list[float] = [0.0]
     path = f"/events?task={task}" if how == "stream" else f"/tasks/{task}"
-    head = f"GET /api/v1{path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
-    request = f"{head}Accept: {'text/event-stream' if how == 'stream' else 'application/json'}\r\n\r\n"
+    accept = "text/event-stream" if how == "stream" else "application/json"
     one = _stream if how == "stream" else _poll
-    running = [
-        asyncio.create_task(one(port, request.encode(), delays))
-        for _ in range(READERS if how != "none" else 0)
-    ]
+    running = []
+    for number in range(READERS if how != "none" else 0):
+        head = f"GET /api/v1{path} HTTP/1.1\r\nHost: bench\r\nAccept: {accept}\r\n"
+        request = f"{head}Authorization: Bearer {tokens[number % PEOPLE]}\r\n\r\n"
+        running.append(asyncio.create_task(one(port, request.encode(), delays)))
     await asyncio.sleep(3)
+    for reader in running:
+        if reader.done():
+            reader.result()
+            raise RuntimeError("a reader ended before the jobs began")
     delays.clear()
     answers.put(0.0)
     await asyncio.sleep(SECONDS - 1)
@@ -119,6 +130,9 @@ async def _readers(how: str, port: int, token: str, task: int, answers: "SimpleQ
 async def _stream(port: int, request: bytes, delays: list[float]) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     writer.write(request)
+    status = await reader.readline()
+    if b" 200 " not in status:
+        raise RuntimeError(f"no stream: {status.decode().strip()}")
     while line := await reader.readline():
         if line.startswith(b'data: {"id"'):
             delays.append(time.time() - json.loads(line[6:])["time"])
@@ -130,6 +144,8 @@ async def _poll(port: int, request: bytes, delays: list[float]) -> None:
         begun = time.monotonic()
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
+        if b" 200 " not in head.partition(b"\r\n")[0]:
+            raise RuntimeError(f"no answer: {head[:40].decode()}")
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
         await reader.readexactly(int(length.partition(b":")[2]))
         delays.append(time.monotonic() - begun)

@@ -281,9 +281,10 @@ def test_news_beyond_the_limit_of_an_address_wait_say_so_and_come_together(
     assert [one.receiver for one in receiver.messages[2:]] == ["email:bob@example.org"] * 2
     waiting = [one for one in house.store.notification_queries.newest(ALICE, 0, 20) if one.state == "waiting"]
     assert "the limit of 2 messages within an hour to one address" in {one.error for one in waiting}
-    assert (task := house.store.queries.task(3))
+    task = house.store.queries.task(3)
+    assert task
     (line,) = explain.notified(house.runtime, task)
-    assert re.search(r"2 waiting, 1 sent; the next goes out in \d+ min: the limit of 2 messages", line), line
+    assert re.search(r"2 waiting, 1 sent; the next goes out in \d+ min: the limit of 2 mess", line), line
     house.now = first + 3600 + notifying.BUNDLED_FOR
     later(house, 3600)
     later(house, 1)
