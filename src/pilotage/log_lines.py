@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import sys
 import threading
@@ -12,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from pilotage.log_context import FIELDS, current
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
+
+FORMAT, LEVEL = "PILOTAGE_LOG_FORMAT", "PILOTAGE_LOG_LEVEL"
+"""Variables that choose how a process logs. Its worker processes get them from it."""
 
 ACCESS = "pilotage.access"
 """The log of requests."""
@@ -63,13 +67,40 @@ def logged(form: Format, level: Level, *, access: bool) -> Iterator[None]:
     logging.captureWarnings(True)
     threading.excepthook = _log_thread_fault
     try:
-        yield
+        with _exported({FORMAT: form, LEVEL: level}):
+            yield
     finally:
         repetition.tell_all()
         logging.captureWarnings(False)
         own_levels, root.handlers[:], threading.excepthook = before
         for name, number in own_levels.items():
             logging.getLogger(name).setLevel(number)
+
+
+@contextmanager
+def _exported(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment within a block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def logged_as_parent() -> Iterator[None]:
+    """Log a worker process within a block as the process does that started it, to the same stream."""
+    form, level = (os.environ.get(name, "") for name in (FORMAT, LEVEL))
+    if form not in get_args(Format) or level not in get_args(Level):
+        yield
+        return
+    with logged(cast(Format, form), cast(Level, level), access=False):
+        yield
 
 
 def _number(level: Level) -> int:
@@ -168,7 +199,8 @@ class _Repeated:
 class Repetition(logging.Filter):
     """Shows the first lines that are alike, and counts the others in one line a minute.
 
-    Alike are lines of one logger and level whose messages differ in numbers alone. Requests are all shown.
+    Alike are lines of one logger and level whose messages differ in numbers alone. Requests are all shown,
+    and so are lines to debug.
     """
 
     def __init__(
@@ -183,7 +215,7 @@ class Repetition(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to show a record."""
-        if record.name == ACCESS:
+        if record.name == ACCESS or record.levelno <= logging.DEBUG:
             return True
         text = _text(record)
         key = (record.name, record.levelno, _DIGITS.sub("#", text[:500]))

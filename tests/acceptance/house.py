@@ -24,7 +24,14 @@ AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
 
 
 @contextmanager
-def running(place: Path, port: int, federation: str, *folders: str, store: str = "") -> Iterator["House"]:
+def running(
+    place: Path,
+    port: int,
+    federation: str,
+    *folders: str,
+    store: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> Iterator["House"]:
     """A house of one part, ``all``, that runs with this federation in a place which has these folders.
 
     The end of its log is printed, which pytest shows where a test failed.
@@ -35,6 +42,7 @@ def running(place: Path, port: int, federation: str, *folders: str, store: str =
     file.write_text(federation)
     parts = {"all": (str(file),)}
     house = House(place / "home", store or f"sqlite:///{place}/store.db", port, file, parts)
+    house.environment = environment or {}
     try:
         house.start("all")
         yield house

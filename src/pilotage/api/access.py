@@ -44,6 +44,13 @@ def person(identity: Identity) -> str:
     return f"{identity.vo}:{identity.name}" if identity.vo else identity.name
 
 
+def note_records(request: Request) -> None:
+    """Let the log's lines of a request carry the task, job, queue or other record that its path names."""
+    for name, value in request.path_params.items():
+        if name in log_context.FIELDS:
+            log_context.note(**{name: int(value) if str(value).isdecimal() else str(value)})
+
+
 class KnownTokens:
     """The store's tokens, with recently found ones in memory. Only the event loop uses it."""
 
@@ -100,6 +107,7 @@ class RoleCheck:
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
     ) -> Credential:
         """Return the caller's credential. 401 without a known token, 403 for another role."""
+        note_records(request)
         tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(request.headers.get("authorization", ""))
         if token and self.asks_store:

@@ -23,6 +23,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
+from pilotage import log_lines
+
 OTHER_CODE = 64
 """Exit code of a process whose code differs from the server's: they would not understand each other."""
 
@@ -54,7 +56,8 @@ def serve(worker: "Callable[[str, Connection[Any, Any]], Runs]", code: str) -> N
     mover, descriptor, server_code = sys.argv[1:]
     if server_code != code:
         sys.exit(OTHER_CODE)
-    worker(mover, Connection(int(descriptor))).run()
+    with log_lines.logged_as_parent():
+        worker(mover, Connection(int(descriptor))).run()
 
 
 def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> None:

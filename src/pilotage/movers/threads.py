@@ -4,11 +4,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 
 from cachetools import FIFOCache
 
+from pilotage.log_context import bound
 from pilotage.model.records.federation import Storage
 from pilotage.model.records.work import InputFile
 from pilotage.model.values.slot_parts import SMALL_FILE
@@ -132,7 +134,8 @@ class CopyThreads:
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
             running = self._running[reference] = RunningCopy(delivery)
         running.conclude = partial(self._conclude, reference, running)
-        run = partial(running.conclude, lambda: self._begun(running))
+        with bound(transfer=delivery.transfer):
+            run = partial(copy_context().run, running.conclude, lambda: self._begun(running))
         if delivery.size <= SMALL_FILE and delivery.service is None:
             self._small_files.add(delivery.share, run, delivery.bundle)
         else:

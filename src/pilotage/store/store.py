@@ -39,6 +39,7 @@ from .tables.servers import Servers
 from .tables.set_aside import SetAsideRecords
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
+from .transition_log import log_transitions
 from .views.catalogue import Catalogue
 from .views.event_log import EventLog
 from .views.job_lists import JobLists
@@ -212,16 +213,18 @@ class Store:
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
 
-        def write(connection: Connection) -> tuple[Committed, CommitMeasurements]:
+        def write(connection: Connection) -> tuple[Committed, CommitMeasurements, NewEvents]:
             measured = CommitMeasurements(decision.time)
             events = NewEvents(decision.time, self._keeps_events)
             work = Commit(connection, decision, reasons, actor, entries, events, measured, light)
-            return work.run(), measured
+            return work.run(), measured, events
 
-        result, measured = self.database.write(write, alone=not light)
+        result, measured, events = self.database.write(write, alone=not light)
         self.measurements.add(measured.own.take()[0])
         if light:
             self._left_beside()
+        kinds = {number: kind for kind, number in numbers.items()}
+        log_transitions(((kinds[kind], task, records) for kind, task, records in events.groups), actor)
         self.tell(decision, result)
         return result
 

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import Route
 
-from pilotage.api.access import bearer_of, owner_seen
+from pilotage.api.access import bearer_of, note_records, owner_seen
 from pilotage.api.answers import misread
 from pilotage.api.task_filters import TEXT
 from pilotage.flow.errors import NotNow
@@ -260,6 +260,7 @@ async def _visit(function: View, request: Request) -> Response:
 
 async def caller_of(request: Request) -> Credential | None:
     """Return the credential of a request's session; None for anybody who may see no page."""
+    note_records(request)
     token = bearer_of(request.headers.get("authorization", ""))
     credential: Credential | None = await request.app.state.tokens.find(token) if token else None
     return credential if credential and credential.role in ("user", "operator") else None

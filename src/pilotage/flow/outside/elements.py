@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 
+from pilotage.log_context import bound
 from pilotage.model.documents.world import QueueReport, World
 from pilotage.model.records.federation import ComputingElement, Federation, Queue
 from pilotage.model.records.observations import PilotSighting, PilotSubmission
@@ -99,8 +100,8 @@ class Elements:
         place = place_of(queue, server)
         with self._lock:
             self._under_way.update(order.pilot for order in orders)
-        call = self.pools.submit(pool, place, submission)
-        call.add_done_callback(done)
+        with bound(queue=queue.name):
+            self.pools.submit(pool, place, submission).add_done_callback(done)
 
     @property
     def in_hand(self) -> int:
@@ -116,7 +117,8 @@ class Elements:
     def look(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """Ask about a queue's pilots, each server about its own."""
         for server, own in _by_server(pilots).items():
-            self._look(queue, server, {pilot.reference: pilot for pilot in own})
+            with bound(queue=queue.name):
+                self._look(queue, server, {pilot.reference: pilot for pilot in own})
 
     def _look(self, queue: Queue, server: str, by_reference: Mapping[str, Pilot]) -> None:
         """Ask one server, unless the last question is not answered yet."""
@@ -143,7 +145,8 @@ class Elements:
     def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """End pilots at their computing element."""
         for server, own in _by_server(pilots).items():
-            self._cancel(queue, server, [pilot.reference for pilot in own])
+            with bound(queue=queue.name):
+                self._cancel(queue, server, [pilot.reference for pilot in own])
 
     def _cancel(self, queue: Queue, server: str, references: Sequence[str]) -> None:
         place = place_of(queue, server)

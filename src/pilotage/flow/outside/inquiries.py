@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import TypeVar
 
+from pilotage.log_context import bound
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, LiftedBreaker, Tripped
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.observations import ListMatch, ServerReport
@@ -114,7 +115,8 @@ class Inquiries:
             size = PilotSize(cores=question.cores, memory=question.memory, walltime=question.walltime)
             return adapter.resources(size)
 
-        self._call(question, place, call, told, failed)
+        with bound(queue=queue.name):
+            self._call(question, place, call, told, failed)
 
     def survey(
         self,
@@ -152,7 +154,8 @@ class Inquiries:
             known = self._reports.get(key) or ServerReport(queue=queue.name, server=server)
             self._unanswered[key] = replace(known, error=f"{type(error).__name__}: {error}"[:300])
 
-        self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
+        with bound(queue=queue.name):
+            self._call(key, place, lambda: self._adapter(queue, server).capacity(), told, failed)
 
     def keep(self, queues: Iterable[str]) -> None:
         """Forget queues that left the federation."""

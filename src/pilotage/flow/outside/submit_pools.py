@@ -4,6 +4,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 from pilotage.model.records.director_parts import SubmitPool
@@ -111,7 +113,7 @@ class _Pool:
         with self._changed:
             full = self._running + len(self._waiting) >= self.declared.total_threads_in_pool
             if not full and not self._closed:
-                self._waiting.append(task)
+                self._waiting.append(partial(copy_context().run, task))
                 self._start()
                 self._changed.notify()
                 return future

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -59,14 +60,24 @@ class _Call:
     future: "Future[object]"
     time_limit: float
     ends: float = 0.0
+    # Lines of the log that the call writes carry what its caller's would.
+    context: Context = field(default_factory=copy_context)
 
     def run(self) -> None:
         try:
-            result = self.function()
+            result = self.context.run(self.function)
         except BaseException as error:  # an adapter may be anybody's
-            _settle(self.future, error=error)
+            self.settle(error=error)
         else:
-            _settle(self.future, result)
+            self.settle(result)
+
+    def settle(self, result: object = None, error: BaseException | None = None) -> None:
+        """Set the result, unless the call's time was over before."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
 
 
 @dataclass(slots=True)
@@ -146,7 +157,7 @@ class Workers:
                 idle = not any(there.running or there.waiting for there in self._places.values())
                 self._watching = not idle
             for call in late:
-                _settle(call.future, error=TimeoutError(f"no answer within {call.time_limit:g} s"))
+                call.settle(error=TimeoutError(f"no answer within {call.time_limit:g} s"))
             if idle:
                 return
 
@@ -178,12 +189,3 @@ class Inline:
 
     def close(self) -> None:
         """Do nothing: no call is ever running."""
-
-
-def _settle(future: "Future[object]", result: object = None, error: BaseException | None = None) -> None:
-    """Set the result of a call, unless its time was over before."""
-    with suppress(InvalidStateError):
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)

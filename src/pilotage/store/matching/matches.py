@@ -5,6 +5,7 @@ that activated jobs since, and that the pilot is alive. It does not wait for job
 lost answer loses no job: another pilot gets the job after its time in state SENT.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -56,6 +57,8 @@ _THESE = among(pilots.c.id, "ids")
 
 KNOWN_TASKS = 4096
 """Most cached tasks."""
+
+log = logging.getLogger(__name__)
 
 _TASK_PLACE = len(JOB_COLUMNS)
 """The first index of the task's columns in a row."""
@@ -147,6 +150,7 @@ class Matches:
             known = bases or (self._standing_basis(one) for one in asked)
             found = [self._one(*one, decision.time) for one in zip(asked, known, strict=True)]
         if any(one.jobs for one in found):
+            _log(asked, found)
             self._tell(decision, committed(found))
         return found
 
@@ -328,6 +332,16 @@ def _entry(transition: int, request: ClaimRequest | BorrowRequest, time: float) 
     """Return the history entry of a job given to a pilot, as a function of the job's attempt."""
     actor = f"pilot:{request.pilot}"
     return lambda attempt: entry(transition, time, actor, attempt=attempt)
+
+
+def _log(asked: Sequence[ClaimRequest | BorrowRequest], found: Sequence[ClaimResult]) -> None:
+    """Log, to debug, which jobs pilots took."""
+    if not log.isEnabledFor(logging.DEBUG):
+        return
+    for request, result in zip(asked, found, strict=True):
+        for one in result.jobs:
+            about = {"task": one.task, "job": one.id, "queue": request.queue, "pilot": request.pilot}
+            log.debug("job %d: taken by pilot %d", one.id, request.pilot, extra=about)
 
 
 def committed(found: Sequence[ClaimResult]) -> Committed:

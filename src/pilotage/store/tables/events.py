@@ -75,6 +75,11 @@ class NewEvents:
         listed += records
         known.update(records)
 
+    @property
+    def groups(self) -> Sequence[tuple[int, int, Sequence[int]]]:
+        """Return the meaning, the task and the records of each event."""
+        return self._groups
+
     def write(self, connection: bulk.AnyConnection) -> None:
         """Write the events."""
         rows = [
