@@ -36,6 +36,7 @@ MODULES = (
     "memory",
     "catalogue",
     "scale",
+    "store_size",
     "slurm",
     "staging",
     "transfers",

@@ -70,7 +70,7 @@ def _at(size: int) -> dict[str, float]:
             "match_p99_ms": _p99(matches),
             "report_ms": 1000 * sum(beats) / len(beats),
             "reports_load": sum(beats) / len(beats) * pilots / PERIOD,
-            "job_bytes": stored_jobs.size(store) / (QUEUES * PER_QUEUE * size),
+            "job_bytes": sum(stored_jobs.sizes(store).values()) / (QUEUES * PER_QUEUE * size),
         }
 
 

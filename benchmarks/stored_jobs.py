@@ -90,23 +90,28 @@ def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any], per_ta
     connection.execute(text(sql), values | {"jobs": jobs})
 
 
-def size(store: Store) -> int:
-    """Bytes of all tables and indexes without the space that is free to be used again."""
-    if not store.database.is_postgresql:
-        return store.database.read(_sqlite_size)
-    with _alone(store).connect() as connection:
-        connection.exec_driver_sql("VACUUM (FULL)")
-        return int(connection.exec_driver_sql(_POSTGRESQL_SIZE).scalar_one())
+def sizes(store: Store) -> dict[str, int]:
+    """Bytes by table, and by index as ``TABLE_of_INDEX``, largest first.
+
+    Space that is free to be used again does not count: PostgreSQL gives it back for that.
+    """
+    if store.database.is_postgresql:
+        with _alone(store).connect() as connection:
+            connection.exec_driver_sql("VACUUM (FULL)")
+    return store.database.read(_sizes)
 
 
-_POSTGRESQL_SIZE = (
-    "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND oid >= 16384"
-)
+def _sizes(connection: Connection) -> dict[str, int]:
+    rows = connection.exec_driver_sql(_SIZES[connection.dialect.name])
+    return {table if table == name else f"{table}_of_{name}": int(size) for table, name, size in rows}
 
 
-def _sqlite_size(connection: Connection) -> int:
-    count, free, page = (
-        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (count - free) * page
+_SIZES = {
+    "sqlite": "SELECT coalesce(tbl_name, dbstat.name), dbstat.name, sum(pgsize) AS size"
+    " FROM dbstat LEFT JOIN sqlite_master USING (name) GROUP BY 1, 2 ORDER BY 3 DESC",
+    "postgresql": "SELECT relname::text, relname::text, pg_table_size(oid) AS size FROM pg_class"
+    " WHERE relkind = 'r' AND oid >= 16384 UNION ALL"
+    " SELECT indrelid::regclass::text, relname::text, pg_relation_size(oid) FROM pg_class"
+    " JOIN pg_index ON indexrelid = oid WHERE relkind = 'i' AND oid >= 16384"
+    " AND indrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r') ORDER BY 3 DESC",
+}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pilotage.flow.calls.retry import retry
+from pilotage.flow.errors import NotNow
 from pilotage.flow.step import read_world
 from pilotage.flow.steps import step
 from pilotage.flow.task_cancellation import cancel
@@ -169,3 +170,18 @@ def test_a_release_and_a_retry_leave_others_the_room_that_these_took_meanwhile(
     meanwhile(house, monkeypatch, lambda: others.extend(split_elsewhere(house, {"jobs": 2}, owner=BOB)))
     retry(house.runtime, mine, "user:alice")
     assert (house.states(mine), live(house, *others)) == ({J.DEFINED: 1, J.THROTTLED: 4}, 3)
+
+
+def test_a_retry_of_an_ended_task_keeps_the_quota_that_others_filled_meanwhile(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = house.task(jobs=5)
+    cancel(house.runtime, ended, "no more", "user:alice")
+    quotas(house, jobs_by_user=10, most_jobs_by_user=10)
+    meanwhile(house, monkeypatch, lambda: house.submit({"jobs": 6}))
+    with pytest.raises(NotNow, match="user alice would have 11 jobs that have not ended"):
+        retry(house.runtime, ended, "user:alice")
+    assert house.states(ended) == {J.CANCELLED: 5}
+    task = house.store.queries.task(ended)
+    assert task is not None
+    assert task.state is TaskState.CANCELLED

@@ -66,7 +66,7 @@ class Simulation:
     Only parts of the policy that no federation has count here: steps left out, and the placement.
 
     Computing elements are virtual, whatever their kind. ``options: {queue: NAME}`` names the queue of each
-    (see :func:`.reading.virtual`).
+    (see :func:`.reading.virtual`). Without a ``store``, one in memory keeps no reasons and no events.
     """
 
     def __init__(
@@ -75,9 +75,10 @@ class Simulation:
         scenario: Scenario,
         seed: int,
         policy: Policy = KNOWN["pilotage"],
+        store: Store | None = None,
     ) -> None:
         self.clock = VirtualClock(BEGIN)
-        self.store = Store.open("sqlite:///:memory:", keeps_reasons=False, keeps_events=False)
+        self.store = store or Store.open("sqlite:///:memory:", keeps_reasons=False, keeps_events=False)
         self.store.save_federation(federation, "simulation")
         self.federation = federation
         self.journal = Journal()

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pilotage.model.documents.decision import Decision, Move, Touch, Value
@@ -15,6 +16,7 @@ from pilotage.model.rules.changed_jobs import changed_columns, in_words
 from pilotage.model.rules.job_rooms import JobRooms
 
 from .changing import task_changes
+from .quotas import Quota
 
 BAD = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 """States of jobs that may be retried."""
@@ -34,7 +36,8 @@ def retry(
 
     Each becomes its next attempt; attempts before count no more. A task without jobs that comes after others
     waits for these again. A job whose outputs were there to be merged
-    keeps them. Jobs beyond a quota of live jobs wait for room (T). The task moves
+    keeps them. Jobs beyond a quota of live jobs wait for room (T). An ended task must fit the quotas of
+    unfinished work. The task moves
     last: where the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change
     for the retried jobs, and without ``only`` for jobs that are made later.
     """
@@ -54,6 +57,8 @@ def retry(
     told = task_changes(world, values, who, len(again), only) if values else {}
     if task.state in ENDED:
         moves.append(_continued(task, world, bad, told))
+        limits = Quota(world.federation.quotas, task.owner).limits
+        moves = [replace(one, work_limits=limits) for one in moves if isinstance(one, Move)]
     else:
         if told:
             moves.insert(0, Touch(kind="task", ids=(task.id,), changes=told, changes_read=task.changes))

@@ -10,6 +10,7 @@ from pilotage.explain.publications import next_version
 from pilotage.flow.errors import NoSuchTask, NotNow
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.task_changes import change_task
+from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.records.publications import is_own
 from pilotage.model.records.states import State, TaskState
@@ -50,7 +51,12 @@ def retry(
     world, jobs, values = _checked(runtime, task, job, wanted)
     looked_at(runtime, world.tasks[0], jobs, values, wanted, job)
     again = rescan(runtime, world.tasks[0], jobs, actor)
-    decide = partial(retrying.retry, only=job, values=values, who=actor)
+
+    def decide(world: World) -> Decision:
+        # Again: the commit hands back what others' work left no room for.
+        _check_quota(runtime, world)
+        return retrying.retry(world, job, values, actor)
+
     done = change_task(runtime, task, actor, decide, partial(_check, runtime, job=job), jobs_to_retry)
     runtime.wakeups.wake(CHAIN)
     return Retried(done.moved, tuple(filter(None, [again.told(task), _version_of_others(runtime, world)])))
@@ -91,13 +97,20 @@ def _check(runtime: Runtime, world: World, job: int | None) -> None:
         raise NotNow(f"task {task.id} finished: submit it again to run it once more")
     if not found and not (task.state in retrying.ENDED and (world.task_counts or task.spec.after)):
         raise NotNow(_nothing(task, world, job))
-    quota = quota_of(runtime.store, world.federation, task.owner)
-    if task.state in retrying.ENDED and (faults := quota.take(task.spec)):
-        raise NotNow("; ".join(text for _, text in faults))
+    _check_quota(runtime, world)
     if task.state in retrying.ENDED and (dataset := task.spec.output_dataset):
         other = runtime.store.publication_queries.task_of(dataset, task.id)
         if other is not None:
             raise NotNow(str(DatasetTaken(dataset, other, f"task {task.id} gave it up when it ended")))
+
+
+def _check_quota(runtime: Runtime, world: World) -> None:
+    """Raise :class:`NotNow` if a task that has ended fits no quota of unfinished work."""
+    (task,) = world.tasks
+    if task.state in retrying.ENDED:
+        faults = quota_of(runtime.store, world.federation, task.owner).take(task.spec)
+        if faults:
+            raise NotNow("; ".join(text for _, text in faults))
 
 
 def _version_of_others(runtime: Runtime, world: World) -> str:

@@ -58,6 +58,20 @@ KINDS: Mapping[type, Kind] = {
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLimit:
+    """Most unfinished work of an owner, or of a whole VO, including new tasks."""
+
+    __pydantic_config__ = DESCRIBED
+
+    vo: str
+    """The VO."""
+    owner: str | None
+    """The owner in it; none: all of them together."""
+    most: LiveWork
+    """Tasks, jobs and input files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """Records of one kind that make the same transition."""
 
@@ -98,20 +112,9 @@ class Move:
     """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
     job_quotas: QuotaConstants | None = None
     """Quotas that the live jobs must keep, moved or created; a record beyond is handed back (T)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkLimit:
-    """Most unfinished work of an owner, or of a whole VO, including new tasks."""
-
-    __pydantic_config__ = DESCRIBED
-
-    vo: str
-    """The VO."""
-    owner: str | None
-    """The owner in it; none: all of them together."""
-    most: LiveWork
-    """Tasks, jobs and input files."""
+    work_limits: tuple[WorkLimit, ...] = ()
+    """Limits on unfinished work. If ended tasks that go on would exceed one, the whole decision is handed
+    back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -339,6 +339,11 @@ class LiveWork:
     """Their input files, counted per task."""
 
     @classmethod
+    def of(cls, spec: TaskSpec) -> "LiveWork":
+        """Return the work of one task."""
+        return cls(tasks=1, jobs=spec.planned_jobs, files=len(spec.inputs))
+
+    @classmethod
     def total(cls, parts: Iterable["LiveWork"]) -> "LiveWork":
         """Return the sum of the parts."""
         all_ = tuple(parts)
@@ -354,12 +359,7 @@ class LiveWork:
 
     def with_task(self, spec: TaskSpec) -> "LiveWork":
         """Return the same with one more task."""
-        return replace(
-            self,
-            tasks=self.tasks + 1,
-            jobs=self.jobs + spec.planned_jobs,
-            files=self.files + len(spec.inputs),
-        )
+        return self.total((self, self.of(spec)))
 
     def without_task(self, spec: TaskSpec) -> "LiveWork":
         """Return the same with one task less."""

@@ -21,6 +21,7 @@ from pilotage.model.documents.decision import (
 )
 from pilotage.model.records.capacity_claims import Claim
 from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
+from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import (
     ENDED,
     FIRST,
@@ -42,7 +43,7 @@ from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
 from pilotage.store.tables.history import Entries, TransitionKind
 from pilotage.store.tables.iterations import begin
 from pilotage.store.tables.last_seen import LastSeen
-from pilotage.store.tables.live_work import has_room
+from pilotage.store.tables.live_work import has_room, of_ended
 from pilotage.store.tables.numbers import Numbers
 from pilotage.store.tables.tokens import tokens
 
@@ -125,7 +126,11 @@ def is_light(decision: Decision) -> bool:
 
 def _is_light_move(move: Move) -> bool:
     free = not (
-        move.creates or move.claims or move.job_quotas or move.changes.keys() & set(KEY_COLUMNS["job"])
+        move.creates
+        or move.claims
+        or move.job_quotas
+        or move.work_limits
+        or move.changes.keys() & set(KEY_COLUMNS["job"])
     )
     return move.kind == "job" and free and move.target is not JobState.ACTIVATED
 
@@ -219,6 +224,7 @@ class Commit:
         self._ended_pilots: list[int] = []
         self._brought: list[int] = []
         self._is_late = False
+        """Whether the commit hands back what is left of the decision."""
 
     def run(self) -> Committed:
         """Apply the changes in order. Return the outcome of each."""
@@ -226,6 +232,7 @@ class Commit:
         self._records.load(changes)
         # Before differences are folded: until this ends, they would be in neither table.
         self._job_rooms = CommitJobRooms(self._connection, changes, self._records)
+        self._is_late = not self._has_room_for_resumed(changes)
         if not self._light:
             self._deltas.fold()
         claims = [claim for change in changes if isinstance(change, Move | Create) for claim in change.claims]
@@ -273,6 +280,17 @@ class Commit:
         for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
             meaning = self._entries.number("breaker", one.source, one.target, one.cause)
             self._events.note(meaning, NO_TASK, [number])
+
+    def _has_room_for_resumed(self, changes: Sequence[Change]) -> bool:
+        """Return whether ended tasks that go on stay within the limits of unfinished work."""
+        moves = [one for one in changes if isinstance(one, Move) and one.work_limits]
+        tasks = {
+            row[TASK]
+            for move in moves
+            for row in self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
+        }
+        limits = moves[0].work_limits if moves else ()
+        return not tasks or has_room(self._connection, limits, of_ended(self._connection, tasks))
 
     def _hand_back(self, change: Change) -> Result:
         """Hand back a whole change that came too late."""
@@ -372,7 +390,8 @@ class Commit:
         return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
 
     def _create(self, create: Create) -> tuple[int | None, ...]:
-        if create.work_limits and not has_room(self._connection, create.work_limits, create.records):
+        added = [LiveWork.of(one.spec) for one in create.records if isinstance(one, NewTask)]
+        if create.work_limits and not has_room(self._connection, create.work_limits, added):
             return self._hand_back(create)[1]
         fits = self._fitting(create.records, create.claims)
         self._handed_back += fits.count(False)

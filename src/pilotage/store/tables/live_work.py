@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from pilotage.model.documents.decision import Creation, WorkLimit
+from pilotage.model.documents.decision import WorkLimit
 from pilotage.model.records.spec import LiveWork
-from pilotage.model.records.work import NewTask
-from pilotage.store.database.sets import raw_rows
+from pilotage.model.records.states import ENDED
+from pilotage.store.database.columns import has_state
+from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.tables.tasks import is_live, tasks
 
 _t = tasks.c
@@ -18,6 +19,9 @@ LIVE_WORK = (
     .group_by(_t.owner)
 )
 """A VO's unfinished tasks with their jobs and files, by owner."""
+_OF_ENDED = select(_t.planned_jobs, _t.input_files).where(
+    among(_t.id, "tasks"), has_state(tasks, *ENDED["task"])
+)
 
 
 def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
@@ -33,16 +37,19 @@ def planned_jobs(connection: Connection, vo: str) -> Counter[str]:
     return Counter({owner: int(jobs) for owner, _, jobs, _ in raw_rows(connection, LIVE_WORK, vo=vo)})
 
 
-def has_room(connection: Connection, limits: Sequence[WorkLimit], records: Iterable[Creation]) -> bool:
-    """Return whether new tasks stay within all limits. The caller is alone, so the answer stays true."""
-    new = [record.spec for record in records if isinstance(record, NewTask)]
+def has_room(connection: Connection, limits: Sequence[WorkLimit], added: Iterable[LiveWork]) -> bool:
+    """Return whether more work stays within all limits. The caller is alone, so the answer stays true."""
+    new = LiveWork.total(added)
     live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
     for limit in limits:
         by_owner = live[limit.vo]
         found = by_owner.values() if limit.owner is None else [by_owner.get(limit.owner, LiveWork())]
-        total = LiveWork.total(found)
-        for spec in new:
-            total = total.with_task(spec)
-        if not total.is_within(limit.most):
+        if not LiveWork.total((*found, new)).is_within(limit.most):
             return False
     return True
+
+
+def of_ended(connection: Connection, ids: Iterable[int]) -> list[LiveWork]:
+    """Return the work of those tasks of these that have ended."""
+    rows = connection.execute(_OF_ENDED, {"tasks": sorted(ids)})
+    return [LiveWork(tasks=1, jobs=jobs, files=files) for jobs, files in rows]
