@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from sqlalchemy import Connection
 
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
-from pilotage.model.records.logs import KeptLog, LogKey
+from pilotage.model.records.logs import KeptLog, LogKey, Point
+from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case, virtual
 from pilotage.simulation.scenario import GeneratedWork, Scenario
 from pilotage.simulation.simulation import Simulation
@@ -35,6 +37,8 @@ OUTPUT = (
 )
 LINES = 30
 """Lines of a job's standard output, which the agent compresses."""
+POINTS = 30
+"""Points of the time line of its use."""
 
 
 def figures() -> dict[str, float]:
@@ -84,8 +88,12 @@ def _run(store: Store) -> int:
     case = Case(scenario, virtual(_federation(), scenario))
     simulation = Simulation(case.federation, scenario, 1, store=store)
     given = submissions(case, 1)
+
+    def submit(submission: SimulatedTask) -> None:
+        simulation.submit(submission)
+
     for one in given:
-        simulation.clock.after(one.at, partial(simulation.submit, one))
+        simulation.clock.after(one.at, partial(submit, one))
     simulation.run(2e6, until=lambda: simulation.has_ended(len(given)))
     simulation.runtime.close()
     return store.database.read(_jobs)
@@ -106,8 +114,8 @@ def _write_logs(store: Store, jobs: int) -> None:
             KeptLog(key=key, stream=stream, size=len(data), head=len(data), data=zlib.compress(data))  # type: ignore[arg-type]
             for stream, data in streams
         ]
-        points = [(at * 60, dice.randrange(2000), dice.randrange(900), 60 * at) for at in range(30)]
-        kept.append(usage_log(key, points))
+        points = [(at * 60.0, *(float(dice.randrange(2000)) for _ in range(6))) for at in range(POINTS)]
+        kept.append(usage_log(key, cast(list[Point], points)))
         store.logs.put([(one, stored_jobs.OWNER) for one in kept], now)
 
 
