@@ -1,0 +1,79 @@
+"""Pages on the published rules: the checks of the brokerage, and conformance."""
+
+from collections.abc import Sequence
+
+from generators.markdown import first_sentence, table
+from pilotage.brokerage.production.checks import CHECKS
+from rules import RULES, Carrier, Rule, numbers_in, tests, values
+
+
+def brokerage() -> str:
+    """The checks of the production brokerage."""
+    rows = [
+        (check.rule, check.name, check.mend, check.unit, first_sentence(check.judge.__doc__))
+        for check in CHECKS
+    ]
+    return (
+        "# Production brokerage\n\n"
+        "All checks run on all queues, none hides another: see\n"
+        "[how a queue is chosen](../explanation/brokerage.md).\n"
+        "Rules that begin with F are this house's own.\n\n"
+        + table(("rule", "check", "mended by", "unit", "what it says"), rows)
+        + "\n## Weight and spreading\n\n"
+        + table(
+            ("rule", "what it says"),
+            [(r.number, r.text) for r in RULES if r.number in numbers_in("B30 to B38")],
+        )
+    )
+
+
+def conformance() -> str:
+    """Every rule with where it stands, its defaults, what was settled and the tests that carry it."""
+    found = tests()
+    head = (
+        "# Conformance\n\n"
+        "The published rules that Pilotage is built on, each in one line: where it stands in the code\n"
+        "(modules below `pilotage`), its defaults (times in s), what was settled where the text is silent\n"
+        "or contradicts itself, and how many tests carry its number. *not yet* is what is not built.\n\n"
+    )
+    rules = table(
+        ("rule", "says", "stands in", "defaults", "settled", "tests"),
+        [_rule(rule, found.get(rule.number, [])) for rule in RULES],
+    )
+    built = [rule for rule in RULES if rule.where]
+    return (
+        head
+        + rules
+        + "\n## Tests\n\n"
+        + "".join(_tests_of(rule, found.get(rule.number, [])) for rule in built)
+    )
+
+
+def _rule(rule: Rule, found: Sequence[Carrier]) -> Sequence[str]:
+    count = (
+        (f"[{len(found)}](#{rule.number.lower().replace(' ', '-')})" if found else "none")
+        if rule.where
+        else ""
+    )
+    where = "<br>".join(f"`{module}`" for module in rule.where) or "*not yet*"
+    defaults = "<br>".join(f"`{name}` {_shown(value)}" for name, value in values(rule))
+    return rule.number, rule.text, where, defaults, rule.settled, count
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _tests_of(rule: Rule, found: Sequence[Carrier]) -> str:
+    files: dict[str, list[str]] = {}
+    for test in found:
+        files.setdefault(test.file, []).append(test.name)
+    lines = "".join(
+        f"- [{file}](../../tests/{file}): {', '.join(f'`{name}`' for name in names)}\n"
+        for file, names in files.items()
+    )
+    return f"### {rule.number}\n\n{lines or 'none'}\n"

@@ -1,0 +1,111 @@
+"""Pages on the way of a job: states with their pictures, steps, time-outs."""
+
+import dataclasses
+import inspect
+
+from generators.markdown import table
+from pilotage.flow.steps import STEPS
+from pilotage.model.documents.world import World
+from pilotage.model.records import federation
+from pilotage.model.records.states import STATES, TRANSITIONS, Kind
+from pilotage.model.rules import timeouts
+from pilotage.store.worlds.parts import ALWAYS
+
+
+def states() -> str:
+    """A diagram and a table for each kind of record."""
+    return "# States\n\nEvery transition that a commit accepts.\n" + "".join(map(_states_of, STATES))
+
+
+def _states_of(kind: Kind) -> str:
+    meaning = (inspect.getdoc(STATES[kind]) or "").strip()
+    picture = f"![States of a {kind}, as arrows]({_picture(kind).removesuffix('.dot')}.svg)"
+    return f"\n## {kind.title()}s\n\n{meaning}\n\n{picture}\n\n" + table(
+        ("from", "to", "when"), [(source or "–", target, text) for source, target, text in _transitions(kind)]
+    )
+
+
+def _transitions(kind: Kind) -> list[tuple[str | None, str, str]]:
+    return [(source, target, text) for (of, source, target), text in TRANSITIONS.items() if of == kind]
+
+
+def _picture(kind: Kind) -> str:
+    return f"../pictures/states-{kind}.dot"
+
+
+def pictures() -> dict[str, str]:
+    """The source of a diagram for each kind of record, in Graphviz's language."""
+    return {_picture(kind): _diagram(kind) for kind in STATES}
+
+
+def _diagram(kind: Kind) -> str:
+    rows = _transitions(kind)
+    left = {source for source, _, _ in rows}
+    ends = sorted({target for _, target, _ in rows} - left)
+    lines = [
+        f"// States of a {kind}, written by `make docs`",
+        "digraph {",
+        "  ranksep=0.35; nodesep=0.2;",
+        '  new [shape=circle, label="", width=0.15, fillcolor="#334155", color="#334155"];',
+        *(f'  {state} [fillcolor="#dcfce7", color="#16a34a"];' for state in ends),
+        *(f"  {source or 'new'} -> {target};" for source, target, _ in rows),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def steps() -> str:
+    """The steps of a job's way, what wakes each, and what each reads."""
+    rows = [
+        (
+            f"`{step.name}`",
+            step.summary,
+            ", ".join(
+                [
+                    *sorted(f"{kind} {state}" for kind, state in step.wakes_on),
+                    *(f"news in `{field}`" for field in sorted(step.hears)),
+                ]
+            )
+            or "–",
+            "every period" if step.has_loop else "when a pilot asks",
+        )
+        for step in STEPS
+    ]
+    read = {step.name: step.fields - ALWAYS for step in STEPS}
+    names = [one.name for one in dataclasses.fields(World) if one.name not in ALWAYS]
+    return (
+        "# Steps\n\nIn the order of a job's way.\n"
+        "A loop takes its step at once when a record comes into a state\n"
+        "that wakes it, and otherwise every `loops.period`. `pilotage plan STEP` makes the decision of any\n"
+        "step from a saved world.\n\n"
+        + table(("step", "what it does", "woken by", "taken"), rows)
+        + "\n## What each step reads\n\n"
+        "Each step declares the fields of its world; the others are empty for it. Every world has its time,\n"
+        "its seed, the federation, and when queues changed.\n\n"
+        + table(
+            ("step", "reads"),
+            [(f"`{name}`", ", ".join(f"`{one}`" for one in names if one in read[name])) for name in read],
+        )
+    )
+
+
+def time_outs() -> str:
+    """The watchdog's rules with their outcome, and what each outcome means."""
+    declared = federation.Federation(name="any", sites=(), storages=(), queues=())
+    rows = [
+        (
+            rule.kind,
+            rule.state,
+            rule.text,
+            f"{rule.clock}: `{rule.limit}` {rule.seconds(declared):g} s",
+            f"`{rule.high}` {rule.seconds_high(declared):g} s" if rule.high else "",
+            rule.outcome,
+        )
+        for rule in timeouts.RULES
+    ]
+    outcomes = "\n".join(f"- **{name}**: {text}" for name, text in timeouts.OUTCOMES.items())
+    return (
+        "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`.\n\n"
+        + table(("kind", "state", "because", "after", "at priority ≥ 800", "outcome"), rows)
+        + f"\n{outcomes}\n"
+    )

@@ -1,0 +1,99 @@
+"""Pages on what people and programs call: the API, the command line, the Python client."""
+
+import inspect
+from typing import Any
+
+import typer
+from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
+
+from generators.markdown import first_sentence, plain, table
+from pilotage import client
+from pilotage.api.app import document
+from pilotage.cli.app import app
+from pilotage.client._sync.functions import MappedTask
+from pilotage.client.executor import TaskExecutor
+
+
+def api() -> str:
+    """The routes; the whole description is served as OpenAPI."""
+    paths = document()["paths"]
+    rows = [
+        (method.upper(), f"`{path}`", operation.get("summary", ""), operation.get("description", ""))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+    return (
+        "# API\n\nThe server describes itself at `/api/v1/openapi.json`. Give the token as "
+        "`Authorization: Bearer TOKEN`.\n\n" + table(("method", "path", "name", "what it does"), rows)
+    )
+
+
+def command_line() -> str:
+    """Every command with its options."""
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    _summarise_whole(command)
+    text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
+    return text.rstrip() + "\n"
+
+
+def _summarise_whole(group: TyperGroup) -> None:
+    """Let lists of commands show the first paragraph of each, which they would cut at 45 characters."""
+    for command in group.commands.values():
+        command.short_help = " ".join((command.help or "").partition("\n\n")[0].split())
+        if isinstance(command, TyperGroup):
+            _summarise_whole(command)
+
+
+def python_client() -> str:
+    """Every public class of the Python client with its methods."""
+    kinds = (
+        client.Client,
+        client.Task,
+        client.Job,
+        MappedTask,
+        client.Table,
+        client.Record,
+        client.ExplainedRecord,
+        TaskExecutor,
+    )
+    errors = [one for name in client.__all__ if issubclass(one := getattr(client, name), client.ClientError)]
+    rows = [(f"`{one.__name__}`", first_sentence(one.__doc__)) for one in errors]
+    return (
+        "# Python client\n\nHow to use it: [Use Pilotage from Python](../how-to/python.md). `AsyncClient` "
+        "has the same methods, with `await`.\n"
+        + "".join(map(_class_of_client, kinds))
+        + "\n## Errors\n\n"
+        + table(("error", "when"), rows)
+    )
+
+
+def _class_of_client(kind: type) -> str:
+    found = {
+        name: member
+        for above in reversed(kind.__mro__)
+        if above.__module__.startswith("pilotage.client")
+        for name, member in vars(above).items()
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+    }
+    rows = [
+        (
+            f"`{name}{_signature_of(member)}`",
+            " ".join((inspect.getdoc(member) or "").split()).replace("``", "`"),
+        )
+        for name, member in sorted(found.items())
+    ]
+    about = " ".join((inspect.getdoc(kind) or "").split()).replace("``", "`")
+    return f"\n## {kind.__name__}\n\n{plain(about)}\n\n" + plain(table(("method", "what it does"), rows))
+
+
+def _signature_of(member: Any) -> str:
+    if isinstance(member, property):
+        return ""
+    names = []
+    for one in list(inspect.signature(member).parameters.values())[1:]:
+        stars = "**" if one.kind is one.VAR_KEYWORD else "*" if one.kind is one.VAR_POSITIONAL else ""
+        default = "" if one.default is one.empty or callable(one.default) else f"={one.default!r}"
+        names.append(f"{stars}{one.name}{default}")
+    return f"({', '.join(names)})"
