@@ -24,7 +24,7 @@ from pilotage.client import (
     TaskFailed,
     Unreachable,
 )
-from pilotage.client.records import Record
+from pilotage.client.records import ExplainedRecord, Record
 from tests.cli.conftest import FakeServer, server
 
 __all__ = ["server"]
@@ -156,6 +156,14 @@ def test_tables_are_shown_by_notebooks_and_become_data_frames() -> None:
     assert (table[0].id, table[0]["id"], dict(table[1])) == (1, 1, rows[1])
     with pytest.raises(AttributeError, match="no field 'colour'"):
         _ = table[0].colour
+
+
+def test_an_explanation_names_rules_only_if_asked() -> None:
+    document = {"task": 5, "lines": ["LAB  weight 0.5 = load 0.5 (B32)"]}
+    plain, full = ExplainedRecord(document), ExplainedRecord(document, rules=True)
+    assert plain["lines"] == plain.lines == ["LAB  weight 0.5 = load 0.5"]
+    assert plain.rules == full["lines"] == plain.to_dict()["lines"] == document["lines"]
+    assert plain._repr_html_() == f"<pre>{plain!r}</pre>" == "<pre>LAB  weight 0.5 = load 0.5</pre>"
 
 
 def test_the_client_loads_no_part_of_the_server() -> None:

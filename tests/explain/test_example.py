@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.explain.words import without_rules
 from pilotage.model.records.federation import Link
 from pilotage.model.records.work import File, Replica
+from pilotage.model.values.phrases import without_rules
 from pilotage.testing import NOW, federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
 from pilotage.testing.choices import only_choice
 

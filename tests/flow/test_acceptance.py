@@ -223,7 +223,7 @@ def test_an_adapter_whose_package_is_missing_here_is_said_and_no_fault(
     made = of(tmp_path, kind="kubernetes", options={"image": "python:3.12"})
     assert acceptance.faults(made) == []
     (lacking,) = acceptance.lacking(made)
-    assert "pip install pilotage[kubernetes]" in lacking.text
+    assert "pip install 'pilotage[kubernetes]'" in lacking.text
 
 
 def test_a_storage_whose_bytes_go_through_the_server_is_said_where_pilots_would_run(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_streaming_keeps_the_contract_with_s3(
     roots: dict[str, Path], tmp_path: Path, local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two buckets, and between a bucket and a directory, both ways."""
-    pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+    pytest.importorskip("boto3", reason="boto3 is not installed: pip install 'pilotage[s3]'")
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with rclone("s3", tmp_path, "--auth-key", "key-of-a-test,secret-of-a-test") as address:

@@ -384,7 +384,7 @@ def _make_certificates(openssl: str, place: Path) -> None:
 def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
     house: House, authority: Path
 ) -> None:
-    pytest.importorskip("cryptography", reason="cryptography is not installed: pip install pilotage[fts]")
+    pytest.importorskip("cryptography", reason="cryptography is not installed: pip install 'pilotage[fts]'")
     with fts_server((authority / "me.pem", authority / "ca.pem")) as fts:
         options = {"cert_file": str(authority / "me.pem"), "ca_file": str(authority / "ca.pem"), "poll": 0.2}
         service = TransferService(url=fts.url, options=options)

@@ -22,11 +22,11 @@ Served = tuple[str, dict[str, Any]]
 def served(kind: str, root: Path, place: Path) -> Iterator[Served]:
     """Serve a directory; URL and options of the storage that it is."""
     if kind == "sftp":
-        pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install pilotage[sftp]")
+        pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install 'pilotage[sftp]'")
         with sftp(place) as ssh:
             yield f"{ssh.url}{root}", ssh.options
     elif kind == "root":
-        pytest.importorskip("XRootD", reason="XRootD is not installed: pip install pilotage[xrootd]")
+        pytest.importorskip("XRootD", reason="XRootD is not installed: pip install 'pilotage[xrootd]'")
         with xrootd(root, place) as xrd:
             yield xrd.url, {}
     elif kind == "http":

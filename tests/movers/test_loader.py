@@ -105,9 +105,9 @@ def test_what_nobody_can_do_is_said(installed: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("package", "scheme", "said"),
     [
-        ("boto3", "s3", "boto3 is not installed: pip install pilotage[s3]"),
-        ("asyncssh", "sftp", "asyncssh is not installed: pip install pilotage[sftp]"),
-        ("XRootD", "root", "the client of XRootD is not installed: pip install pilotage[xrootd]"),
+        ("boto3", "s3", "boto3 is not installed: pip install 'pilotage[s3]'"),
+        ("asyncssh", "sftp", "asyncssh is not installed: pip install 'pilotage[sftp]'"),
+        ("XRootD", "root", "xrootd is not installed: pip install 'pilotage[xrootd]'"),
     ],
 )
 def test_what_to_install_is_said(

@@ -186,7 +186,7 @@ def test_a_bucket_s_server_copies_from_another_one_by_itself(
     """No byte is sent by us; with an md5 none is read either."""
     import hashlib
 
-    pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+    pytest.importorskip("boto3", reason="boto3 is not installed: pip install 'pilotage[s3]'")
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     root = tmp_path / "root"

@@ -46,14 +46,14 @@ def test_b18_a_directory_tells_the_space_of_its_file_system(tmp_path: Path) -> N
 
 
 def test_b18_sftp_tells_its_space(tmp_path: Path) -> None:
-    pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install pilotage[sftp]")
+    pytest.importorskip("asyncssh", reason="asyncssh is not installed: pip install 'pilotage[sftp]'")
     with sftp(tmp_path / "ssh") as server:
         assert is_as_the_disk(space(f"{server.url}{tmp_path}", **server.options), tmp_path)
         assert space(f"{server.url}{tmp_path}/not/made/yet", **server.options) is None
 
 
 def test_b18_xrootd_tells_its_space(tmp_path: Path, roots: dict[str, Path]) -> None:
-    pytest.importorskip("XRootD", reason="xrootd is not installed: pip install pilotage[xrootd]")
+    pytest.importorskip("XRootD", reason="xrootd is not installed: pip install 'pilotage[xrootd]'")
     with xrootd(roots["north"], tmp_path / "xrootd") as server:
         assert is_as_the_disk(space(server.url), tmp_path)
         assert is_as_the_disk(space(f"{server.url}/not/made/yet"), tmp_path)
@@ -68,7 +68,7 @@ def test_b18_servers_without_quota_tell_none(
         assert space(f"http://{address}") is None, "WebDAV without quota"
         assert space(f"http://{address}/not/made/yet") is None
     assert space("memory://anywhere") is None
-    pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+    pytest.importorskip("boto3", reason="boto3 is not installed: pip install 'pilotage[s3]'")
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with rclone("s3", tmp_path, "--auth-key", "key-of-a-test,secret-of-a-test") as address:
@@ -150,7 +150,7 @@ def test_b18_webdav_tells_its_quota(properties: str, found: Space | None) -> Non
 def test_b18_a_bucket_tells_its_quota(
     headers: dict[str, str], found: Space | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+    pytest.importorskip("boto3", reason="boto3 is not installed: pip install 'pilotage[s3]'")
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     handler = type("Handler", (_Quotas,), {"headers_of_bucket": headers})

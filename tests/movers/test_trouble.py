@@ -64,7 +64,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(variable, value)
     name: str = request.param
     if name == "s3":
-        pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+        pytest.importorskip("boto3", reason="boto3 is not installed: pip install 'pilotage[s3]'")
     return name
 
 

@@ -8,6 +8,7 @@ from pilotage.brokerage.engine.plugin_options import OptionError
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.world import World
 from pilotage.model.values.entry_point_groups import BROKERAGES
+from pilotage.model.values.phrases import not_installed
 
 __all__ = [
     "Brokerage",
@@ -55,12 +56,13 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
     Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and :class:`PluginLackingError` if a
     dependency is not installed.
     """
+    entry = _entry(name)
     try:
-        factory = _entry(name).load()
+        factory = entry.load()
     except ImportError as error:
-        raise PluginLackingError(
-            f"brokerage {name!r} lacks a package: {error}; pip install 'pilotage[{name}]'"
-        ) from error
+        ours = entry.value.startswith("pilotage.") and error.name
+        lacking = not_installed(error.name or "", name) if ours else f"it lacks a package: {error}"
+        raise PluginLackingError(f"brokerage {name!r}: {lacking}") from error
     try:
         plugin = factory(dict(options))
     except (TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ import typer
 
 from pilotage.client.errors import ClientError
 from pilotage.federation.faults import BadFile
+from pilotage.model.values.phrases import not_installed
 
 from .commands import LazyGroup
 from .errors import CommandFailure, exit_code
@@ -58,7 +59,7 @@ def _needs_server(error: ModuleNotFoundError) -> None:
     """Say what installs a package that the base installation lacks. Raise what is no such package."""
     if os.environ.get("PILOTAGE_DEBUG") or (error.name or "pilotage").partition(".")[0] == "pilotage":
         raise error
-    echo(f"this needs {error.name}, which is not here: pip install 'pilotage[server]'", err=True)
+    echo(not_installed(error.name or "a package", "server"), err=True)
 
 
 def _open_what_is_closed() -> None:

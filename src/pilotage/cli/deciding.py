@@ -99,7 +99,7 @@ def show_decision(step: str, saved: "World", world: Path, json_output: bool, deb
 
 
 def _show_lines(lines: Iterable[str]) -> None:
-    from pilotage.explain.words import without_rules
+    from pilotage.model.values.phrases import without_rules
 
     show_lines(map(without_rules, lines))
 

@@ -1,6 +1,5 @@
 """Print the server's reasons why jobs wait or where they went."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from .subjects import KINDS, work_of
 from .what_if_options import WhatIfs, parsed
 
 if TYPE_CHECKING:
-    from pilotage.client import Client
+    from pilotage.client import Client, Record
     from pilotage.client.subjects import RequestSubject
 
 app = typer.Typer()
@@ -48,25 +47,20 @@ def explain(
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with connect() as client:
         subject = _subject(client, task, job, queue)
+        answer: Record
         if what_if and subject.kind not in ("task", "job"):
             raise BadInput("--what-if asks about a task or a job")
         if what_if:
             answer = client.what_if(subject, **parsed(what_if), width=width())
         else:
             named = queue if subject.kind != "queue" else None
-            answer = client.explain(subject, queue=named, limit=limit)
+            answer = client.explain(subject, queue=named, limit=limit, rules=rules)
     if json_output:
         show_json(answer)
     else:
-        show_lines(answer["lines"] if what_if else _told(answer["lines"], rules))
+        from pilotage.explain.layout import folded
 
-
-def _told(lines: Iterable[str], rules: bool) -> list[str]:
-    """Return an explanation's lines without numbers of rules, folded to the terminal."""
-    from pilotage.explain.layout import folded
-    from pilotage.explain.words import without_rules
-
-    return folded(lines if rules else map(without_rules, lines), width())
+        show_lines(folded(answer["lines"], width()))
 
 
 def _subject(client: "Client", task: str | None, job: int | None, queue: str | None) -> "RequestSubject":

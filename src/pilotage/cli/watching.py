@@ -138,10 +138,9 @@ class _View:
 
     def _why(self, task: int) -> list[str]:
         from pilotage.explain.layout import folded
-        from pilotage.explain.words import without_rules
 
         lines = self._client.explain(task, limit=1)["lines"]
-        return [f"-- why: task {task} --", *folded(map(without_rules, lines), width())]
+        return [f"-- why: task {task} --", *folded(lines, width())]
 
     def _log(self, task: int) -> list[str]:
         found = [

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         TooMany,
         Unreachable,
     )
-    from .records import Record, Table
+    from .records import ExplainedRecord, Record, Table
 
 _PLACES = {
     "AsyncClient": "_async.client",
@@ -45,6 +45,7 @@ _PLACES = {
     "AsyncTask": "_async.records",
     "Client": "_sync.client",
     "Job": "_sync.records",
+    "ExplainedRecord": "records",
     "Record": "records",
     "Table": "records",
     "Task": "_sync.records",
@@ -59,6 +60,7 @@ __all__ = [
     "Client",
     "ClientError",
     "Conflict",
+    "ExplainedRecord",
     "Fault",
     "FetchFailed",
     "Gone",

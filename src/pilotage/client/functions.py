@@ -12,6 +12,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from pilotage.model.values.phrases import not_installed
+
 from .errors import BadAnswer, CallFailed, Refused
 
 RESULT = "result.bin"
@@ -123,7 +125,7 @@ def _cloudpickle() -> Any:
     try:
         import cloudpickle
     except ModuleNotFoundError:
-        raise Refused("functions need cloudpickle: pip install 'pilotage[functions]'") from None
+        raise Refused(not_installed("cloudpickle", "functions")) from None
     return cloudpickle
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
+from pilotage.model.values.phrases import without_rules
+
 from .errors import BadAnswer
 
 if TYPE_CHECKING:
@@ -67,6 +69,30 @@ class Record(Mapping[str, Any]):
             for name, value in self._document.items()
         )
         return f"<table>{rows}</table>"
+
+
+class ExplainedRecord(Record):
+    """An explanation: ``lines`` is its text, which notebooks show; ``rules`` has numbers of rules too.
+
+    ``to_dict()`` is the server's document, whose lines have the numbers.
+    """
+
+    def __init__(self, document: Any, *, rules: bool = False) -> None:
+        super().__init__(document)
+        self.rules: list[str] = self._required("lines")
+        self._server_document: dict[str, Any] = document
+        lines = self.rules if rules else list(map(without_rules, self.rules))
+        self._document = {**document, "lines": lines}
+
+    def __repr__(self) -> str:
+        return "\n".join(self["lines"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the server's document."""
+        return self._server_document
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{_html(repr(self))}</pre>"
 
 
 Row = TypeVar("Row", bound=Record)

@@ -20,6 +20,7 @@ from pilotage.federation.documents import read, read_tasks
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import LIVE_TASKS, TaskState
+from pilotage.model.values.phrases import not_installed
 
 from . import checking, service, standard_library, summary
 from .outcome import DemoOutcome, choice_of, document, show
@@ -34,7 +35,7 @@ PERIOD = 0.25
 """Seconds between two requests to the server."""
 
 TABLE = "statistics.csv"
-NO_PICTURE = "No picture is drawn: matplotlib is not installed. For one: pip install 'pilotage[pictures]'"
+NO_PICTURE = f"No picture is drawn: {not_installed('matplotlib', 'pictures')}"
 
 
 class DemonstrationError(Exception):

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.documents.decision import Choice
-from pilotage.model.values.phrases import moment, plural
+from pilotage.model.values.phrases import moment, plural, without_rules
 
 from .analysis import explain
 from .layout import Column, table
 from .rendering import lines
-from .words import few, without_rules
+from .words import few
 
 MOST_NAMED = 5
 """Most queues, and obstacles, that are named."""

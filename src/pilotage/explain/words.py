@@ -1,13 +1,10 @@
 """Numbers, names and times as words."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # commands load this module, and need no decisions
     from pilotage.model.documents.decision import Value
-
-_RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 
 MOST_RUNS = 10
 """Most runs of record numbers to show."""
@@ -26,14 +23,6 @@ def ago(seconds: float) -> str:
         if seconds >= 2 * length or (unit == "min" and seconds >= length):
             return f"{seconds / length:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
-
-
-def without_rules(line: str) -> str:
-    """Return a line of an explanation without numbers of rules: ``load 0.5`` for ``load 0.5 (B32)``.
-
-    A line that is indented by four stays as it is: it quotes somebody, such as a payload's error.
-    """
-    return line if line.startswith("    ") else _RULES.sub("", line)
 
 
 def few(names: Sequence[str], most: int = 3) -> str:

@@ -11,6 +11,7 @@ from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import (
     Delivered,
     Grant,
@@ -27,7 +28,7 @@ from .ranged import FEW, LARGE, RangedStream, sample_end, spare
 from .third_party import CannotFetch
 
 if find_spec("boto3") is None:
-    raise ImportError("boto3 is not installed: pip install pilotage[s3]")
+    raise ImportError(not_installed("boto3", "s3"))
 
 OPTIONS = {"endpoint_url", "region", "profile", "ca_file"}
 TIMEOUTS = (30, 300)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.loop_thread import LoopThread
 from pilotage.ports.moving import Readable, Space, StorageError, WrongFileError
 
@@ -26,7 +27,7 @@ from .ssh_reader import Login, SshReader
 from .storage_failures import nothing_left
 
 if find_spec("asyncssh") is None:
-    raise ImportError("asyncssh is not installed: pip install pilotage[sftp]")
+    raise ImportError(not_installed("asyncssh", "sftp"))
 if TYPE_CHECKING:
     from asyncssh import SFTPAttrs, SFTPClient, SFTPClientFile, SSHClientConnection
 

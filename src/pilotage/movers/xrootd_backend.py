@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
@@ -24,7 +25,7 @@ from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
 
 if find_spec("XRootD") is None:
-    raise ImportError("the client of XRootD is not installed: pip install pilotage[xrootd]")
+    raise ImportError(not_installed("xrootd", "xrootd"))
 
 OPTIONS = {"token_file", "redirects_to"}
 MOST_REDIRECTS = 16

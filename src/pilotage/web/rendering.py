@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
-from pilotage.explain.words import ago, number, without_rules
-from pilotage.model.values.phrases import LAST_MOMENT, moment, plural
+from pilotage.explain.words import ago, number
+from pilotage.model.values.phrases import LAST_MOMENT, moment, plural, without_rules
 
 from . import drawing
 

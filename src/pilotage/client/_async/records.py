@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
@@ -44,7 +44,7 @@ class AsyncRequests(Protocol):
     async def failures(self, *task: Any, **options: Any) -> Record:
         """Return failed jobs."""
 
-    async def explain(self, *about: Any, **options: Any) -> Record:
+    async def explain(self, *about: Any, **options: Any) -> ExplainedRecord:
         """Explain."""
 
     async def retry(self, *about: Any, **options: Any) -> Record:
@@ -163,7 +163,7 @@ class AsyncTask(Record):
         """Return its failed jobs by error and queue."""
         return await self._client.failures(self)
 
-    async def explain(self, **options: Any) -> Record:
+    async def explain(self, **options: Any) -> ExplainedRecord:
         """Explain where its jobs went, or why they wait; options as of :meth:`AsyncClient.explain`."""
         return await self._client.explain(self, **options)
 
@@ -240,7 +240,7 @@ class AsyncJob(Record):
         """Return what its attempt wrote; options as of :meth:`AsyncClient.logs`."""
         return await self._client.logs(self, **options)
 
-    async def explain(self, **options: Any) -> Record:
+    async def explain(self, **options: Any) -> ExplainedRecord:
         """Explain why it went where it went, or waits."""
         return await self._client.explain(self, **options)
 

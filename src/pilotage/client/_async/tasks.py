@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pilotage.client.errors import BadAnswer, Refused, refusal
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -247,19 +247,22 @@ class AsyncTaskRequests(AsyncApi):
         queue: str | None = None,
         limit: int | None = None,
         width: int = 0,
-    ) -> Record:
+        rules: bool = False,
+    ) -> ExplainedRecord:
         """Explain why a task, job, pilot, transfer or queue is where it is, or waits. ``lines`` is the text.
 
         With ``queue``: what was decided at this queue about a task's jobs. ``limit`` bounds the decisions of
-        a task or job, newest first; ``width`` folds the lines to so many columns.
+        a task or job, newest first; ``width`` folds the lines to so many columns. With ``rules`` the lines
+        name the published rules that decided.
         """
         found = await self.subject(about)
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
             values = {**found.of_kinds("task").values, "queue": queue}
-            return await self._record(template, values, width=width or None)
+            return ExplainedRecord(await self._get(template, values, width=width or None), rules=rules)
         most = limit if found.kind in ("task", "job") else None
-        return await self._record(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        answer = await self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        return ExplainedRecord(answer, rules=rules)
 
     async def what_if(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -39,11 +39,10 @@ class AsyncWorkflowRequests(AsyncApi):
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
         return await self._record("/workflows/{workflow}", self._number(workflow))
 
-    async def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> Record:
+    async def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> ExplainedRecord:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
-        return await self._record(
-            "/workflows/{workflow}/explain", self._number(workflow), width=width or None
-        )
+        template = "/workflows/{workflow}/explain"
+        return ExplainedRecord(await self._get(template, self._number(workflow), width=width or None))
 
     def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):

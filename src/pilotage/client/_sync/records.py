@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
@@ -45,7 +45,7 @@ class Requests(Protocol):
     def failures(self, *task: Any, **options: Any) -> Record:
         """Return failed jobs."""
 
-    def explain(self, *about: Any, **options: Any) -> Record:
+    def explain(self, *about: Any, **options: Any) -> ExplainedRecord:
         """Explain."""
 
     def retry(self, *about: Any, **options: Any) -> Record:
@@ -164,7 +164,7 @@ class Task(Record):
         """Return its failed jobs by error and queue."""
         return self._client.failures(self)
 
-    def explain(self, **options: Any) -> Record:
+    def explain(self, **options: Any) -> ExplainedRecord:
         """Explain where its jobs went, or why they wait; options as of :meth:`Client.explain`."""
         return self._client.explain(self, **options)
 
@@ -241,7 +241,7 @@ class Job(Record):
         """Return what its attempt wrote; options as of :meth:`Client.logs`."""
         return self._client.logs(self, **options)
 
-    def explain(self, **options: Any) -> Record:
+    def explain(self, **options: Any) -> ExplainedRecord:
         """Explain why it went where it went, or waits."""
         return self._client.explain(self, **options)
 

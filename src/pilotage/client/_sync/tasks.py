@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pilotage.client.errors import BadAnswer, Refused, refusal
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import Api
@@ -246,19 +246,22 @@ class TaskRequests(Api):
         queue: str | None = None,
         limit: int | None = None,
         width: int = 0,
-    ) -> Record:
+        rules: bool = False,
+    ) -> ExplainedRecord:
         """Explain why a task, job, pilot, transfer or queue is where it is, or waits. ``lines`` is the text.
 
         With ``queue``: what was decided at this queue about a task's jobs. ``limit`` bounds the decisions of
-        a task or job, newest first; ``width`` folds the lines to so many columns.
+        a task or job, newest first; ``width`` folds the lines to so many columns. With ``rules`` the lines
+        name the published rules that decided.
         """
         found = self.subject(about)
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
             values = {**found.of_kinds("task").values, "queue": queue}
-            return self._record(template, values, width=width or None)
+            return ExplainedRecord(self._get(template, values, width=width or None), rules=rules)
         most = limit if found.kind in ("task", "job") else None
-        return self._record(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        answer = self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        return ExplainedRecord(answer, rules=rules)
 
     def what_if(
         self,

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pilotage.client.records import Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table
 from pilotage.client.subjects import RequestSubject
 
 from .api import Api
@@ -40,9 +40,10 @@ class WorkflowRequests(Api):
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
         return self._record("/workflows/{workflow}", self._number(workflow))
 
-    def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> Record:
+    def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> ExplainedRecord:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
-        return self._record("/workflows/{workflow}/explain", self._number(workflow), width=width or None)
+        template = "/workflows/{workflow}/explain"
+        return ExplainedRecord(self._get(template, self._number(workflow), width=width or None))
 
     def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):

@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.loop_thread import LoopThread
 
 from .commands import Command, Outcome
@@ -93,7 +94,7 @@ class SshRunner:
         try:
             import asyncssh
         except ModuleNotFoundError as error:
-            raise OSError("asyncssh is not installed: pip install 'pilotage[ssh]'") from error
+            raise OSError(not_installed("asyncssh", "ssh")) from error
         user, host, port = ssh_address(self.name)
         try:
             connection = await asyncssh.connect(

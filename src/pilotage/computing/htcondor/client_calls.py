@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pilotage.model.values.phrases import not_installed
+
 Arguments = Mapping[str, Any]
 
 
@@ -83,8 +85,8 @@ def main() -> None:
     asked = json.load(sys.stdin)
     try:
         import htcondor2
-    except ImportError as error:
-        told: dict[str, Any] = {"error": f"kind htcondor needs pilotage[htcondor]: {error}", "reached": False}
+    except ImportError:
+        told: dict[str, Any] = {"error": not_installed("htcondor", "htcondor"), "reached": False}
     else:
         told = answer(htcondor2, asked)
     json.dump(told, sys.stdout)

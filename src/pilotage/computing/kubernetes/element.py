@@ -10,6 +10,7 @@ from cachetools import FIFOCache
 
 from pilotage.computing.options import parse
 from pilotage.computing.web_service import GATEWAYS
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
@@ -21,7 +22,7 @@ try:
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 except ImportError as error:
-    raise AdapterError("kind kubernetes needs its client: pip install pilotage[kubernetes]") from error
+    raise AdapterError(not_installed(error.name or "kubernetes", "kubernetes")) from error
 
 TIMEOUTS = (10, 60)
 """Time limits in s for connecting, and without a byte."""

@@ -1,9 +1,12 @@
-"""Numbers and times as people read them."""
+"""Numbers, times and lines of explanations as people read them."""
 
+import re
 from datetime import UTC, datetime
 
 LAST_MOMENT = 253_402_300_799.0
 """The last second that has a date of four digits for its year, in s since 1970."""
+
+_RULES = re.compile(r" \((?:[BDEFMPX]\d{1,2}|T)(?:(?:, ?| to | and )(?:[BDEFMPX]\d{1,2}|T))*\)")
 
 
 def moment(time: float) -> str:
@@ -14,3 +17,16 @@ def moment(time: float) -> str:
 def plural(count: int, noun: str) -> str:
     """Return ``1 job`` or ``3 jobs``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def not_installed(package: str, extra: str) -> str:
+    """Return that a package is missing, and the command that installs it, quoted for every shell."""
+    return f"{package} is not installed: pip install 'pilotage[{extra}]'"
+
+
+def without_rules(line: str) -> str:
+    """Return a line of an explanation without numbers of rules: ``load 0.5`` for ``load 0.5 (B32)``.
+
+    A line that is indented by four stays as it is: it quotes somebody, such as a payload's error.
+    """
+    return line if line.startswith("    ") else _RULES.sub("", line)

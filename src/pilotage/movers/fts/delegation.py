@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from pilotage.model.values.phrases import not_installed
 from pilotage.ports.moving import StorageError
 
 from .client import FtsClient
@@ -49,7 +50,7 @@ class Delegation:
         try:
             proxy, _ = signed(self._client.text("GET", f"/delegation/{name}/request"), certificate, now)
         except ImportError:
-            raise StorageError("cryptography is not installed: pip install pilotage[fts]") from None
+            raise StorageError(not_installed("cryptography", "fts")) from None
         except ValueError as error:
             raise StorageError(f"{certificate} cannot be delegated: {error}") from error
         self._client.text("PUT", f"/delegation/{name}/credential", proxy)
