@@ -41,7 +41,7 @@ _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage 
 
 def person(identity: Identity) -> str:
     """Return the name of a person for the log: names belong to a VO."""
-    return f"{identity.vo}:{identity.name}" if identity.vo else identity.name
+    return identity.key if identity.vo else identity.name
 
 
 def note_records(request: Request) -> None:

@@ -81,8 +81,7 @@ async def get_events(
     begin = _begin(last_event_id, after)
     start = ends.newest if begin is None else _kept(begin, ends)
     if STREAM in request.headers.get("accept", ""):
-        person = f"{caller.identity.vo}:{caller.identity.name}"
-        return _stream(request, hub, person, wanted, start, ends.newest)
+        return _stream(request, hub, caller.identity.key, wanted, start, ends.newest)
     return answer(await _page(hub, wanted, start, ends.newest))
 
 

@@ -186,8 +186,7 @@ def get_content(
     offset = 0 if as_it_lies else _offset(range_, found.file.size)
     places = _places(found, runtime.store.federation(), storage)
     try:
-        person = f"{caller.identity.vo}:{caller.identity.name}"
-        chunks = runtime.file_readers.read(places, offset, person)
+        chunks = runtime.file_readers.read(places, offset, caller.identity.key)
     except TooManyReaders as error:
         raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
     except StorageError as error:

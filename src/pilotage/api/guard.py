@@ -170,7 +170,7 @@ class Guard:
         """Return the VO and name of a caller. Unknown ones share one room: the routes refuse them at once."""
         token = bearer_of(request.headers.get("authorization", ""))
         caller = await self._tokens().find(token) if token else None
-        return f"{caller.identity.vo}:{caller.identity.name}" if caller else ""
+        return caller.identity.key if caller else ""
 
     def _path(self, scope: Scope) -> str:
         """Return the path below the prefix; of a page, one that no route of the API has."""

@@ -70,7 +70,7 @@ def get_output_archive(
     try:
         contents = runtime.file_readers.read_each(
             [(places_of(entry, federation), entry.file.size) for entry, _ in chosen],
-            f"{caller.identity.vo}:{caller.identity.name}",
+            caller.identity.key,
         )
     except TooManyReaders as error:
         raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error

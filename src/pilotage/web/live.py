@@ -50,7 +50,7 @@ async def _live(request: Request) -> Response:
     hub: EventHub = request.app.state.events
     place = ExitStack()
     try:
-        place.enter_context(hub.place(f"{caller.identity.vo}:{caller.identity.name}"))
+        place.enter_context(hub.place(caller.identity.key))
     except TooManyStreams as error:
         raise HTTPException(429, str(error)) from None
     return EventStream(_signs(hub, runtime, caller, query, _is_known(request)), place)

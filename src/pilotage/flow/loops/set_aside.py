@@ -54,7 +54,7 @@ _Name = tuple[str, str]
 
 def person(policy: str, owner: Identity) -> str:
     """Return the name for everything that a policy decides for a person."""
-    return f"{policy} {owner.vo}:{owner.name}"
+    return f"{policy} {owner.key}"
 
 
 class SetAside:

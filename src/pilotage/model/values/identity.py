@@ -25,6 +25,11 @@ class Identity:
     vo_role: str = ""
     """Role in the VO."""
 
+    @property
+    def key(self) -> str:
+        """Return ``VO:NAME``, which bounds of each person count by: two VOs may each have an alice."""
+        return f"{self.vo}:{self.name}"
+
 
 GENERIC = Identity(name="generic")
 """The default owner of generic pilots (P7). No work belongs only to it."""

@@ -60,7 +60,7 @@ def simulate(visit: Visit) -> Page:
 
 
 def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
-    run = _runs(visit).of(_person(visit))
+    run = _runs(visit).of(visit.caller.identity.key)
     # Pictures of our own program, whose words it escapes.
     pictures = [Markup(one) for one in run.pictures] if run else []
     return Page(
@@ -80,10 +80,6 @@ def _runs(visit: Visit) -> SimulationRuns:
         state.simulations = SimulationRuns()
     found: SimulationRuns = state.simulations
     return found
-
-
-def _person(visit: Visit) -> str:
-    return f"{visit.caller.identity.vo}:{visit.caller.identity.name}"
 
 
 def start(visit: Visit) -> Page | Redirect:
@@ -109,7 +105,7 @@ def start(visit: Visit) -> Page | Redirect:
     else:
         files[SCENARIO] = form.scenario
     try:
-        _runs(visit).start(_person(visit), policies, commands, files, environment)
+        _runs(visit).start(visit.caller.identity.key, policies, commands, files, environment)
     except NoRoom as full:
         return _shown(visit, form, str(full))
     return Redirect(address="/simulate")
