@@ -151,3 +151,14 @@ def test_no_restriction_opens_anything(house: House) -> None:
     online = replace(federation, queues=(SOUTH,))
     both = [close, replace(close, kind="queue", name="south-queue", mode="drain")]
     assert restricted(online, both).queues[0].status == "draining"
+
+
+def test_a_restriction_and_its_end_are_events(house: House) -> None:
+    log, version = house.store.event_log, house.store.version()
+    after = log.newest()
+    restrict(house, "close", "site", "north")
+    restrictions.lift(house.runtime, "site", "north", "olga")
+    closed, opened = log.page(after, log.newest(), 10)
+    assert (closed.kind, closed.target, closed.records) == ("federation", "in force", (version + 1,))
+    assert (opened.records, opened.actor) == ((version + 2,), "olga")
+    assert "site north closed" in closed.cause

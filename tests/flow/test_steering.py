@@ -180,6 +180,16 @@ def test_a_held_task_is_not_split(house: House) -> None:
     assert house.states(task) == {J.DEFINED: 3}
 
 
+def test_a_hold_of_a_task_without_jobs_is_an_event(house: House) -> None:
+    ((_, task),) = house.submit({"jobs": 3}).tasks
+    log = house.store.event_log
+    after = log.newest()
+    steering.hold(house.runtime, task, "user:alice")
+    steering.release(house.runtime, task, "user:alice")
+    told = [(one.task, one.target, one.actor) for one in log.page(after, log.newest(), 10)]
+    assert told == [(task, "held", "user:alice"), (task, "released", "user:alice")]
+
+
 def test_finish_ends_a_task_with_what_it_has(house: House) -> None:
     task = house.task(jobs=5, max_attempts=1)
     house.take("broker")

@@ -55,6 +55,7 @@ VIEWS = (
     SeenView("pilot", "/pilots/1", "olga"),
     SeenView("transfers", "/transfers", "olga"),
     SeenView("shares", "/shares"),
+    SeenView("stuck", "/stuck", "olga"),
     SeenView("workflows", "/workflows"),
     SeenView("task-workflow", "/tasks/{waiting}/workflow"),
     SeenView("simulate", "/simulate", "olga"),

@@ -37,6 +37,7 @@ def test_json_and_command_of_each_view_exist(house: House, operator: TestClient,
         "/transfers?state=queued",
         f"/transfers/{transfer}",
         "/shares",
+        "/stuck",
     )
     for address in addresses:
         answer = operator.get(address)
@@ -53,7 +54,7 @@ def test_lists_of_pilots_and_transfers_are_for_operators(
     house: House, pages: PageHouse, alice: TestClient, transfer: int
 ) -> None:
     pilot, _ = house.pilot()
-    for address in ("/pilots", f"/pilots/{pilot}", "/transfers"):
+    for address in ("/pilots", f"/pilots/{pilot}", "/transfers", "/stuck"):
         assert alice.get(address).status_code == 403, address
         assert f'href="{address}"' not in alice.get("/tasks").text
     assert alice.get(f"/transfers/{transfer}").status_code == 200
@@ -110,3 +111,15 @@ def test_shares_show_use_next_to_target(house: House, alice: TestClient, submit:
     text = alice.get("/shares").text
     assert "<bdi>default</bdi> has 100 % of 2 running jobs" in text
     assert "2 running" in text
+
+
+def test_what_is_stuck_is_named_on_the_first_page_and_leads_to_why(
+    house: House, operator: TestClient, alice: TestClient, transfer: int
+) -> None:
+    assert "Nothing is stuck." in operator.get("/stuck").text
+    house.now += 6 * 3600
+    assert "1 transfer queued at south-disk" in operator.get("/").text
+    text = operator.get("/stuck").text
+    assert f'href="/transfers/{transfer}"' in text
+    assert f"pilotage explain transfer:{transfer}" in text
+    assert "What is stuck?" not in alice.get("/").text

@@ -1,4 +1,4 @@
-"""Events: what happened to tasks, jobs, transfers, pilots and breakers, as pages and as a stream."""
+"""What happened to tasks, jobs, transfers, pilots, breakers and the federation, as pages and as a stream."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -62,7 +62,7 @@ async def get_events(
     task: Annotated[list[OneOf] | None, _TASK] = None,
     last_event_id: Annotated[str, _LAST_EVENT] = "",
 ) -> Response:
-    """What happened to the caller's tasks and jobs and to circuit breakers, oldest first.
+    """What happened to the caller's tasks and jobs, to circuit breakers and to the federation, oldest first.
 
     An operator sees what happened to everything.
 

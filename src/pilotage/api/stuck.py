@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls import stuck
+from pilotage.flow.runtime import Runtime
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
@@ -44,8 +45,13 @@ def get_stuck(runtime: TheRuntime) -> Response:
 
     What is usual comes from the newest records that ended, by kind, state and place, above a floor.
     """
+    return answer(Stuck(stuck=shown_stuck(runtime)))
+
+
+def shown_stuck(runtime: Runtime) -> list[StuckRecords]:
+    """Return what is stuck as operators see it, the worst first. Raises :class:`NoFederation`."""
     steps = [_step(name, error) for name, error in sorted(runtime.set_aside.failing_loops.items())]
-    return answer(Stuck(stuck=[*steps, *map(_records, stuck.everything(runtime))]))
+    return [*steps, *map(_records, stuck.everything(runtime))]
 
 
 def _step(name: str, error: str) -> StuckRecords:

@@ -33,11 +33,10 @@ def stuck(json_output: Json = False) -> None:
 
 
 def _what(one: Mapping[str, Any]) -> str:
-    """Return ``12 jobs activated at north-short, the oldest (345) for 3 h``."""
-    if one["kind"] == "step":
-        return f"step {one['place']} fails"
-    from pilotage.model.values.phrases import plural
+    """Return ``12 jobs activated at north-short, the oldest job:345 for 3 h``."""
+    from pilotage.explain.stuck import what_of
 
-    where = f" at {one['place']}" if one["place"] else ""
-    since = f"{one['kind']}:{one['oldest']} for {ago(one['since'])}"
-    return f"{plural(one['count'], one['kind'])} {one['state']}{where}, the oldest {since}"
+    what = what_of(one["kind"], one["state"], one["place"], one["count"])
+    if one["since"] is None:
+        return what
+    return f"{what}, the oldest {one['kind']}:{one['oldest']} for {ago(one['since'])}"

@@ -13,6 +13,7 @@ from pilotage.model.records.states import (
     TransferState,
 )
 from pilotage.model.rules.stuck import StuckGroup
+from pilotage.model.values.phrases import plural
 
 from .words import ago
 
@@ -47,6 +48,13 @@ _STATES: Mapping[tuple[Kind, State], tuple[str, str]] = {
 }
 """What a record in a state waits for, and the command for it: with its ``id``, its ``task`` and its
 ``place``."""
+
+
+def what_of(kind: str, state: str, place: str, count: int) -> str:
+    """Return what is stuck: ``12 jobs activated at north-short``, or ``step broker fails``."""
+    if kind == "step":
+        return f"step {place} fails"
+    return f"{plural(count, kind)} {state}" + (f" at {place}" if place else "")
 
 
 def reason_of(group: StuckGroup, found: str) -> str:

@@ -17,6 +17,7 @@ def put_in_force(runtime: Runtime, change: Change, actor: str, note: str) -> Non
     runtime.store.federations.restrict(change, actor, runtime.clock(), note)
     log.warning("%s, by %s", note, actor)
     runtime.wakeups.wake_all()
+    runtime.tell_news()
 
 
 def end_lapsed(runtime: Runtime) -> None:

@@ -89,13 +89,13 @@ class Store:
         self._keeps_reasons, self._keeps_events = keeps_reasons, keeps_events
         self.clock = clock
         self.listeners: list[Listener] = []
-        self.federations = Federations(database)
+        self._meanings = TransitionKinds(database)
+        self.federations = Federations(database, self._meanings, keeps_events)
         specs, live = SpecCache(), LivePilots()
         self.snapshots = Snapshots(database, self.federations, specs, live)
         self.queries = Queries(database, self.federations, specs, live)
         self.job_lists = JobLists(database, self.federations, specs)
         self.task_lists = TaskLists(database)
-        self._meanings = TransitionKinds(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside, self.tell, keeps_events)
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)

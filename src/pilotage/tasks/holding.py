@@ -19,7 +19,7 @@ def hold(world: World, who: str) -> Decision:
     (task,) = world.tasks
     if task.state not in LIVE_TASKS:
         return _decision(world, "hold")
-    touch = Touch(kind="task", ids=(task.id,), changes={"held": who})
+    touch = Touch(kind="task", ids=(task.id,), changes={"held": who}, event="held")
     return _decision(world, "hold", touch, *_held(world.jobs, who))
 
 
@@ -33,7 +33,8 @@ def release(world: World) -> Decision:
         return _decision(world, "release")
     held = [job for job in world.jobs if job.state is JobState.HELD]
     is_held = task.held or task.state is not TaskState.WAITING
-    touch = Touch(kind="task", ids=(task.id,), changes={"held": ""} if is_held else {"on_end": True})
+    changes = {"held": ""} if is_held else {"on_end": True}
+    touch = Touch(kind="task", ids=(task.id,), changes=changes, event="released")
     moves = [_move(held, JobState.HELD, JobState.DEFINED, "released by a person")] if held else []
     return _decision(world, "release", touch, *moves)
 

@@ -182,7 +182,7 @@ class Staleness:
         return f"/live?{urlencode(given)}"
 
 
-OF_PLACES = Staleness(everybody=True, kinds=("job", "pilot", "transfer"), seconds=5)
+OF_PLACES = Staleness(everybody=True, kinds=("job", "pilot", "transfer", "breaker", "federation"), seconds=5)
 """For pages of sites, queues and shares, which show what everybody's work does there."""
 
 

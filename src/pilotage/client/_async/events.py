@@ -50,8 +50,8 @@ class AsyncEventRequests(AsyncApi):
     ) -> AsyncIterator[Record]:
         """Yield what happens from now on, or after an event, for ``timeout`` s or until the caller stops.
 
-        ``kinds`` are task, job, transfer, pilot and breaker. The server may be away for ten minutes: nothing
-        is left out. Raises :class:`Gone` if events that follow are no longer kept.
+        ``kinds`` are task, job, transfer, pilot, breaker and federation. The server may be away for ten
+        minutes: nothing is left out. Raises :class:`Gone` if events that follow are no longer kept.
         """
         until = None if timeout is None else time.monotonic() + timeout
         async for event in self._signals(after, kinds, tasks, until):

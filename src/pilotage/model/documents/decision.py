@@ -135,10 +135,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Columns set on records without a transition: heartbeats, references, priorities.
-
-    It adds no event.
-    """
+    """Columns set on records without a transition: heartbeats, references, priorities."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -154,6 +151,8 @@ class Touch:
     """As long as ``ids``. A record with another attempt is handed back."""
     changes_read: str | None = None
     """The ``changes`` that a job or task must still have, or it is handed back; none: any."""
+    event: str = ""
+    """What its event calls the records now, such as ``held``; empty: it adds no event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,9 @@ WRITABLE: dict[Kind, frozenset[str]] = {
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
 """The index of a job's queue."""
 
+BY_A_PERSON = "a person asked for it"
+"""Why records change without a transition, in events."""
+
 _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
 
@@ -101,6 +104,8 @@ def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
                 yield TransitionKind.of("breaker", one.source, one.target, one.cause, actor)
         if isinstance(change, Move):
             yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
+        if isinstance(change, Touch) and change.event:
+            yield TransitionKind.of(change.kind, None, change.event, BY_A_PERSON, actor)
         if isinstance(change, Move | Create):
             made = change.records if isinstance(change, Create) else chain(*change.creates.values())
             records = list(made)
@@ -335,10 +340,13 @@ class Commit:
         return ids
 
     def _log(self, move: Move, rows: Sequence[Record]) -> None:
-        """Note an event for each task of the records."""
+        """Note the events of a move."""
         if move.kind not in LOGGED:
             return
-        number = self._entries.number(move.kind, move.source, move.target, move.cause)
+        self._note(self._entries.number(move.kind, move.source, move.target, move.cause), rows)
+
+    def _note(self, number: int, rows: Sequence[Record]) -> None:
+        """Note an event of a meaning for each task of the records."""
         by_task: dict[int, list[int]] = defaultdict(list)
         for row in rows:
             by_task[row[TASK] or NO_TASK].append(row[ID])
@@ -375,6 +383,8 @@ class Commit:
         self._handed_back += len(set(touch.ids)) - len(rows)
         if rows and touch.changes:
             self._records.change(touch.kind, rows, touch.changes)
+            if touch.event:
+                self._note(self._entries.number(touch.kind, None, touch.event, BY_A_PERSON), rows)
             columns = KEY_COLUMNS[touch.kind]
             for keys in {tuple(row[KEYS:]) for row in rows}:
                 self._last_seen.touched(touch, dict(zip(columns, keys, strict=True)))

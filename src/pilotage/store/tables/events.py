@@ -33,12 +33,15 @@ SEQUENCE = "events_id_seq"
 MOST_RECORDS = 1000
 """Most records of one event. More make further events."""
 
-EventKind = Literal["task", "job", "transfer", "pilot", "breaker"]
+EventKind = Literal["task", "job", "transfer", "pilot", "breaker", "federation"]
 LOGGED: frozenset[str] = frozenset(get_args(EventKind))
 """Kinds of records whose transitions are events."""
 
 NO_TASK = 0
 """The task of events of records that belong to none."""
+
+CHANGED_FEDERATION = "in force"
+"""What an event says that a version of the federation is now."""
 
 FORGOTTEN = "forgotten events"
 """The name under which the store keeps the number of the last deleted event."""

@@ -31,6 +31,9 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.errors import FederationChanged, FederationRenamed, NoFederation
 from pilotage.store.database.sets import raw_rows
 
+from .events import CHANGED_FEDERATION, NO_TASK, NewEvents
+from .history import TransitionKind, TransitionKinds
+
 log = logging.getLogger(__name__)
 
 REMEMBERED = 86_400.0
@@ -123,8 +126,8 @@ class FederationFile(NamedTuple):
 class Federations:
     """Saves and caches the federation."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, meanings: TransitionKinds, keeps_events: bool = True) -> None:
+        self._database, self._meanings, self._keeps_events = database, meanings, keeps_events
         self._lock = threading.Lock()
         self._known: InForce | None = None
 
@@ -145,6 +148,7 @@ class Federations:
         another version than the ``expected`` one is in force.
         """
         document = to_json(federation).decode()
+        event = self._event("loaded", actor)
 
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
@@ -157,7 +161,7 @@ class Federations:
             row["restrictions"] = _text(known(federation, _restrictions(kept)))
             if file is not None:
                 row |= {"file": file.path, "digest": file.digest}
-            connection.execute(insert(federations), row)
+            self._add(connection, row, event)
             return int(version) + 1
 
         return self._database.write(write)
@@ -173,6 +177,7 @@ class Federations:
 
         Raises :class:`NoFederation`.
         """
+        event = self._event(note, actor)
 
         def write(connection: Connection) -> int:
             newest = connection.execute(_NEWEST).one_or_none()
@@ -183,10 +188,22 @@ class Federations:
                 return int(newest.version)
             row = {"version": newest.version + 1, "time": time, "actor": actor, "note": note}
             row |= {"document": newest.document, "restrictions": _text(after)}
-            connection.execute(insert(federations), row)
+            self._add(connection, row, event)
             return int(newest.version) + 1
 
         return self._database.write(write)
+
+    def _event(self, cause: str, actor: str) -> int:
+        """Return the number of what the event of a new version says."""
+        meaning = TransitionKind.of("federation", None, CHANGED_FEDERATION, cause, actor)
+        return self._meanings.numbers([meaning])[meaning]
+
+    def _add(self, connection: Connection, row: Mapping[str, Any], event: int) -> None:
+        """Write a version, and its event."""
+        connection.execute(insert(federations), row)
+        events = NewEvents(row["time"], self._keeps_events)
+        events.note(event, NO_TASK, [row["version"]])
+        events.write(connection)
 
     def history(self, before: int, limit: int) -> list[FederationVersion]:
         """Return versions before one, newest first."""

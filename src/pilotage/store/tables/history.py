@@ -34,8 +34,8 @@ meanings = Table(
     Index("meanings_once", "kind", "source", "target", "cause", "actor", unique=True),
 )
 
-LoggedKind = Kind | Literal["breaker"]
-"""Kinds of what makes transitions. Circuit breakers have no history of their own."""
+LoggedKind = Kind | Literal["breaker", "federation"]
+"""Kinds of what has events. Circuit breakers and federations have no history of their own."""
 
 LONGEST_CAUSE, LONGEST_ACTOR = 400, 150
 """Most characters that are kept: longer ones do not fit PostgreSQL's index."""

@@ -15,6 +15,7 @@ from . import (
     simulate,
     sites,
     storages,
+    stuck,
     task,
     tasks,
     transfers,
@@ -34,6 +35,7 @@ ROUTES: Sequence[Route] = (
     *pilots.ROUTES,
     *transfers.ROUTES,
     *shares.ROUTES,
+    *stuck.ROUTES,
     *simulate.ROUTES,
     *admin.ROUTES,
 )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from pilotage.api.breakers import ShownBreaker, shown
+from pilotage.api.stuck import shown_stuck
+from pilotage.explain.stuck import what_of
 from pilotage.flow.calls import circuit_breakers, pending_jobs
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
@@ -87,6 +89,7 @@ class NowModel:
     waits: Sequence[WaitFor]
     failing: Sequence[FailingGroup]
     breakers: Sequence[ShownBreaker]
+    stuck: Sequence[str]
     shares: Sequence[ShareUse]
     is_bounded: bool
     has_tasks: bool
@@ -110,6 +113,7 @@ def now(visit: Visit) -> Page:
         waits=_waits(visit, live),
         failing=_failing(visit, [*live, *lately]),
         breakers=_breakers(visit),
+        stuck=_stuck(visit) if visit.is_operator else (),
         shares=[one for one in uses(visit) if one.target][:MOST_ROWS],
         is_bounded=any(found.next for found in by_state.values()),
         has_tasks=any(by_state.values()),
@@ -189,6 +193,18 @@ def _breakers(visit: Visit) -> list[ShownBreaker]:
         return [shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS]
     except NoFederation:
         return []
+
+
+def _stuck(visit: Visit) -> Sequence[str]:
+    """Return what is stuck, the worst first. Whoever looks again within seconds gets the same."""
+
+    def found() -> list[str]:
+        return [what_of(one.kind, one.state, one.place, one.count) for one in shown_stuck(visit.runtime)]
+
+    try:
+        return visit.runtime.recent_stuck.get(0, visit.now, found)
+    except NoFederation:
+        return ()
 
 
 ROUTES: Sequence[Route] = (view("/", now),)

@@ -37,7 +37,7 @@ def storages(visit: Visit) -> Page:
         model=model,
         json="/storages",
         command=command("storages"),
-        stale=Staleness(everybody=True, kinds=("transfer",), seconds=5),
+        stale=Staleness(everybody=True, kinds=("transfer", "breaker", "federation"), seconds=5),
     )
 
 
@@ -76,7 +76,7 @@ def storage(visit: Visit) -> Page:
         model=model,
         json="/storages",
         command=command("storages"),
-        stale=Staleness(everybody=True, kinds=("transfer",), seconds=5),
+        stale=Staleness(everybody=True, kinds=("transfer", "breaker", "federation"), seconds=5),
     )
 
 
