@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 import pilotage.agent
-from pilotage.agent import wire
+from pilotage.agent import VERSION, wire
 from pilotage.agent.parsing import WireError, parse, serialise
 from pilotage.api import logs as api_logs
 from pilotage.api import pilot_agent
@@ -81,6 +82,10 @@ def test_an_older_python_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "version_info", (3, 8, 18))
     with pytest.raises(SystemExit, match=r"needs Python 3\.9 or newer, and this one is older: .*python"):
         runpy.run_path(str(ROOM / "__main__.py"), run_name="__main__")
+
+
+def test_the_agent_tells_the_version_of_the_package() -> None:
+    assert version("pilotage") == VERSION
 
 
 def test_the_file_is_the_same_bytes_each_time_and_holds_the_whole_room() -> None:

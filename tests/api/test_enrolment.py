@@ -2,6 +2,7 @@
 
 from fastapi.testclient import TestClient
 
+from pilotage.agent import VERSION
 from pilotage.model.documents.decision import Move
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.freshness import KNOWN_FOR
@@ -49,6 +50,15 @@ def test_p9_an_answer_that_was_lost_is_given_again_to_the_same_agent_and_to_nobo
     assert thief.status_code == 403
     assert f"pilot {pilot} has enrolled already" in thief.json()["detail"]
     assert enrolled(house, first) == enrolled(house, first)
+
+
+def test_the_first_call_tells_the_version_of_the_agent(house: House) -> None:
+    told, untold = house.pilot()[0], house.pilot()[0]
+    headers = {"User-Agent": f"pilotage-agent/{VERSION}"}
+    assert ordered(house, told).post("/pilot/enrol", json={"nonce": NONCE}, headers=headers).is_success
+    enrolled(house, ordered(house, untold))
+    shown = house.as_("operator", ALICE)
+    assert [shown.get(f"/pilots/{one}").json()["agent_version"] for one in (told, untold)] == [VERSION, ""]
 
 
 def test_p9_a_pilot_that_was_sent_two_tokens_enrols_with_one_of_them(house: House) -> None:

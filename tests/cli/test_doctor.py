@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from pilotage.agent import VERSION
 from pilotage.doctor.checks import DoctorCheck, Finding, all_checks
 from pilotage.doctor.examination import Examined, examined
 from pilotage.doctor.installation import Installation, NotExamined
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.settings import Settings
 from pilotage.store import Store
+from pilotage.testing.stores import move, moved, new_pilot
 from tests.waiting import PATIENCE
 
 from .conftest import FakeServer, Pilotage
@@ -84,6 +87,21 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     tokens = found["people's tokens", ""].findings
     assert [one.severity for one in tokens] == ["warning", "fault"], "one ends soon, and no operator has one"
     assert "of ada (user) ends" in tokens[0].what
+
+
+def test_pilots_with_another_agent_are_named_with_what_ends_them(tmp_path: Path, store_url: str) -> None:
+    store = Store.open(store_url)
+    store.save_federation(_federation(tmp_path), "test")
+    for queue, told in (("fast", "0.0.9"), ("fast", ""), ("slow", VERSION)):
+        pilot = new_pilot(store, queue, site="north")
+        called = {"agent_version": told}
+        moved(store, move("pilot", [pilot], PilotState.CREATED, PilotState.SUBMITTED))
+        moved(store, move("pilot", [pilot], PilotState.SUBMITTED, PilotState.RUNNING, called))
+    store.close()
+    (finding,) = _examined(tmp_path, store_url, "versions of agents")["versions of agents", ""].findings
+    assert finding.what.startswith("queue fast has 2 pilots whose agent is not of version")
+    assert finding.what.endswith("1 of an unknown version, 1 of version 0.0.9")
+    assert finding.mend.startswith("pilotage queues drain fast ")
 
 
 def test_a_storage_that_takes_no_files_is_only_listed(tmp_path: Path, sqlite_url: str) -> None:

@@ -7,3 +7,6 @@ and nothing else. This folder imports no other part of Pilotage and no package: 
 The agent (``pilot``) starts one ``supervisor`` for each payload and talks to it through a pipe (``payload``).
 ``wire`` defines every message between agent and server.
 """
+
+VERSION = "0.1.0"
+"""The agent's version, which is the package's. The file of the agent has no metadata that would tell it."""

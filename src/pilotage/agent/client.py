@@ -14,7 +14,7 @@ from http.client import HTTPException
 from socket import gaierror
 from typing import Any, TypeVar
 
-from . import relay, wire
+from . import VERSION, relay, wire
 from .machine import now
 from .parsing import WireError, parse, serialise
 from .web import Web, opener, said
@@ -71,7 +71,12 @@ class PilotClient:
 
     def __init__(self, url: str, token: str, timeout: float = TIMEOUT, identity: str = "") -> None:
         self._urls = [url] if url.startswith(relay.FILE) else url.split(",")
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            # In a header, because servers of other versions refuse fields that they do not know.
+            "User-Agent": f"pilotage-agent/{VERSION}",
+        }
         self._nonce = secrets.token_hex(32)
         self._timeout = timeout
         self._opener = relay.opener(identity) if identity else opener()

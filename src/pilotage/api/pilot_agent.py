@@ -1,9 +1,10 @@
 """Calls of pilots: fetch work, report on it, end. A pilot's token reaches nothing else (P9)."""
 
+import re
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import APIRouter, Header, HTTPException, Response
 from pydantic import BaseModel, Field
 
 from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
@@ -30,6 +31,8 @@ MOST_HELD = 100_000
 
 MOST_REPORTS = 10_000
 """Most reports in one call."""
+
+_AGENT = re.compile(r"pilotage-agent/([0-9A-Za-z.+-]{1,40})")
 
 Batch = Annotated[Whole, Field(ge=1, le=10_000)]
 
@@ -103,13 +106,18 @@ class Reason(BaseModel, extra="forbid"):
 
 
 @router.post("/enrol", responses=documented(Enrolled, 410))
-def post_enrol(body: Enrolment, enrolling: Enrolling, runtime: TheRuntime) -> Response:
+def post_enrol(
+    body: Enrolment, enrolling: Enrolling, runtime: TheRuntime, user_agent: Annotated[str, Header()] = ""
+) -> Response:
     """Exchange the token from a pilot's order for the pilot's own.
 
     This happens once. The same agent, by its nonce, gets the same answer again. Any other is refused (403).
+    The header ``User-Agent: pilotage-agent/VERSION`` tells the agent's version.
     """
+    told = _AGENT.fullmatch(user_agent)
     try:
-        return answer(enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce))
+        own = enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce, told[1] if told else "")
+        return answer(own)
     except AlreadyEnrolled as refused:
         raise HTTPException(403, str(refused)) from refused
 

@@ -21,6 +21,7 @@ PILOTS = (
     Column("jobs", number=True),
     Column("last heard", number=True),
     Column("containment", essential=False),
+    Column("agent", essential=False),
     Column("age", essential=False, number=True),
     Column("error", essential=False),
 )
@@ -66,6 +67,7 @@ def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:
         pilot["matched"],
         ago(pilot["heartbeat"]),
         pilot["containment"],
+        pilot["agent_version"],
         ago(pilot["created"]),
         pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}") or _waits(pilot),
     )

@@ -1,6 +1,10 @@
 """Checks of the federation against this machine's packages, and of its nodes."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+
+from pilotage.agent import VERSION
+from pilotage.model.values.phrases import plural
 
 from .checks import Finding, check, warning
 from .installation import Installation
@@ -44,6 +48,26 @@ def nodes(known: Installation) -> Iterator[Finding]:
         why = "certificates and signed addresses fail there, and builds go wrong"
         mend = f"ask the site to run NTP; pilotage queues test {pilot.queue}"
         yield from skew(f"the clock of {where}", ahead, why, mend)
+
+
+@check("versions of agents")
+def old_agents(known: Installation) -> Iterator[Finding]:
+    """Name the queues whose pilots run another version of the agent than this one."""
+    others: dict[str, Counter[str]] = defaultdict(Counter)
+    for queue, told, count in known.store.queries.agent_versions():
+        if told != VERSION:
+            others[queue][told] += count
+    for queue, counts in others.items():
+        told = ", ".join(
+            f"{count:,} of {f'version {name}' if name else 'an unknown version'}"
+            for name, count in sorted(counts.items())
+        )
+        yield warning(
+            f"queue {queue} has {plural(counts.total(), 'pilot')} whose agent is not of version {VERSION}: "
+            f"{told}",
+            "they lack what was mended since; each ends with its walltime, or when it is idle",
+            f'pilotage queues drain {queue} --because "old agents" --until 2h',
+        )
 
 
 @check("waiting work")

@@ -5,14 +5,18 @@ import logging
 from pilotage.agent.wire import Enrolled
 from pilotage.flow.errors import AlreadyEnrolled, PilotGone
 from pilotage.flow.runtime import Runtime
+from pilotage.model.documents.decision import Decision, Touch
 from pilotage.model.records.states import LIVE_PILOTS
+from pilotage.model.values.step_names import MATCH
 from pilotage.pilots import credentials
 
 log = logging.getLogger(__name__)
 
 
-def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
+def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "") -> Enrolled:
     """Exchange an enrolment token once. The same agent, by its nonce, gets the same answer again.
+
+    Record the agent's ``version``, if it told one.
 
     Raises :class:`PilotGone`, and :class:`AlreadyEnrolled` for every other agent.
     """
@@ -28,6 +32,10 @@ def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
             f"pilot {pilot} has enrolled already, and its token is good for one agent: "
             "this one was started twice, or the token was taken by somebody else"
         )
+    if version != record.agent_version:
+        noted = Touch(kind="pilot", ids=(pilot,), changes={"agent_version": version})
+        decision = Decision(step=MATCH, time=runtime.clock(), seed=0, changes=(noted,))
+        runtime.store.commit(decision, f"pilot:{pilot}")
     return Enrolled(token=own)
 
 

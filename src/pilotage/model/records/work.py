@@ -349,6 +349,8 @@ class Pilot:
     """Payloads that it runs at once (M5)."""
     server: str = ""
     """The name of the server that recorded it and submits it; empty: unknown."""
+    agent_version: str = ""
+    """The version of its agent, by the agent's first call; empty: unknown."""
 
     @property
     def place(self) -> str:

@@ -69,7 +69,10 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(
-        {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks", "waits"}
+        {
+            *("reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"),
+            *("waits", "agent_version"),
+        }
     ),
     "publication": frozenset({"asked", "wake_at", "error", "server"}),
     "notification": frozenset({"wake_at", "error", "server", "message_at"}),

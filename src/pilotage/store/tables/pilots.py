@@ -38,6 +38,7 @@ pilots = Table(
     text_column("waits"),
     Column("slots", Integer, server_default="1", nullable=False),
     text_column("server"),
+    text_column("agent_version"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -49,7 +50,7 @@ PILOT_COLUMNS = (
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
-    *(_p.waits, _p.slots, _p.server),
+    *(_p.waits, _p.slots, _p.server, _p.agent_version),
 )
 PILOT_STATES = {str(state): state for state in PilotState}
 
@@ -85,4 +86,5 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         waits=row[26],
         slots=row[27],
         server=row[28],
+        agent_version=row[29],
     )

@@ -231,6 +231,16 @@ class Queries:
             return list(self._database.read(self._live.read))
         return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
 
+    def agent_versions(self) -> list[tuple[str, str, int]]:
+        """Return how many pilots run at each queue with each version of the agent: queue, version, count."""
+        query = (
+            select(_p.queue, _p.agent_version, func.count())
+            .where(is_state(pilots, PilotState.RUNNING))
+            .group_by(_p.queue, _p.agent_version)
+            .order_by(_p.queue, _p.agent_version)
+        )
+        return self._database.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+
     def requirements(self, job: int) -> str:
         """Return a job's task queue as ``Requirements.text``; empty if there is no such job."""
         query = select(_j.requirements).where(_j.id == job)
