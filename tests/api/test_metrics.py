@@ -136,3 +136,14 @@ def test_programs_on_this_machine_read_them_where_the_setting_says_so(store: Sto
     assert status(True, here, x_forwarded_for="192.0.2.1") == 401
     assert status(True, here, via="") == 401
     assert status(True, here, host="pilotage.example.org") == 401
+
+
+def test_counters_that_are_known_begin_at_zero(client: TestClient) -> None:
+    client.get("/api/v1/tasks")
+    found = read(client, "for-prometheus")
+    assert found["pilotage_loop_passes_failed_total", "broker"] == 0
+    assert found["pilotage_attempts_total", "north-queue", "default", "failed"] == 0
+    assert found["pilotage_pilots_empty_total", "north-queue"] == 0
+    assert found["pilotage_store_retries_total", "deadlock"] == 0
+    assert found["pilotage_requests_total", "GET", "/api/v1/tasks", "500"] == 0
+    assert found["pilotage_requests_total", "GET", "/api/v1/tasks", "401"] == 1

@@ -20,8 +20,12 @@ from prometheus_client.registry import Collector
 
 from pilotage.flow.calls import circuit_breakers, pending_jobs
 from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import STEPS
+from pilotage.model.records.federation import Federation
 from pilotage.model.records.measurements import LAST_PASS, MEASURES, Measurement
 from pilotage.store import MeasuredKey, NoFederation, share_uses
+
+from .known_series import known_series
 
 MOST_LABELS = 1000
 """Most values of one label. The smaller ones are added up as ``other``."""
@@ -64,17 +68,23 @@ class _StoreCollector(Collector):
         unsent: Values = {(): found.unsent_notifications}
         yield _gauge("notifications_unsent", "Notifications not sent yet.", (), unsent)
         yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): found.database_size})
-        yield from self._of_federation()
+        federation = self._federation()
+        if federation is not None:
+            yield from self._of_federation(federation)
         yield from self._of_process()
-        yield from _of_measurements(found.measured)
+        loops = (step.name for step in STEPS if step.has_loop)
+        zeros = dict.fromkeys(known_series(found, federation, loops), 0.0)
+        yield from _of_measurements(zeros | found.measured)
 
-    def _of_federation(self) -> Iterator[Metric]:
+    def _federation(self) -> Federation | None:
         try:
-            uses = share_uses(self._runtime.store.queries.shares())
-            federation = self._runtime.store.federation()
-            tripped = circuit_breakers.tripped(self._runtime)
+            return self._runtime.store.federation()
         except NoFederation:
-            return
+            return None
+
+    def _of_federation(self, federation: Federation) -> Iterator[Metric]:
+        uses = share_uses(self._runtime.store.queries.shares())
+        tripped = circuit_breakers.tripped(self._runtime)
         used: Values = {(use.name, use.share.vo): use.used for use in uses}
         target: Values = {(use.name, use.share.vo): use.target for use in uses}
         known: Values = {(one.name, one.site, str(one.status)): 1 for one in federation.queues}

@@ -1,7 +1,7 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .commit.archive import ARCHIVE, Slice
-from .database.driver_errors import OUTAGE, concerns_records, outage
+from .database.driver_errors import HINDRANCES, OUTAGE, concerns_records, outage
 from .database.errors import (
     ArchivedElsewhere,
     BadCursor,
@@ -39,6 +39,7 @@ from .views.job_failures import FailedGroup
 from .views.job_lists import JobPage, ListedJob, UseAtQueue
 from .views.job_orders import JobSort
 from .views.keyset import ListPage, cut, named_page, numbered
+from .views.metrics import StoreCounts
 from .views.notifications import NotificationView
 from .views.outputs import OutputPage
 from .views.queues import QueueView, ShareUse, ShareView, share_uses
@@ -49,6 +50,7 @@ from .worlds.waiting import Waiting
 
 __all__ = [
     "ARCHIVE",
+    "HINDRANCES",
     "OUTAGE",
     "ArchivedElsewhere",
     "BadCursor",
@@ -90,6 +92,7 @@ __all__ = [
     "ShareView",
     "Slice",
     "Store",
+    "StoreCounts",
     "StoreError",
     "StoreHeld",
     "StoredLog",

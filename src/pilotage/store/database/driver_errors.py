@@ -43,6 +43,8 @@ _HINDRANCES = {
     "57": "shutdown",
     "08": "connection",
 }
+HINDRANCES = tuple(_HINDRANCES.values())
+"""All words of :func:`hindrance`."""
 
 
 def hindrance(error: BaseException | None) -> str:
