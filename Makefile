@@ -14,7 +14,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos pictures quick check bench lock format docs site clean
+.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos fuzz pictures quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -57,6 +57,9 @@ ONLY ?=
 
 chaos: $(READY) ## a storm of faults on a real federation, and what it broke; MINUTES=5, SEED=7 repeats one, ONLY="pilot killed" for kinds
 	$(BIN)/python -m tests.chaos --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") --only "$(ONLY)"
+
+fuzz: $(READY) ## requests from the OpenAPI document to real servers, in all MINUTES=5; SEED=7 repeats one, ONLY="sqlite,operator" for parts
+	$(BIN)/python -m tests.fuzz --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") --only "$(ONLY)"
 
 pictures: $(READY) ## screenshots of every view of the page, light and dark, into build/pictures (needs chromium too)
 	tests/page/install.sh

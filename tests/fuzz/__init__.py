@@ -1,0 +1,1 @@
+"""``make fuzz``: requests from the OpenAPI document to a real server."""
