@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import HTTPException, Response
 from fastapi.routing import APIRoute
 from fastapi.utils import create_model_field
 from pydantic import BaseModel, Field
@@ -37,13 +37,19 @@ class RequestRefused:
     detail: str
 
 
+BYTES = "application/octet-stream"
+
 _RECORD = "record"
 """Key of an answer's record until OpenAPI needs it. FastAPI's key is ``model``."""
 
 _MEANINGS = {
+    206: "the rest of the file",
     404: "there is no such thing, or it is somebody else's",
     409: "not before a federation is there, or not as things stand",
     410: "the pilot was given up",
+    411: "the size of the file is not told",
+    416: "not a range of the file",
+    502: "the storage fails",
 }
 
 
@@ -81,6 +87,22 @@ def documented(
     answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {_RECORD: model}}
     answers |= {code: {_RECORD: RequestRefused, "description": text} for code, text in told.items()}
     return answers | {422: {_RECORD: NotUnderstood, "description": "not understood"}}
+
+
+def documented_bytes(
+    *refusals: int, media_type: str = BYTES, part: bool = False
+) -> dict[int | str, dict[str, Any]]:
+    """Describe a route that answers with bytes; with ``part`` also a part of them."""
+    answers = documented(None, *refusals)
+    answers[200] = {"content": {media_type: {}}}
+    if part:
+        answers[206] = answers[200] | {"description": _MEANINGS[206]}
+    return answers
+
+
+def field_refused(field: str, message: str) -> HTTPException:
+    """Return the refusal of a request for one of its fields (422)."""
+    return HTTPException(422, [{"field": field, "message": message}])
 
 
 def describe_answers(route: APIRoute) -> None:

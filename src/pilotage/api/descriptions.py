@@ -361,8 +361,25 @@ PARAMETERS: Mapping[str, str] = {
 """Parameters of paths and queries without a description of their own."""
 
 
+REFUSALS: Mapping[str, str] = {
+    "429": "too many requests of yours at once",
+    "503": "no room, or the database is away; try again later",
+}
+"""Answers that the guard gives on every route but those of health."""
+
+BODY_REFUSALS: Mapping[str, str] = {
+    "408": "the request took too long to arrive",
+    "413": "the request is too large; send it in parts",
+    "415": "the body is no JSON",
+}
+"""Answers to requests with a body."""
+
+
+_REFUSED = {"application/json": {"schema": {"$ref": "#/components/schemas/RequestRefused"}}}
+
+
 def describe(document: dict[str, Any]) -> dict[str, Any]:
-    """Add missing descriptions of fields and parameters to an OpenAPI document."""
+    """Add missing descriptions of fields, parameters and the guard's answers to an OpenAPI document."""
     for name, schema in document.get("components", {}).get("schemas", {}).items():
         for field, described in schema.get("properties", {}).items():
             text = FIELDS.get(f"{name}.{field}", FIELDS.get(field))
@@ -370,6 +387,10 @@ def describe(document: dict[str, Any]) -> dict[str, Any]:
                 described.setdefault("description", text)
     for operations in document.get("paths", {}).values():
         for operation in operations.values():
+            if "security" in operation:
+                told = {**REFUSALS, **(BODY_REFUSALS if "requestBody" in operation else {})}
+                for status, text in told.items():
+                    operation["responses"].setdefault(status, {"description": text, "content": _REFUSED})
             for parameter in operation.get("parameters", ()):
                 if text := PARAMETERS.get(parameter["name"]):
                     parameter.setdefault("description", text)

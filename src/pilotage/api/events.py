@@ -13,7 +13,7 @@ from pilotage.model.values.identity import Credential
 from pilotage.store import Ends, EventKind
 
 from .access import KnownTokens, Person, bearer_of, may_see
-from .answers import answer, documented
+from .answers import answer, documented, field_refused
 from .dependencies import LARGEST_ID, PREFIX, AnyId
 from .event_hub import PAGE, EventFilter, EventHub, ShownEvent, TooManyStreams, frame, shown
 
@@ -99,7 +99,7 @@ def _begin(header: str, after: int | None) -> int | None:
         return after
     if header.isascii() and header.isdigit() and int(header) <= LARGEST_ID:
         return int(header)
-    raise HTTPException(422, [{"field": "Last-Event-ID", "message": "must be the number of an event"}])
+    raise field_refused("Last-Event-ID", "must be the number of an event")
 
 
 def _kept(after: int, ends: Ends) -> int:

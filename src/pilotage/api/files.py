@@ -27,7 +27,7 @@ from pilotage.store import FileConflict, ListPage, ReplicaView, Store, cut
 from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person, actor
-from .answers import PageOfList, answer, documented, listed
+from .answers import PageOfList, answer, documented, documented_bytes, field_refused, listed
 from .content import FileContent
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 
@@ -167,7 +167,7 @@ def get_description(file: FileId, caller: Person, store: TheStore) -> Response:
     return answer(view)
 
 
-@router.get("/content", responses=documented(None, 404))
+@router.get("/content", response_class=FileContent, responses=documented_bytes(404, 416, 502, part=True))
 def get_content(
     file: FileId,
     caller: Person,
@@ -242,7 +242,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
         refused = sorted((faults | conflicts).items())
         return answer(Registered(new=new, refused=[RefusedFile(at=at, reason=why) for at, why in refused]))
     for at, reason in faults.items():
-        raise HTTPException(422, f"files[{at}]: {reason}")
+        raise field_refused(f"files.{at}", reason)
     try:
         new = catalogue.register(runtime, files, actor(caller), body.dry_run)
     except FileConflict as conflict:
@@ -250,7 +250,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
     return answer(Registered(new=new))
 
 
-@router.post("/scan", responses=documented(Listed, 404))
+@router.post("/scan", responses=documented(Listed, 404, 502))
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
     """Register the files at a storage that match a pattern; copies and outputs are none of them.
 
@@ -268,7 +268,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     if person and not may_list(place, body.match, person):
         raise HTTPException(403, not_yours(place, body.match, person))
     if is_output(body.match):
-        raise HTTPException(422, f"{body.match!r} stands for outputs of tasks, which are known already")
+        raise field_refused("match", f"{body.match!r} stands for outputs of tasks, which are known already")
     try:
         with runtime.look_ups.place(place.name, caller.identity, SCAN_TIME):
             scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
@@ -278,7 +278,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     except OthersFilesError as error:
         raise HTTPException(403, str(error)) from error
     except WrongPatternError as error:
-        raise HTTPException(422, str(error)) from error
+        raise field_refused("match", str(error)) from error
     except (StorageError, LookupError, OSError) as error:
         raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
     new, conflicts = catalogue.register_each(

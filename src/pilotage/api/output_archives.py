@@ -14,7 +14,7 @@ from pilotage.model.values.scopes import name_of
 from pilotage.store.views.catalogue import CatalogueEntry
 
 from .access import Person
-from .answers import documented
+from .answers import documented_bytes
 from .content import FileContent
 from .dependencies import PREFIX, Id, TheRuntime
 from .files import places_of
@@ -40,7 +40,7 @@ TAR = "application/x-tar"
 @router.get(
     "/{task}/outputs/archive",
     response_class=FileContent,
-    responses=documented(None, 404) | {200: {"content": {TAR: {}}}},
+    responses=documented_bytes(404, media_type=TAR),
 )
 def get_output_archive(
     task: Id,

@@ -17,7 +17,7 @@ from pilotage.model.records.work import Count, Megabytes, Seconds
 from pilotage.model.values.types import Whole
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
-from .answers import answer, documented
+from .answers import answer, documented, documented_bytes
 from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 from .logs import AttemptLogs, Log
 from .plain_routes import plain_route
@@ -196,7 +196,7 @@ def get_specification(job: Id, pilot: PilotId, runtime: TheRuntime) -> Response:
     "/agent.pyz",
     dependencies=[FOR_AGENTS],
     response_class=Response,
-    responses=documented(None) | {200: {"content": {ZIPAPP: {}}}},
+    responses=documented_bytes(media_type=ZIPAPP),
 )
 def get_agent() -> Response:
     """Fetch the pilot agent as one file, which Python 3.9 or newer runs."""

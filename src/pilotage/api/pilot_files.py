@@ -19,7 +19,7 @@ from pilotage.model.values.types import FileName, Whole
 from pilotage.ports.moving import StorageError
 
 from .access import PilotId
-from .answers import answer, documented
+from .answers import answer, documented, documented_bytes
 from .content import FileContent
 from .dependencies import PREFIX, Id, StoredInteger, TheRuntime
 from .guard import BODY_TIMEOUT, LARGEST_FILE
@@ -58,14 +58,14 @@ def _input(
 Asked = Annotated[Wanted, Depends(_input)]
 
 
-@router.post("/access", responses=documented(Access, 404))
+@router.post("/access", responses=documented(Access, 404, 502))
 def post_access(body: FileRequest, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Return an address for one file and a short time, or an empty one if the server hands on the file."""
     with _explained():
         return answer(pilot_files.access(runtime, pilot, Wanted(**body.model_dump())))
 
 
-@router.get("/content/{job}/{attempt}", responses=documented(None, 404))
+@router.get("/content/{job}/{attempt}", response_class=FileContent, responses=documented_bytes(404, 502))
 def get_pilot_content(wanted: Asked, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Read an input of a job through the server. 503 while it hands on as many files as it can."""
     with _explained():
@@ -73,7 +73,7 @@ def get_pilot_content(wanted: Asked, pilot: PilotId, runtime: TheRuntime) -> Res
     return FileContent(chunks, headers={"Content-Length": str(size)})
 
 
-@router.put("/content/{job}/{attempt}", responses=documented(Stored, 404))
+@router.put("/content/{job}/{attempt}", responses=documented(Stored, 404, 411, 502))
 async def put_pilot_content(wanted: Asked, request: Request, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Write an output of a job through the server. 503 while it hands on as many files as it can."""
     length = request.headers.get("content-length", "")
