@@ -62,7 +62,7 @@ def _at(size: int) -> dict[str, float]:
         questions: dict[str, Callable[[int], object]] = {
             "status": lambda _: store.task_lists.page(TaskPage(limit=100)),
             "explain": lambda at: _explain(runtime, 1 + at * 7 % tasks),
-            "queues": lambda _: shown_queues(runtime),
+            "queues": lambda _: shown_queues(runtime, None),
         }
         found = {f"{name}_p99_ms": _p99(_seconds(QUESTIONS, ask)) for name, ask in questions.items()}
         runtime.close()

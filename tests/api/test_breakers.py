@@ -9,7 +9,7 @@ from pilotage.model.records.states import PilotState
 from pilotage.store import SetAsideRecord
 from pilotage.testing.stores import create, move, new_pilot
 
-from .conftest import ALICE, House
+from .conftest import ALICE, BOB, House
 
 
 def fail(house: House, first: int, source: str, destination: str = "", number: int = 3) -> None:
@@ -84,7 +84,7 @@ def test_p6_a_lifted_breaker_of_a_server_is_closed_at_once(house: House) -> None
 
 
 def test_f2_a_lifted_breaker_gives_the_queue_jobs_again(house: House) -> None:
-    operator, person = house.as_("operator", ALICE), house.as_("user", ALICE)
+    operator, person = house.as_("operator", ALICE), house.as_("user", BOB)
     task = jobs_fail(house)
     found = person.get("/breakers").json()["breakers"]
     assert {(one["kind"], *one["place"], one["task"]) for one in found} == {
@@ -107,6 +107,19 @@ def test_f2_the_name_of_a_queue_lifts_its_nodes_too(house: House) -> None:
     assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
 
 
+def test_f2_people_see_neither_breakers_nor_errors_of_others(house: House) -> None:
+    """Bob's breakers name his task and what his payload wrote."""
+    jobs_fail(house)
+    jobs_fail(house, task=8, owner="carol")
+    clients = (house.as_("operator", ALICE), house.as_("user", BOB), house.as_("user", ALICE))
+    for client, tasks in zip(clients, ({7, 8}, {7}, set[int]()), strict=True):
+        found = client.get("/breakers").json()["breakers"]
+        assert {one["task"] for one in found} == tasks
+        queues = client.get("/queues").text + client.get("/queues/north-queue/explain").text
+        assert {task for task in (7, 8) if f"task {task}" in queues} == tasks
+        assert ("disk #" in queues) == bool(tasks)
+
+
 def pilot_fails(house: House) -> None:
     """A pilot of the north queue's server fails before it calls."""
     pilot = new_pilot(house.store, "north-queue", house.now, site="north", broker="door")
@@ -114,14 +127,14 @@ def pilot_fails(house: House) -> None:
     house.commit(move("pilot", [pilot], PilotState.CREATED, PilotState.FAILED, changes))
 
 
-def jobs_fail(house: House) -> int:
+def jobs_fail(house: House, task: int = 7, owner: str = "bob") -> int:
     """Five payloads of a task cannot be started at a node. Returns the task."""
     told = (
         Failure(
-            job=number,
+            job=10 * task + number,
             attempt=1,
-            task=7,
-            owner="bob",
+            task=task,
+            owner=owner,
             vo="atlas",
             queue="north-queue",
             node="n1",
@@ -134,7 +147,7 @@ def jobs_fail(house: House) -> int:
         for number in range(5)
     )
     create(house.store, *told, time=house.now)
-    return 7
+    return task
 
 
 def test_whatever_is_set_aside_is_told_with_its_reason(house: House) -> None:

@@ -87,6 +87,21 @@ def test_no_body_is_an_unexpected_fault(unchanged: House, route: Route) -> None:
     check()
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"\xff", "UTF-8"), (b"[" * 30_000, "nests too deeply"), (b"9" * 5000, "too many digits"), (b"{", "")],
+)
+def test_a_body_that_no_parser_reads_is_refused_with_a_reason(
+    unchanged: House, body: bytes, told: str
+) -> None:
+    client = unchanged.as_("operator", ALICE)
+    json = {"Content-Type": "application/json"}
+    for method, path in (("POST", "/tasks"), ("PUT", "/federation"), ("POST", "/tokens")):
+        answer = client.request(method, path, content=body, headers=json)
+        assert answer.status_code == 422, (path, answer.text)
+        assert told in answer.json()["detail"][0]["message"]
+
+
 @pytest.mark.hypothesis
 def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
     house.activate(submit(jobs=JOBS, max_attempts=1, scouts=0))

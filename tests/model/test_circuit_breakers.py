@@ -1,12 +1,17 @@
 """Circuit breakers: of storages after deliveries that failed in a row (F4), and what all have in common."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, Kind, each_opens, open_at
 from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
+from pilotage.model.circuit_breakers.visibility import seen_by, without_payload_error
 from pilotage.model.documents.serialization import from_document, to_document
 from pilotage.model.documents.world import World
 from pilotage.model.records.constants import DirectorConstants, StagingConstants
+from pilotage.model.values.identity import Identity
 from pilotage.testing import NOW, world
 
 CONSTANTS = StagingConstants(failing_files=3, storage_rest=60)
@@ -39,6 +44,27 @@ def test_f4_a_breaker_opens_after_three_files_in_a_row() -> None:
     assert "deliveries failed, 3 in a row, the last with: OSError: refused" in found.told
     assert open_at((found,), NOW + 61)
     assert not open_at((found,), NOW + 62)
+
+
+def test_f2_nobody_sees_what_payloads_of_others_wrote() -> None:
+    """A breaker for everybody tells anybody's error: only operators read it."""
+    times: dict[str, Any] = {"since": NOW, "until": NOW + 60, "failures": 5}
+    both = CircuitBreaker(kind="node", place=("q", "n"), error="bob's word", **times)
+    bobs = replace(both, whose=("atlas", "bob", 7))
+    server = CircuitBreaker(kind="server", place=("q", "door"), error="refused", **times)
+    bob, alice = Identity(name="bob", vo="atlas"), Identity(name="bob", vo="belle")
+    assert seen_by((both, bobs, server), None) == (both, bobs, server)
+    assert seen_by((both, bobs, server), bob) == (without_payload_error(both), bobs, server)
+    assert seen_by((both, bobs, server), alice) == (without_payload_error(both), server)
+    assert "bob" not in without_payload_error(both).told
+
+
+def test_f4_a_breaker_names_nobodys_file() -> None:
+    told = [
+        replace(failed(1, 0, file=f"atlas:raw/{n}"), error=f"cannot read raw/{n}: refused") for n in "abc"
+    ]
+    (found,) = breakers(*told, at=0)
+    assert found.error == "cannot read FILE: refused"
 
 
 def test_f4_the_attempts_of_one_file_close_no_storage() -> None:

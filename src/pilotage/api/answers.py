@@ -77,16 +77,24 @@ def listed(name: str, page: ListPage[Any], rows: Sequence[object] | None = None,
 
 
 def documented(
-    model: Any, *refusals: int, status: int = 200, meanings: Mapping[int, str] | None = None
+    model: Any,
+    *refusals: int,
+    status: int = 200,
+    meanings: Mapping[int, str] | None = None,
+    refuses_all: bool = False,
 ) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's answers for OpenAPI, including refusals, and those with ``meanings`` of its own."""
+    """Describe a route's answers for OpenAPI, including refusals, and those with ``meanings`` of its own.
+
+    With ``refuses_all`` a 422 may also be the model: it says why each of the records was refused.
+    """
     told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals
     }
     told = {**told, **(meanings or {})}
     answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {_RECORD: model}}
     answers |= {code: {_RECORD: RequestRefused, "description": text} for code, text in told.items()}
-    return answers | {422: {_RECORD: NotUnderstood, "description": "not understood"}}
+    misunderstood = NotUnderstood | model if refuses_all else NotUnderstood
+    return answers | {422: {_RECORD: misunderstood, "description": "not understood"}}
 
 
 def documented_bytes(

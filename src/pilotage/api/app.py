@@ -153,6 +153,20 @@ async def _not_understood(_: Request, fault: RequestValidationError) -> Response
     return answer({"detail": misread(fault.errors())}, 422)
 
 
+async def _refused(request: Request, refusal: HTTPException) -> Response:
+    if refusal.status_code != 400:
+        return await http_exception_handler(request, refusal)
+    # The framework says no more of a body that is no JSON in UTF-8, nests too deeply or has a huge number.
+    why = refusal.__cause__
+    told = {
+        UnicodeDecodeError: "must be JSON in UTF-8",
+        RecursionError: "nests too deeply",
+        ValueError: "has a number of too many digits",
+    }
+    text = next((text for kind, text in told.items() if isinstance(why, kind)), "cannot be read as JSON")
+    return answer({"detail": [{"field": "", "message": f"the body {text}"}]}, 422)
+
+
 async def _gone(_: Request, __: PilotGone) -> Response:
     return answer({"detail": PilotGone.__doc__}, 410)
 
@@ -183,7 +197,7 @@ async def _no_cursor(_: Request, fault: BadCursor) -> Response:
 
 FaultHandler = Callable[[Request, Any], Awaitable[Response]]
 _HANDLERS: Mapping[type[Exception], FaultHandler] = {
-    HTTPException: http_exception_handler,
+    HTTPException: _refused,
     RequestValidationError: _not_understood,
     PilotGone: _gone,
     KeyReused: _reused,

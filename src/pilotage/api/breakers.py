@@ -7,9 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
+from pilotage.model.circuit_breakers.visibility import seen_by
 
 from . import set_aside_lines
-from .access import Operator, Person, actor
+from .access import Operator, Person, actor, owner_seen
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
 
@@ -76,11 +77,13 @@ class Lifted(BaseModel):
 def get_breakers(caller: Person, runtime: TheRuntime) -> Response:
     """Every circuit breaker that is open or half-open, with what it holds back, until when and why.
 
+    Users see the ones that concern their work, and no errors of other people's jobs.
+
     Also every record that a step has set aside because it fails at it.
     """
     now = runtime.clock()
     aside = set_aside_lines.everything(runtime, to_operators=caller.role == "operator")
-    found = [shown(one, now) for one in circuit_breakers.tripped(runtime)]
+    found = [shown(one, now) for one in seen_by(circuit_breakers.tripped(runtime), owner_seen(caller))]
     return answer({"breakers": found, "set_aside": aside})
 
 

@@ -33,6 +33,7 @@ from pilotage.flow.calls import (
 )
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import step
+from pilotage.model.circuit_breakers.visibility import seen_by
 from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.documents.world import World
 from pilotage.model.records.borrowing import Borrowing, Comparison
@@ -53,6 +54,7 @@ from pilotage.model.records.states import (
 from pilotage.model.records.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.records.work import Pilot, Requirements, Transfer
 from pilotage.model.rules import site_limits
+from pilotage.model.values.identity import Identity
 from pilotage.model.values.phrases import plural
 from pilotage.model.values.scopes import version_of
 from pilotage.model.values.step_names import STAGE
@@ -161,14 +163,14 @@ def published(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 
 def explained_queue(
-    runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int
+    runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
 ) -> QueueExplanation | None:
-    """Return everything about a queue, and what these decisions say of it; None if it is not declared."""
+    """Return what a person (None: an operator) sees of a queue, and what these decisions say of it."""
     found = conditions.of_queues(runtime, [name])
     if not found:
         return None
     told = [
-        *queues.of_queue(found[0]),
+        *queues.of_queue(replace(found[0], breakers=seen_by(found[0].breakers, person))),
         *set_aside_lines.of(runtime, ("queue", name), ("site", found[0].queue.site)),
         *queues.of_task(name, choices),
     ]

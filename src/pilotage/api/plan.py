@@ -24,7 +24,7 @@ class PlanAnswer(BaseModel):
     refused: list[RefusedTask]
 
 
-@router.post("/broker", responses=documented(PlanAnswer, 409))
+@router.post("/broker", responses=documented(PlanAnswer, 409, refuses_all=True))
 def post_broker(body: Specs, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Decide whether these tasks would run, where, and if not why. Each is decided alone, without submitting
     it.

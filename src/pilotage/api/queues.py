@@ -12,10 +12,12 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls import circuit_breakers, queue_tests
 from pilotage.flow.errors import NoSuchQueue, NotNow
 from pilotage.flow.runtime import Runtime
+from pilotage.model.circuit_breakers.visibility import seen_by
 from pilotage.model.documents.decision import DatedChoice
+from pilotage.model.values.identity import Identity
 from pilotage.store import QueueView, named_page
 
-from .access import FOR_PEOPLE, Operator, actor
+from .access import FOR_PEOPLE, Operator, Person, actor, owner_seen
 from .answers import answer, documented, listed
 from .breakers import ShownBreaker, shown
 from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore, Width
@@ -25,18 +27,18 @@ from .views import Queues, Shares, ShownQueue
 router = APIRouter(prefix=PREFIX, tags=["queues"])
 
 
-@router.get("/queues", dependencies=[FOR_PEOPLE], responses=documented(Queues, 409))
-def get_queues(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+@router.get("/queues", responses=documented(Queues, 409))
+def get_queues(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Queues by name, with the number of jobs and pilots in each state, and circuit breakers."""
     name, status = attrgetter("name"), attrgetter("status")
-    return listed("queues", named_page(shown_queues(runtime), name, after, limit, status))
+    return listed("queues", named_page(shown_queues(runtime, owner_seen(caller)), name, after, limit, status))
 
 
-def shown_queues(runtime: Runtime) -> list[ShownQueue]:
-    """Return every queue as people see it, by name. Raises :class:`NoFederation`."""
+def shown_queues(runtime: Runtime, person: Identity | None) -> list[ShownQueue]:
+    """Return every queue as a person sees it (None: an operator), by name. Raises :class:`NoFederation`."""
     now = runtime.clock()
     tripped: dict[str, list[ShownBreaker]] = defaultdict(list)
-    for one in circuit_breakers.of_queues(runtime):
+    for one in seen_by(circuit_breakers.of_queues(runtime), person):
         tripped[one.place[0]].append(shown(one, now))
     fields = [one.name for one in dataclass_fields(QueueView)]
     return [
@@ -50,12 +52,10 @@ NO_QUEUE = "there is no queue {!r}; pilotage queues lists them"
 QueueName = Annotated[str, Path(max_length=200)]
 
 
-@router.get(
-    "/queues/{queue}/explain", dependencies=[FOR_PEOPLE], responses=documented(QueueExplanation, 404, 409)
-)
-def get_explanation(queue: QueueName, runtime: TheRuntime, width: Width = 0) -> Response:
+@router.get("/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
+def get_explanation(queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Explain one queue: its limits, its load, its measurements, and why nothing starts."""
-    return explained(runtime, queue, (), width)
+    return explained(runtime, queue, (), width, owner_seen(caller))
 
 
 class QueueTest(BaseModel):
@@ -75,9 +75,11 @@ def post_test(queue: QueueName, runtime: TheRuntime, credential: Operator) -> Re
         raise HTTPException(409, str(refused)) from refused
 
 
-def explained(runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int) -> Response:
-    """Return the explanation of a queue; 404 if no queue has this name."""
-    found = explained_queue(runtime, queue, choices, width)
+def explained(
+    runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int, person: Identity | None
+) -> Response:
+    """Return the explanation of a queue for a person (None: an operator); 404 if no queue has this name."""
+    found = explained_queue(runtime, queue, choices, width, person)
     if found is None:
         raise HTTPException(404, NO_QUEUE.format(queue))
     return answer(found)

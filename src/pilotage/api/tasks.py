@@ -108,7 +108,7 @@ class SubmissionAnswer(BaseModel):
     warnings: list[str] = []
 
 
-@router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201))
+@router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201, refuses_all=True))
 def post_tasks(
     body: Submission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
 ) -> Response:
@@ -336,7 +336,7 @@ def get_queue_explanation(
 ) -> Response:
     """Explain one queue, and the decisions there about a task's jobs."""
     seen(runtime.store, caller, task)
-    return explained(runtime, queue, runtime.store.queries.task_choices(task), width)
+    return explained(runtime, queue, runtime.store.queries.task_choices(task), width, owner_seen(caller))
 
 
 @router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))

@@ -71,7 +71,7 @@ class WorkflowExplanation(BaseModel):
     lines: list[str]
 
 
-@router.post("", status_code=201, responses=documented(WorkflowAnswer, 409, status=201))
+@router.post("", status_code=201, responses=documented(WorkflowAnswer, 409, status=201, refuses_all=True))
 def post_workflows(
     body: WorkflowSubmission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
 ) -> Response:

@@ -66,9 +66,9 @@ def _read() -> dict[str, Any]:
 
 def _task(client: "Client", task: int, submitted: float) -> Any:
     # Another store may be at the same address now: then the number means nothing, or another task.
-    from pilotage.client import ClientError
+    from pilotage.client import NotFound
 
-    with suppress(ClientError):
+    with suppress(NotFound):
         view = client.task(task)
         return view if abs(view["created"] - submitted) < MOST_SKEW else None
     return None

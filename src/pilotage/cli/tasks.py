@@ -200,10 +200,10 @@ def _lines(view: Any, wait: Any) -> Iterator[str]:
 
 
 def _wait(client: "Client", task: int) -> Any:
-    """Return why a task waits, and its place in line; nothing from a server that does not know."""
-    from pilotage.client import ClientError
+    """Return why a task waits, and its place in line; nothing from an earlier server."""
+    from pilotage.client import OtherVersion
 
-    with suppress(ClientError):
+    with suppress(OtherVersion):
         return client.why_waiting(task)
     return {}
 
@@ -228,10 +228,10 @@ def _measured(found: Any) -> str:
 
 
 def _jobs_by_queue(client: "Client", task: int) -> dict[str, dict[str, int]] | None:
-    """Return the number of jobs by queue and state; None from a server that does not know."""
-    from pilotage.client import ClientError
+    """Return the number of jobs by queue and state; None from an earlier server."""
+    from pilotage.client import OtherVersion
 
-    with suppress(ClientError):
+    with suppress(OtherVersion):
         return client.jobs_by_queue(task).to_dict()
     return None
 

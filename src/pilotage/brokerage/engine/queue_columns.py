@@ -8,6 +8,7 @@ import numpy as np
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, open_at
 from pilotage.model.circuit_breakers.jobs import open_queues
+from pilotage.model.circuit_breakers.visibility import without_payload_error
 from pilotage.model.documents.world import JobCount, LinkCount, QueueReport, World
 from pilotage.model.records.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.records.states import JobState
@@ -263,7 +264,7 @@ class QueueColumns:
 
     def _breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
         found = open_queues(world.failures, world.federation.guard, world.time)
-        return tuple(one for one in found if one.place[0] in self.index)
+        return tuple(without_payload_error(one) for one in found if one.place[0] in self.index)
 
     def _storage_breakers(self, world: World) -> tuple[CircuitBreaker, ...]:
         known = {"", *self.storages}

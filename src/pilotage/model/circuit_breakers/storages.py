@@ -95,7 +95,13 @@ def _breaker(end: End, row: list[FailedDelivery], constants: StagingConstants) -
     found = followed(row, trips, constants.open_for)
     if found is None or found.last is None:
         return None
-    return found.breaker("storage", end, found.last.error)
+    return found.breaker("storage", end, _without_file(found.last))
+
+
+def _without_file(failure: FailedDelivery) -> str:
+    """Return an error without the name of somebody's file: everybody sees what closes a storage."""
+    name = failure.file.rpartition(":")[2]
+    return failure.error.replace(name, "FILE") if len(name) > 2 else failure.error
 
 
 def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:

@@ -13,6 +13,7 @@ from pilotage.api.breakers import ShownBreaker, shown
 from pilotage.api.stuck import shown_stuck
 from pilotage.explain.stuck import what_of
 from pilotage.flow.calls import circuit_breakers, pending_jobs
+from pilotage.model.circuit_breakers.visibility import seen_by
 from pilotage.model.records.states import AT_A_PILOT, LIVE_TASKS, JobState, TaskState
 from pilotage.store import FailedGroup, ListPage, NoFederation, ShareUse, TaskPage, TaskView
 from pilotage.web.pages import Page, Staleness, Visit, view
@@ -190,7 +191,8 @@ def _data(visit: Visit, live: Sequence[TaskView]) -> list[MovingData]:
 
 def _breakers(visit: Visit) -> list[ShownBreaker]:
     try:
-        return [shown(one, visit.now) for one in circuit_breakers.tripped(visit.runtime)][:MOST_ROWS]
+        tripped = seen_by(circuit_breakers.tripped(visit.runtime), visit.owner)
+        return [shown(one, visit.now) for one in tripped][:MOST_ROWS]
     except NoFederation:
         return []
 

@@ -58,7 +58,7 @@ class QueuesModel:
 def queues(visit: Visit) -> Page:
     """Show queues by name, with who drains or closed them, their limits, load and circuit breakers."""
     query = visit.query(PlaceQuery)
-    rows = [_row(queue) for queue in shown_queues(visit.runtime)]
+    rows = [_row(queue) for queue in shown_queues(visit.runtime, visit.owner)]
     model = QueuesModel(
         page=page_of(visit, query, rows), statuses=Counter(row.status for row in rows), done=visit.done
     )
@@ -109,8 +109,8 @@ class QueueModel:
 def queue(visit: Visit) -> Page:
     """Show one queue: its limits, load and circuit breakers, and why nothing starts there."""
     name = visit.request.path_params["queue"]
-    found = next((one for one in shown_queues(visit.runtime) if one.name == name), None)
-    told = explained_queue(visit.runtime, name, (), 0)
+    found = next((one for one in shown_queues(visit.runtime, visit.owner) if one.name == name), None)
+    told = explained_queue(visit.runtime, name, (), 0, visit.owner)
     if found is None or told is None:
         raise HTTPException(404, NO_QUEUE.format(name))
     (seen,) = conditions.of_queues(visit.runtime, [name])

@@ -87,7 +87,7 @@ def _rows(visit: Visit) -> list[SiteRow]:
     federation = visit.store.declared_federation()
     states = {one.site: one for one in calls.views(visit.runtime)}
     queues: defaultdict[str, list[ShownQueue]] = defaultdict(list)
-    for queue in shown_queues(visit.runtime):
+    for queue in shown_queues(visit.runtime, visit.owner):
         queues[queue.site].append(queue)
     tripped: defaultdict[str, int] = defaultdict(int)
     for storage in shown_storages(visit.runtime):
@@ -173,7 +173,7 @@ def site(visit: Visit) -> Page:
     ad = calls.text(visit.runtime, name)
     model = SiteModel(
         row=row,
-        queues=[one for one in shown_queues(visit.runtime) if one.site == name][:MOST_PLACES],
+        queues=[one for one in shown_queues(visit.runtime, visit.owner) if one.site == name][:MOST_PLACES],
         storages=[one for one in shown_storages(visit.runtime) if one.site == name][:MOST_PLACES],
         ad=ad or "",
         verbs=verbs(visit, "site", name),
