@@ -26,6 +26,7 @@ from pilotage.flow.loops.archiving import archiving
 from pilotage.flow.loops.forgetting_events import FORGET_EVENTS, forgetting_events
 from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.noting_breakers import NOTE_BREAKERS, noting_breakers
+from pilotage.flow.loops.recording_use import RECORD_USE, recording_use
 from pilotage.flow.loops.server_activity import server_activity
 from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
@@ -221,7 +222,7 @@ def _running(services: Sequence[Service], runtime: Runtime) -> Iterator[None]:
 def _membership(
     store: Store, settings: Settings, steps: Sequence[Step], name: str, *, with_api: bool
 ) -> Membership:
-    sole = (FORGET_EVENTS, NOTE_BREAKERS, *((ARCHIVE,) if settings.archive else ()))
+    sole = (FORGET_EVENTS, NOTE_BREAKERS, RECORD_USE, *((ARCHIVE,) if settings.archive else ()))
     url = settings.url if with_api else ""
     return Membership(store, this_process(store, name, (*(step.name for step in steps), *sole), url))
 
@@ -234,6 +235,7 @@ def _services(
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)
     sole = [
         forgetting_events(store, membership, settings.events_kept * 86400, bool(settings.archive)),
+        recording_use(store, membership),
         noting_breakers(store, membership, partial(circuit_breakers.note, runtime)),
     ]
     if settings.archive:

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from pilotage.model.documents.world import Report
+from pilotage.model.records.failures import telling_line
 from pilotage.model.records.inputs import InputPattern
 from pilotage.model.records.states import JobState
 from pilotage.store import JobPage, JobSort
 from pilotage.store.views import job_lists
-from pilotage.store.views.job_failures import telling_line
 
 from .house import House, attempts
 

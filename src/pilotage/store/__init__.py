@@ -23,6 +23,7 @@ from .database.errors import (
 )
 from .database.measurements import MeasuredKey
 from .store import Store
+from .tables.daily_failures import DailyFailures, FailureHistory
 from .tables.events import EventKind
 from .tables.federations import FederationFile, FederationVersion
 from .tables.files import OutputView, ReplicaView
@@ -32,6 +33,7 @@ from .tables.logs import StoredLog
 from .tables.notification_settings import PersonNotify
 from .tables.servers import ServerBeat
 from .tables.set_aside import SetAsideRecord
+from .tables.share_hours import ShareSample, ShareSpan
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
@@ -54,11 +56,13 @@ __all__ = [
     "OUTAGE",
     "ArchivedElsewhere",
     "BadCursor",
+    "DailyFailures",
     "DatasetTaken",
     "Ends",
     "EventKind",
     "EventView",
     "FailedGroup",
+    "FailureHistory",
     "FederationChanged",
     "FederationFile",
     "FederationRenamed",
@@ -88,6 +92,8 @@ __all__ = [
     "ReplicaView",
     "ServerBeat",
     "SetAsideRecord",
+    "ShareSample",
+    "ShareSpan",
     "ShareUse",
     "ShareView",
     "Slice",

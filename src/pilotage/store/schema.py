@@ -1,5 +1,7 @@
 """Bring the tables up to date when a store is opened: new ones as declared, older ones by migrations."""
 
+import re
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -11,6 +13,9 @@ from .tables.records import with_all_indexes
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _FIRST_RELEASE = "0100"
 """The version of the tables in the first release."""
+
+_REVISION = re.compile(r'^revision = "(\w+)"', re.MULTILINE)
+_BEFORE = re.compile(r'^down_revision = "(\w+)"', re.MULTILINE)
 
 _VERSION = """
 CREATE TABLE alembic_version (
@@ -45,9 +50,13 @@ def is_current(connection: Connection) -> bool:
     return version_of(connection) == newest()
 
 
+@cache
 def newest() -> str:
-    """Return the newest version, from the names of migrations: ``v0103_....py`` is 0103."""
-    return max(path.name[1:5] for path in (_MIGRATIONS / "versions").glob("v*.py"))
+    """Return the newest version: the one that no other migration comes after, whatever their numbers."""
+    texts = [path.read_text() for path in (_MIGRATIONS / "versions").glob("v*.py")]
+    before = {found[1] for text in texts if (found := _BEFORE.search(text))}
+    (last,) = {found[1] for text in texts if (found := _REVISION.search(text))} - before
+    return last
 
 
 def version_of(connection: Connection) -> str | None:

@@ -8,22 +8,25 @@ from sqlalchemy import Connection
 from pilotage.model.circuit_breakers.changes import BreakerState, NotedKey
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.model.records.federation import Federation
-from pilotage.model.records.measurements import COMMITS
+from pilotage.model.records.measurements import COMMITS, MEASURES
 from pilotage.model.records.restrictions import Restriction
 from pilotage.model.rules.federation_changes import WorkThere
 
 from . import schema
 from .clock import Clock, clock_of
 from .commit.archive import Archive
-from .commit.commit import Commit, check, is_light, meanings
+from .commit.checks import check
+from .commit.commit import Commit, is_light
 from .commit.event_retention import EventRetention
 from .commit.heartbeats import Heartbeats
+from .commit.meanings import meanings
 from .commit.measuring import CommitMeasurements
 from .database.engine import Database
 from .database.errors import NoFederation
 from .database.notices import Notices
 from .matching.matches import Matches, committed
-from .tables import iterations, measurements, noted_breakers
+from .past import Past
+from .tables import daily_failures, iterations, measurements, noted_breakers
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
@@ -110,6 +113,7 @@ class Store:
         self.publication_queries = PublicationQueries(database)
         self.workflow_queries = WorkflowQueries(database, specs)
         self.metrics_queries = MetricsQueries(database, specs)
+        self.past = Past(database)
         self.stuck_queries, self.storage_moves = StuckQueries(database), StorageMoves(database)
         self.notification_queries = NotificationQueries(database)
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
@@ -161,8 +165,13 @@ class Store:
     def add_measurements(self) -> None:
         """Add what this process has measured to what all have. What cannot be written is kept."""
         sums, latest = self.measurements.take()
+
+        def write(connection: Connection) -> None:
+            measurements.add(connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest)
+            daily_failures.add(connection, sums)
+
         try:
-            self.database.write(lambda connection: measurements.add(connection, sums, latest), alone=False)
+            self.database.write(write, alone=False)
         except BaseException:
             self.measurements.add(sums)
             raise

@@ -16,6 +16,7 @@ Verdict = Literal["task", "place", "doubt", "unknown"]
 LONGEST_ENDING = 200
 """Most characters kept from the end of an error."""
 
+_PAYLOAD = "payload exited with code"
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -89,6 +90,14 @@ class Failure(FailedAttempt):
     def whose(self) -> tuple[str, str]:
         """Return VO and name of the owner."""
         return self.vo, self.owner
+
+
+def telling_line(error: str) -> str:
+    """Return the line of an error that says most: what a payload said last, else the first line."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    return lines[-1] if lines[0].startswith(_PAYLOAD) else lines[0]
 
 
 def ending_of(error: str) -> str:

@@ -40,6 +40,11 @@ FAILED_PASSES = Measurement("loop_passes_failed", ("loop",), "Passes of loops th
 REQUESTS = Measurement("requests", ("method", "route", "status"), "Answered requests.")
 REQUEST_SECONDS = Measurement("request_seconds", ("method", "route"), "Seconds until answers began.", SHORT)
 
+FAILED_ATTEMPTS = Measurement(
+    "failed_attempts", ("day", "task", "queue", "error"), "Attempts of jobs that failed, by day and error."
+)
+"""No time series: errors have too many values. The store adds them up by day, person, queue and error."""
+
 MEASURES = {
     measure.name: measure
     for measure in (
@@ -47,7 +52,7 @@ MEASURES = {
         *(COMMITS, STORE_RETRIES, PASSES, LOOP_LAGS, FAILED_PASSES, REQUESTS, REQUEST_SECONDS),
     )
 }
-"""All of them, by name."""
+"""All that monitoring reads, by name."""
 
 LAST_PASS = "loop_last_pass"
 """The name under which the store keeps when each loop last ended a pass."""

@@ -1,8 +1,7 @@
 """The only module that writes decisions' changes: everything that still holds, in one transaction."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete
 
@@ -24,23 +23,19 @@ from pilotage.model.records.counters import COUNTERS, MATCHES_BY_SITE
 from pilotage.model.records.spec import LiveWork
 from pilotage.model.records.states import (
     ENDED,
-    FIRST,
     LIVE,
     LIVE_PILOTS,
     JobState,
     Kind,
-    TaskState,
     TransferState,
-    is_allowed,
 )
-from pilotage.model.records.work import NewJob, NewTask
-from pilotage.store.database.errors import IllegalColumn, IllegalTransition
+from pilotage.model.records.work import NewTask
 from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates, noted_breakers
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
-from pilotage.store.tables.history import Entries, TransitionKind
+from pilotage.store.tables.history import Entries
 from pilotage.store.tables.iterations import begin
 from pilotage.store.tables.last_seen import LastSeen
 from pilotage.store.tables.live_work import has_room, of_ended
@@ -51,73 +46,14 @@ from .creation import Creator
 from .dataset_names import refuse_retaken
 from .forgetting import forget
 from .job_rooms import CommitJobRooms
+from .meanings import BY_A_PERSON
 from .measuring import CommitMeasurements
 from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
-
-_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
-_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
-_CHANGED = {"changes", "priority", "share"}
-_OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
-
-WRITABLE: dict[Kind, frozenset[str]] = {
-    "task": frozenset(
-        {
-            *("error", "measured", "lease_end", "attempts_before", "held", "finishing", "change_notes"),
-            *("spec", "planned_jobs", "input_files", "on_end", "notices", *_CHANGED),
-        }
-    ),
-    "job": frozenset({"queue", "choice", "pilot", "wake_at", "requirements", *_CHANGED, *_OUTCOME}),
-    "transfer": frozenset({"source", "source_path", *_STAGING}),
-    "pilot": frozenset(
-        {
-            *("reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"),
-            *("waits", "agent_version"),
-        }
-    ),
-    "publication": frozenset({"asked", "wake_at", "error", "server"}),
-    "notification": frozenset({"wake_at", "error", "server", "message_at"}),
-}
-"""The columns that a decision may set."""
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
 """The index of a job's queue."""
 
-BY_A_PERSON = "a person asked for it"
-"""Why records change without a transition, in events."""
-
 _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
-
-
-def check(decision: Decision) -> None:
-    """Refuse a decision that could never be right. Raises IllegalTransition, IllegalColumn and ValueError."""
-    for change in decision.changes:
-        if isinstance(change, Move | Create):
-            _check_claims(change.claims)
-        if isinstance(change, Move):
-            _check_move(change, len(decision.choices))
-        if isinstance(change, Move | Touch):
-            _check_changes(change)
-
-
-def meanings(decision: Decision, actor: str) -> Iterator[TransitionKind]:
-    """Yield the meanings of a decision's transitions, for the history of their records."""
-    for change in decision.changes:
-        if isinstance(change, NoteBreakers):
-            for one in change.changes:
-                yield TransitionKind.of("breaker", one.source, one.target, one.cause, actor)
-        if isinstance(change, Move):
-            yield TransitionKind.of(change.kind, change.source, change.target, change.cause, actor)
-        if isinstance(change, Touch) and change.event:
-            yield TransitionKind.of(change.kind, None, change.event, BY_A_PERSON, actor)
-        if isinstance(change, Move | Create):
-            made = change.records if isinstance(change, Create) else chain(*change.creates.values())
-            records = list(made)
-            for kind in {KINDS[type(record)] for record in records if type(record) in KINDS}:
-                yield TransitionKind.of(kind, None, FIRST[kind], change.cause, actor)
-            if any(isinstance(record, NewJob) and record.throttled for record in records):
-                yield TransitionKind.of("job", None, JobState.THROTTLED, change.cause, actor)
-            if any(isinstance(record, NewTask) and record.is_chained for record in records):
-                yield TransitionKind.of("task", None, TaskState.WAITING, change.cause, actor)
 
 
 def is_light(decision: Decision) -> bool:
@@ -143,47 +79,11 @@ def _is_light_move(move: Move) -> bool:
     return move.kind == "job" and free and move.target is not JobState.ACTIVATED
 
 
-def _check_move(move: Move, choices: int) -> None:
-    if not is_allowed(move.kind, move.source, move.target):
-        raise IllegalTransition(move.kind, move.source, move.target)
-    if move.choice is not None and not 0 <= move.choice < choices:
-        raise ValueError(f"a move rests on choice {move.choice}, the decision has {choices}")
-    if move.binding != "early" and move.choice is None:
-        raise ValueError(f"a move to {move.binding} binding rests on no choice, and so on no candidates")
-    if move.at is not None and move.kind != "job":
-        raise ValueError(f"a {move.kind} is at no queue that a move could ask for")
-
-
-def _check_changes(change: Move | Touch) -> None:
-    """Refuse columns that may not be set. A touch may not set columns that count its record."""
-    keys = KEY_COLUMNS[change.kind] if isinstance(change, Touch) else ()
-    allowed = WRITABLE[change.kind] - set(keys)
-    if not allowed.issuperset(change.changes):
-        raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
-    if isinstance(change, Move) and change.own_changes:
-        # Records that move together are counted together.
-        own, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
-        if not allowed.issuperset(own):
-            raise IllegalColumn(change.kind, own - allowed, allowed)
-    if change.changes_read is not None and "changes" not in allowed:
-        raise ValueError(f"a {change.kind} has no changes that a {type(change).__name__} could ask for")
-    if change.attempts is not None and len(change.attempts) != len(change.ids):
-        raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
-
-
 def _unchanged(change: Move | Touch, rows: list[Record]) -> list[Record]:
     """Return the records that nobody has changed since the decision read them."""
     if change.changes_read is None:
         return rows
     return [row for row in rows if row[CHANGES] == change.changes_read]
-
-
-def _check_claims(claims: Sequence[Claim]) -> None:
-    for claim in claims:
-        _, columns = COUNTERS.get(claim.counter, (None, ()))
-        length = 2 if claim.counter == MATCHES_BY_SITE else len(columns)
-        if not length or len(claim.key) != length:
-            raise ValueError(f"there is no counter {claim.counter} by {len(claim.key)} columns")
 
 
 def _counted(claim: Claim) -> Kind:

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pilotage.model.documents.decision import Move
+from pilotage.model.records.failures import ending_of, telling_line
 from pilotage.model.records.measurements import (
     ATTEMPTS,
     EMPTY_PILOTS,
     ENDED_PILOTS,
     ENDED_TRANSFERS,
+    FAILED_ATTEMPTS,
     JOB_RUNS,
     JOB_WAITS,
     TRANSFERRED_BYTES,
@@ -18,8 +20,9 @@ from pilotage.model.records.measurements import (
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, TransferState
 from pilotage.store.database.measurements import Measurements
 from pilotage.store.tables.counters import KEY_COLUMNS
+from pilotage.store.tables.daily_failures import DAY
 
-from .working_set import ATTEMPT, ID, KEYS, MEASURED, Record
+from .working_set import ATTEMPT, ID, KEYS, MEASURED, TASK, Record
 
 _DONE = (JobState.FINISHED, JobState.MERGING)
 _PLACES = {kind: {name: KEYS + place for place, name in enumerate(KEY_COLUMNS[kind])} for kind in KEY_COLUMNS}
@@ -56,6 +59,8 @@ class CommitMeasurements:
             for row in rows:
                 if row[ATTEMPT] == 1:
                     self.own.observe(JOB_WAITS, (_of("job", row, "share"),), self._time - row[MEASURED])
+        if move.target is JobState.FAILED or (move.next_attempt and "error" in move.changes):
+            self._failures(move, rows)
         if move.source in AT_A_PILOT and move.target not in AT_A_PILOT:
             self._runs(move, rows)
         # A job that waits for a merge has succeeded: its end there says nothing about its attempt.
@@ -63,6 +68,13 @@ class CommitMeasurements:
             outcome = "finished" if move.target in _DONE else str(move.target)
             if outcome == "finished" or move.target in ENDED["job"]:
                 self._count(ATTEMPTS, _labels("job", rows, "queue", "share"), outcome)
+
+    def _failures(self, move: Move, rows: Sequence[Record]) -> None:
+        """Count failed attempts by day, task, queue and error."""
+        day, common = str(int(self._time // DAY)), _error_of(move.changes)
+        own = {id_: _error_of(one) for id_, one in move.own_changes.items() if "error" in one}
+        labels = [(day, str(row[TASK]), _of("job", row, "queue"), own.get(row[ID], common)) for row in rows]
+        self._count(FAILED_ATTEMPTS, labels)
 
     def _runs(self, move: Move, rows: Sequence[Record]) -> None:
         outcome = str(move.target) if move.target in ENDED["job"] else "finished"
@@ -74,6 +86,10 @@ class CommitMeasurements:
     def _count(self, measure: Measurement, labels: Iterable[tuple[str, ...]], *more: str) -> None:
         for values, many in Counter(labels).items():
             self.own.count(measure, (*values, *more), many)
+
+
+def _error_of(changes: Mapping[str, Any]) -> str:
+    return ending_of(telling_line(str(changes.get("error") or "")))
 
 
 def _labels(kind: Any, rows: Iterable[Record], *names: str) -> list[tuple[str, ...]]:

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pilotage.model.records.failures import ending_of
+from pilotage.model.records.failures import ending_of, telling_line
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import JobKind
-
-_PAYLOAD = "payload exited with code"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +35,6 @@ class LastFailure:
     exit_code: int | None
     error: str
     state: JobState
-
-
-def telling_line(error: str) -> str:
-    """Return the line of an error that says most: what a payload said last, else the first line."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    return lines[-1] if lines[0].startswith(_PAYLOAD) else lines[0]
 
 
 def failed_groups(rows: Iterable[Any]) -> list[FailedGroup]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.records.failures import telling_line
 from pilotage.model.records.states import AT_A_PILOT, LIVE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.likely_ends import Progress
@@ -36,7 +37,7 @@ from pilotage.store.tables.jobs import JOB_VIEW, JobView, job_inputs, jobs
 from pilotage.store.tables.tasks import SpecCache, tasks
 
 from . import job_counts
-from .job_failures import FailedGroup, LastFailure, failed_groups, telling_line
+from .job_failures import FailedGroup, LastFailure, failed_groups
 from .job_orders import JobSort, order_of, run_of, wait_of
 from .keyset import ListOrder, ListPage, Position, total_of
 

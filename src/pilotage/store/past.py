@@ -1,0 +1,44 @@
+"""What the store keeps of the last weeks: the use of shares by hour, and failed attempts by day."""
+
+from collections.abc import Sequence
+
+from pilotage.model.values.identity import Identity
+
+from .database.engine import Database
+from .tables import daily_failures, share_hours
+from .tables.daily_failures import FailureHistory
+from .tables.share_hours import ShareSample, ShareSpan
+
+KEPT = 30 * 86_400.0
+"""Seconds for which both are kept."""
+
+WEEK = 7 * 86_400.0
+
+LONG_STEP = 6
+"""Hours that are added up where more than a week is asked for."""
+
+
+class Past:
+    """Adds to what is kept, deletes what is old, and reads it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_sample(self, found: Sequence[ShareSample], time: float) -> None:
+        """Add what shares use at a time (s since 1970)."""
+        self._database.write(lambda connection: share_hours.add(connection, found, time))
+
+    def forget(self, now: float) -> None:
+        """Delete what is older than :data:`KEPT`."""
+        before = now - KEPT
+        self._database.write(lambda connection: share_hours.forget(connection, before))
+        self._database.write(lambda connection: daily_failures.forget(connection, before))
+
+    def shares(self, after: float, now: float) -> list[ShareSpan]:
+        """Return what each share used since a time, by share and hour; by six hours for more than a week."""
+        step = 1 if now - after <= WEEK else LONG_STEP
+        return self._database.read(lambda connection: share_hours.read(connection, after, step))
+
+    def failures(self, owner: Identity | None, after: float) -> FailureHistory:
+        """Return the failed attempts of a person, or everybody's, by day since a time."""
+        return self._database.read(lambda connection: daily_failures.read(connection, owner, after))

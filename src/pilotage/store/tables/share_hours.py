@@ -1,0 +1,98 @@
+"""What shares used in each hour next to their targets: table, samples, and reading."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, func, select
+
+from pilotage.store.database.columns import metadata
+from pilotage.store.database.sets import raw_rows
+from pilotage.store.database.upserts import replaced, upsert
+
+HOUR = 3600.0
+
+share_hours = Table(
+    "share_hours",
+    metadata,
+    # Hours since 1970: whole numbers, which both databases divide alike.
+    Column("hour", Integer, primary_key=True, autoincrement=False),
+    Column("share", String, primary_key=True),
+    Column("samples", Integer, nullable=False),
+    Column("running", Double, nullable=False),
+    Column("used", Double, nullable=False),
+    Column("target", Double, nullable=False),
+)
+
+_s = share_hours.c
+_ADD = upsert(
+    share_hours,
+    ["hour", "share"],
+    _s.keys(),
+    {name: f"share_hours.{name} + excluded.{name}" for name in ("samples", "running", "used")}
+    | replaced(["target"]),
+)
+_OLD = delete(share_hours).where(_s.hour < bindparam("before"))
+_step = bindparam("step", type_=Integer)
+_begin = (_s.hour - _s.hour % _step).label("begin")
+_MEANS = (
+    select(
+        *(_begin, _s.share, func.sum(_s.running), func.sum(_s.used), func.sum(_s.samples)),
+        func.avg(_s.target),
+    )
+    .where(_s.hour >= bindparam("after"))
+    .group_by(_begin, _s.share)
+    .order_by(_s.share, _begin)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSample:
+    """A share's running jobs at a moment, these as a part of all, and its part of all targets."""
+
+    share: str
+    running: int
+    used: float
+    target: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSpan:
+    """What a share used from ``time`` (s since 1970) on, in the mean of the times when anything ran."""
+
+    time: float
+    share: str
+    running: float
+    used: float
+    target: float
+
+
+def add(connection: Connection, found: Sequence[ShareSample], time: float) -> None:
+    """Add a sample of each share to the hour of a time (s since 1970)."""
+    hour = int(time // HOUR)
+    rows = [
+        {"hour": hour, "share": one.share, "samples": 1}
+        | {"running": one.running, "used": one.used, "target": one.target}
+        for one in sorted(found, key=lambda one: one.share)
+    ]
+    if rows:
+        connection.execute(_ADD, rows)
+
+
+def forget(connection: Connection, before: float) -> None:
+    """Delete the hours of before a time (s since 1970)."""
+    connection.execute(_OLD, {"before": int(before // HOUR)})
+
+
+def read(connection: Connection, after: float, step: int) -> list[ShareSpan]:
+    """Return the means of so many hours each, from a time on (s since 1970), by share and time."""
+    rows = raw_rows(connection, _MEANS, after=int(after // HOUR), step=step)
+    return [
+        ShareSpan(
+            time=begin * HOUR,
+            share=share,
+            running=running / samples,
+            used=used / samples,
+            target=target,
+        )
+        for begin, share, running, used, samples, target in rows
+    ]
