@@ -1,16 +1,22 @@
 """What is stuck in a real store is told with its reason, and usual times come from the store's own past."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from pilotage.api.stuck import shown_stuck
 from pilotage.computing.loader import load
+from pilotage.explain.stuck import what_of
 from pilotage.flow.calls import stuck
+from pilotage.flow.calls.servers import failing_loops
+from pilotage.flow.outside.membership import this_process
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
+from pilotage.model.records.servers import LoopPass, ServerActivity
 from pilotage.model.records.states import JobState, TransferState
-from pilotage.model.rules.stuck import FLOORS
+from pilotage.model.rules.stuck import EXPECTED
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.records import NOW
@@ -73,7 +79,7 @@ def test_jobs_transfers_and_pilots_are_stuck_with_reason_and_command(runtime: Ru
 def test_usual_times_come_from_the_newest_jobs_that_ended(runtime: Runtime) -> None:
     store = runtime.store
     task = new_task(store)
-    slow = FLOORS["job", JobState.ACTIVATED]
+    slow = EXPECTED["job", JobState.ACTIVATED].floor
     _live(store, task, 20, slow)
     past = store.stuck_queries.past()
     took = [one.seconds for one in past if one.state is JobState.ACTIVATED]
@@ -82,3 +88,26 @@ def test_usual_times_come_from_the_newest_jobs_that_ended(runtime: Runtime) -> N
     placed = move("job", new_jobs(store, task, 1), JobState.DEFINED, JobState.ACTIVATED, {"queue": "CERN-q"})
     store.commit(decision(placed), "test")
     assert [one for one in stuck.everything(runtime) if one.group.kind == "job"] == [], "3 h are usual here"
+
+
+def test_loops_that_fail_on_any_live_server_or_run_on_none_are_stuck(runtime: Runtime) -> None:
+    passes: dict[str, LoopPass] = {"stage": LoopPass(ended=LATER, seconds=0.1, error="KeyError: 'x'")}
+    loops = tuple(step.name for step in STEPS if step.has_loop and step.name != "clean")
+    for name, told in (("one", {}), ("two", passes), ("gone", passes)):
+        server = this_process(runtime.store, name, loops)
+        runtime.store.servers.join(replace(server, report=ServerActivity(passes=told)))
+    runtime.store.servers.leave("gone", LATER)
+    runtime.set_aside.failing_loops["broker"] = "TypeError"
+    found = {one.name: one for one in failing_loops(runtime)}
+    assert set(found) == {"broker", "clean", "stage"}
+    assert found["broker"].servers == ("this server",)
+    assert found["clean"].servers == ()
+    assert [name.partition(" on ")[0] for name in found["stage"].servers] == ["two"]
+    shown = [one for one in shown_stuck(runtime) if one.kind == "loop"]
+    assert [what_of(one.kind, one.state, one.place, one.count) for one in shown] == [
+        "loop broker fails on 1 server",
+        "no server has loop clean",
+        "loop stage fails on 1 server",
+    ]
+    assert shown[1].command == "pilotage up --no-api --only clean"
+    assert shown[2].reason.endswith(": KeyError: 'x'")

@@ -7,7 +7,7 @@ import pytest
 from pilotage.explain import stuck as words
 from pilotage.model.records.states import STATES, JobState, Kind, PilotState
 from pilotage.model.rules.stuck import (
-    FLOORS,
+    EXPECTED,
     HOUR,
     LONGEST_USUAL,
     Stay,
@@ -19,7 +19,7 @@ from pilotage.model.rules.stuck import (
 )
 
 NOW = 1_000_000.0
-ACTIVATED = FLOORS["job", JobState.ACTIVATED]
+ACTIVATED = EXPECTED["job", JobState.ACTIVATED].floor
 
 
 def _past(place: str, *seconds: float, times: int = 1) -> list[Stay]:
@@ -73,7 +73,7 @@ def test_the_worst_comes_first_and_records_that_wait_for_others_are_never_stuck(
     assert [one.place for one in found] == ["south", "north"]
 
 
-@pytest.mark.parametrize(("kind", "state"), FLOORS)
+@pytest.mark.parametrize(("kind", "state"), EXPECTED)
 def test_every_kind_that_can_be_stuck_has_a_reason_and_a_command(kind: Kind, state: JobState) -> None:
     assert state in [*STATES[kind]]
     group = StuckGroup(

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls import stuck
+from pilotage.flow.calls import servers, stuck
 from pilotage.flow.runtime import Runtime
 
 from .access import FOR_OPERATORS
@@ -19,15 +19,17 @@ router = APIRouter(prefix=f"{PREFIX}/stuck", tags=["health"])
 class StuckRecords(BaseModel):
     """Records of a kind that are in one state at one place for longer than usual. Times in s."""
 
-    kind: Annotated[str, Field(description="Task, job, transfer, pilot, publication, notification, or step.")]
+    kind: Annotated[str, Field(description="Task, job, transfer, pilot, publication, notification, or loop.")]
     state: Annotated[str, Field(description="The state that they do not leave.")]
-    place: Annotated[str, Field(description="Queue, storage, share or catalogue; of a step, its name.")]
-    count: Annotated[int, Field(description="How many are beyond their limit.")]
-    oldest: Annotated[int, Field(description="The one that entered the state first; 0: a step.")]
+    place: Annotated[str, Field(description="Queue, storage, share or catalogue; of a loop, its name.")]
+    count: Annotated[
+        int, Field(description="How many are beyond their limit; of a loop, the servers on which it fails.")
+    ]
+    oldest: Annotated[int, Field(description="The one that entered the state first; 0: a loop.")]
     task: Annotated[int, Field(description="The task of the oldest one; 0: of none.")]
-    since: Annotated[float | None, Field(description="When that was, in s since 1970 UTC; null: a step.")]
+    since: Annotated[float | None, Field(description="When that was, in s since 1970 UTC; null: a loop.")]
     usual: Annotated[float | None, Field(description="Within which most left it; null: too few did.")]
-    limit: Annotated[float | None, Field(description="After which they count as stuck; null: a step.")]
+    limit: Annotated[float | None, Field(description="After which they count as stuck; null: a loop.")]
     told: Annotated[str, Field(description="What is usual, in words.")]
     reason: Annotated[str, Field(description="Why they do not go on.")]
     command: Annotated[str, Field(description="The command that mends it, or shows more.")]
@@ -50,24 +52,24 @@ def get_stuck(runtime: TheRuntime) -> Response:
 
 def shown_stuck(runtime: Runtime) -> list[StuckRecords]:
     """Return what is stuck as operators see it, the worst first. Raises :class:`NoFederation`."""
-    steps = [_step(name, error) for name, error in sorted(runtime.set_aside.failing_loops.items())]
-    return [*steps, *map(_records, stuck.everything(runtime))]
+    return [*map(_loop, servers.failing_loops(runtime)), *map(_records, stuck.everything(runtime))]
 
 
-def _step(name: str, error: str) -> StuckRecords:
+def _loop(found: servers.FailingLoop) -> StuckRecords:
+    where = f"{', '.join(found.servers)}: " if found.servers else ""
     return StuckRecords(
-        kind="step",
-        state="failing",
-        place=name,
-        count=1,
+        kind="loop",
+        state="failing" if found.servers else "missing",
+        place=found.name,
+        count=len(found.servers),
         oldest=0,
         task=0,
         since=None,
         usual=None,
         limit=None,
-        told="every pass ends",
-        reason=error,
-        command="pilotage doctor",
+        told="every pass ends" if found.servers else "a live server runs it",
+        reason=f"{where}{found.error}",
+        command="pilotage servers" if found.servers else f"pilotage up --no-api --only {found.name}",
     )
 
 

@@ -1,11 +1,25 @@
 """The server processes of a store, as people see them."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from pilotage.flow.outside.membership import times_of
+from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.records.servers import ServerProcess
 from pilotage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingLoop:
+    """A loop whose last pass failed on some of the live servers, with one of the errors.
+
+    Without servers none of them has the loop.
+    """
+
+    name: str
+    servers: tuple[str, ...]
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +33,27 @@ class ServersOverview:
     leases: dict[str, str]
     missing_loops: tuple[str, ...]
     takeover: float
+
+
+def failing_loops(runtime: Runtime) -> list[FailingLoop]:
+    """Return the loops that fail on any live server, and those that no server has, by name."""
+    overview = servers_overview(runtime.store)
+    live = [one for one in overview.servers if one.state == "live"]
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for server in live:
+        for loop, last in server.report.passes.items():
+            if last.error:
+                found[loop][f"{server.name} on {server.host}"] = last.error
+    for loop, error in runtime.set_aside.failing_loops.items():
+        # What happens here is known before this server has told it.
+        found[loop] = found[loop] or {"this server": error}
+    failing = [
+        FailingLoop(name=loop, servers=(*told,), error=next(iter(told.values())))
+        for loop, told in found.items()
+    ]
+    error = "its part of the work stands still"
+    missing = [FailingLoop(name=loop, servers=(), error=error) for loop in overview.missing_loops if live]
+    return sorted([*failing, *missing], key=lambda one: one.name)
 
 
 def servers_overview(store: Store) -> ServersOverview:

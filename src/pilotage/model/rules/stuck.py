@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from pilotage.model.records.states import (
     JobState,
@@ -18,37 +19,65 @@ from pilotage.model.records.states import (
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
-FLOORS: Mapping[tuple[Kind, State], float] = {
-    ("task", TaskState.REGISTERED): 10 * MINUTE,
-    ("task", TaskState.SCOUTING): DAY,
-    ("task", TaskState.SPLITTING): 12 * HOUR,
-    ("task", TaskState.MERGING): 12 * HOUR,
-    ("job", JobState.THROTTLED): DAY,
-    ("job", JobState.PENDING): 6 * HOUR,
-    ("job", JobState.DEFINED): 10 * MINUTE,
-    ("job", JobState.HELD): 3 * DAY,
-    ("job", JobState.ASSIGNED): 2 * HOUR,
-    ("job", JobState.ACTIVATED): 2 * HOUR,
-    ("job", JobState.SENT): 10 * MINUTE,
-    ("job", JobState.STARTING): 30 * MINUTE,
-    ("job", JobState.RUNNING): 12 * HOUR,
-    ("job", JobState.HOLDING): 30 * MINUTE,
-    ("job", JobState.TRANSFERRING): 2 * HOUR,
-    ("transfer", TransferState.QUEUED): 2 * HOUR,
-    ("transfer", TransferState.PREPARING): 10 * MINUTE,
-    ("transfer", TransferState.PREPARED): HOUR,
-    ("transfer", TransferState.DELIVERING): HOUR,
-    ("transfer", TransferState.DELIVERED): 10 * MINUTE,
-    ("transfer", TransferState.FINISHING): 10 * MINUTE,
-    ("pilot", PilotState.CREATED): 10 * MINUTE,
-    ("pilot", PilotState.SUBMITTED): 6 * HOUR,
-    ("publication", PublicationState.WAITING): HOUR,
-    ("publication", PublicationState.PUBLISHING): HOUR,
-    ("notification", NotificationState.WAITING): HOUR,
-    ("notification", NotificationState.SENDING): 10 * MINUTE,
+
+class Expectation(NamedTuple):
+    """What is expected of a state that a record should leave by itself."""
+
+    floor: float
+    """s in it below which nothing is stuck, however fast it usually is."""
+    lack: str
+    """What a record in it waits for."""
+    command: str
+    """What mends that, or shows more: with the record's ``id``, its ``task`` and its ``place``."""
+
+
+_JOB, _TRANSFER, _DOCTOR = "pilotage explain job:{id}", "pilotage explain transfer:{id}", "pilotage doctor"
+
+EXPECTED: Mapping[tuple[Kind, State], Expectation] = {
+    ("task", TaskState.REGISTERED): Expectation(
+        10 * MINUTE, "it is not split into jobs", "pilotage explain {id}"
+    ),
+    ("task", TaskState.SCOUTING): Expectation(DAY, "its scouts have not ended", "pilotage jobs {id}"),
+    ("task", TaskState.SPLITTING): Expectation(
+        12 * HOUR, "some of its jobs are not made", "pilotage explain {id}"
+    ),
+    ("task", TaskState.MERGING): Expectation(12 * HOUR, "its merge has not ended", "pilotage jobs {id}"),
+    ("job", JobState.THROTTLED): Expectation(DAY, "its quotas of live jobs are full", _JOB),
+    ("job", JobState.PENDING): Expectation(6 * HOUR, "no queue takes it", _JOB),
+    ("job", JobState.DEFINED): Expectation(10 * MINUTE, "the brokerage has not decided about it", _DOCTOR),
+    ("job", JobState.HELD): Expectation(3 * DAY, "a person holds it", "pilotage release {task}"),
+    ("job", JobState.ASSIGNED): Expectation(2 * HOUR, "its inputs have not arrived", _JOB),
+    ("job", JobState.ACTIVATED): Expectation(2 * HOUR, "no pilot took it", "pilotage queues test {place}"),
+    ("job", JobState.SENT): Expectation(10 * MINUTE, "its pilot never said that it has it", _JOB),
+    ("job", JobState.STARTING): Expectation(30 * MINUTE, "its payload has not begun", _JOB),
+    ("job", JobState.RUNNING): Expectation(12 * HOUR, "its payload has not ended", "pilotage logs job:{id}"),
+    ("job", JobState.HOLDING): Expectation(30 * MINUTE, "its outputs were not sent on", _JOB),
+    ("job", JobState.TRANSFERRING): Expectation(2 * HOUR, "its outputs have not arrived", _JOB),
+    ("transfer", TransferState.QUEUED): Expectation(2 * HOUR, "no slot was free for it", _TRANSFER),
+    ("transfer", TransferState.PREPARING): Expectation(10 * MINUTE, "its source is not settled", _TRANSFER),
+    ("transfer", TransferState.PREPARED): Expectation(HOUR, "no slot was free for it", _TRANSFER),
+    ("transfer", TransferState.DELIVERING): Expectation(HOUR, "its bytes have not arrived", _TRANSFER),
+    ("transfer", TransferState.DELIVERED): Expectation(10 * MINUTE, "its replica is not recorded", _DOCTOR),
+    ("transfer", TransferState.FINISHING): Expectation(10 * MINUTE, "its replica is not recorded", _DOCTOR),
+    ("pilot", PilotState.CREATED): Expectation(
+        10 * MINUTE, "it was never submitted", "pilotage doctor --only 'batch system'"
+    ),
+    ("pilot", PilotState.SUBMITTED): Expectation(
+        6 * HOUR, "it waits at its site", "pilotage explain queue:{place}"
+    ),
+    ("publication", PublicationState.WAITING): Expectation(HOUR, "its catalogue was not asked", _DOCTOR),
+    ("publication", PublicationState.PUBLISHING): Expectation(
+        HOUR, "its catalogue has not answered", _DOCTOR
+    ),
+    ("notification", NotificationState.WAITING): Expectation(
+        HOUR, "its receiver takes none", "pilotage notify list"
+    ),
+    ("notification", NotificationState.SENDING): Expectation(
+        10 * MINUTE, "its receiver does not answer", "pilotage notify list"
+    ),
 }
-"""s in a state below which nothing of its kind is stuck, however fast it usually is. States that are left out
-wait for others, or for a person: a running pilot lives by its heartbeat, a running task by its jobs."""
+"""States that are left out wait for others, or for a person: a running pilot lives by its heartbeat, a
+running task by its jobs."""
 
 QUANTILE = 0.95
 """Part of the past that was faster than what counts as usual."""
@@ -120,7 +149,7 @@ def stuck(
     """Return what is stuck at ``now``, by kind, state and place; those that exceed their limit most first."""
     groups: defaultdict[tuple[Kind, State, str], list[StayingRecord]] = defaultdict(list)
     for record in live:
-        if (record.kind, record.state) in FLOORS:
+        if (record.kind, record.state) in EXPECTED:
             groups[record.kind, record.state, record.place].append(record)
     found = []
     for (kind, state, place), records in groups.items():
@@ -146,7 +175,7 @@ def stuck(
 
 def limit_of(kind: Kind, state: State, usual: float | None) -> float:
     """Return the time in s after which a record of a kind is stuck in a state, by its ``usual`` time."""
-    floor = FLOORS[kind, state]
+    floor = EXPECTED[kind, state].floor
     return floor if usual is None else min(max(floor, FACTOR * usual), max(floor, LONGEST_USUAL))
 
 

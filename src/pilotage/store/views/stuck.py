@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select
 
 from pilotage.model.records.states import ENDED, Kind, State
-from pilotage.model.rules.stuck import FLOORS, Stay, StayingRecord
+from pilotage.model.rules.stuck import EXPECTED, Stay, StayingRecord
 from pilotage.store.database.columns import is_state
 from pilotage.store.database.engine import Database
 from pilotage.store.database.sets import among
@@ -67,7 +67,7 @@ class StuckQueries:
 
 
 def _staying(connection: Connection, now: float) -> Iterator[StayingRecord]:
-    for (kind, state), floor in FLOORS.items():
+    for (kind, state), expected in EXPECTED.items():
         table = RECORDS[kind]
         in_state = job_rows.is_in(state) if kind == "job" else is_state(table, state)
         query = (
@@ -78,12 +78,12 @@ def _staying(connection: Connection, now: float) -> Iterator[StayingRecord]:
         )
         if kind == "task":
             query = query.where(table.c.held == "")
-        for id_, place, since, error in connection.execute(query, {"before": now - floor}):
+        for id_, place, since, error in connection.execute(query, {"before": now - expected.floor}):
             yield StayingRecord(kind=kind, state=state, place=place, id=id_, since=since, error=error)
 
 
 def _past(connection: Connection) -> Iterator[Stay]:
-    for kind in dict.fromkeys(kind for kind, _ in FLOORS):
+    for kind in dict.fromkeys(kind for kind, _ in EXPECTED):
         rows = _newest_ended(connection, kind)
         lives = history.events(connection, [row[1] for row in rows])
         for (place, _), life in zip(rows, lives, strict=True):
@@ -114,5 +114,5 @@ def _stays(kind: Kind, place: str, life: Sequence[history.EventView]) -> Iterato
     for entered, left in pairwise(life):
         state: State = entered.target
         # Where events are lost in between, nobody knows when it left the state.
-        if (kind, state) in FLOORS and left.source == state and not left.cause.startswith(history.LEFT_OUT):
+        if (kind, state) in EXPECTED and left.source == state and not left.cause.startswith(history.LEFT_OUT):
             yield Stay(kind=kind, state=state, place=place, seconds=max(0.0, left.time - entered.time))
