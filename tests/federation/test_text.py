@@ -82,6 +82,26 @@ def test_what_is_refused_is_told_with_its_line(source: str, line: int | None, me
     assert message is None or fault.text == message
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("a: " + "x" * text.MOST_YAML, "characters; YAML may have"),
+        ("- a\n" * (text.MOST_VALUES + 1), "has more than 300000 values"),
+        ("[" + "a," * text.MOST_VALUES + "]", "is not JSON: Expecting value"),
+        ('{"a": "' + "x" * text.MOST_YAML + '"', "is not JSON: Expecting ',' delimiter"),
+    ],
+    ids=["text", "values", "flow", "json"],
+)
+def test_more_yaml_than_is_read_in_seconds_is_refused_with_what_to_do(source: str, told: str) -> None:
+    with pytest.raises(BadDocument) as refused:
+        text.parse(source)
+    (fault,) = refused.value.faults
+    assert told in fault.message
+    assert fault.remedy
+    if "JSON" not in told:
+        assert "CSV" in fault.remedy
+
+
 def test_a_bomb_of_aliases_costs_no_more_than_its_text() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30)]
     with pytest.raises(BadDocument, match="alias"):

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from .faults import BadDocument, Fault
-from .text import render
+from .text import parse, render
 
 
 def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -14,6 +14,8 @@ def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
     Raises BadDocument if a list is not written with one dash per record.
     """
+    if text.strip():
+        parse(text)  # the loader below bounds neither depth nor aliases
     for part, new in records.items():
         text = _with(text, part, new)
     return text
@@ -22,7 +24,7 @@ def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 def _with(text: str, part: str, new: Sequence[Mapping[str, Any]]) -> str:
     lines = text.splitlines()
     # Use only the line numbers of its nodes: rewriting the file would lose its comments.
-    root = yaml.compose(text, Loader=yaml.SafeLoader) if text.strip() else None
+    root = yaml.compose(text, Loader=yaml.CSafeLoader) if text.strip() else None
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
         raise BadDocument([Fault((), "is not a YAML mapping of a line for each key", "write it as one")])
     found = (

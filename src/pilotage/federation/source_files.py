@@ -171,19 +171,16 @@ def located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadF
     if any(fault.line is None for fault in faults):
         try:
             known = text.lines(content)
+        except text.TooLarge:
+            return BadFile([_of_file(path, fault, fault.line) for fault in faults])
         except BadDocument as bad:  # JSON that YAML does not take, such as one nested too deeply
             faults = list(bad.faults)
-    found = [
-        FileFault(
-            str(path),
-            fault.line or _line(known, fault.path),
-            field_name(fault.path),
-            fault.message,
-            fault.remedy,
-        )
-        for fault in faults
-    ]
+    found = [_of_file(path, fault, fault.line or _line(known, fault.path)) for fault in faults]
     return BadFile(sorted(found, key=lambda fault: (fault.line or 0, fault.field)))
+
+
+def _of_file(path: str | FilePath, fault: Fault, line: int | None) -> FileFault:
+    return FileFault(str(path), line, field_name(fault.path), fault.message, fault.remedy)
 
 
 def _line(lines: dict[Path, int], path: Path) -> int:
