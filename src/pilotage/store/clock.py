@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from .database.driver_errors import outage
 from .database.engine import Database
 from .tables.federations import federations
-from .tables.iterations import iterations
+from .tables.iterations import MATCHES_BEGIN, iterations
 from .tables.pilots import pilots
 from .tables.tasks import tasks
 
@@ -53,7 +53,7 @@ def time_of(database: Database) -> float:
 
 
 _TIMES = (
-    select(func.max(iterations.c.time)),
+    select(func.max(iterations.c.time)).where(iterations.c.step != MATCHES_BEGIN),
     select(func.max(federations.c.time)),
     select(tasks.c.created).order_by(tasks.c.id.desc()).limit(1),
     select(func.coalesce(pilots.c.heartbeat, pilots.c.created)).order_by(pilots.c.id.desc()).limit(1),

@@ -21,7 +21,7 @@ from pilotage.store.tables.servers import servers
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.tables.tokens import tokens
 
-from .store import MATCHES_BEGIN, Store
+from .store import Store
 
 LEAST_SKIPPED = 1_000_000
 """Numbers skipped at least; as many as were given before, if these are more."""
@@ -79,7 +79,7 @@ def _restored(connection: Connection, begin: float) -> Restored:
     connection.execute(_ALLOW)
     for table in (tokens, servers, leases):
         connection.execute(delete(table))
-    iterations.note(connection, MATCHES_BEGIN, begin)
+    iterations.note(connection, iterations.MATCHES_BEGIN, begin)
     return Restored(
         newest_task=newest.id if newest else None,
         accepted=newest.created if newest else None,

@@ -65,9 +65,6 @@ Listener = Callable[[Decision, Committed], None]
 READINESS = "readiness"
 """A name that is written only to test whether writing works."""
 
-MATCHES_BEGIN = "matches-begin"
-"""The name under which the store keeps when matches begin again."""
-
 FOLDED_AFTER = 500
 """Commits beside others after which their differences are added to the counters."""
 
@@ -279,7 +276,7 @@ class Store:
 
     def matches_begin(self) -> float:
         """Return when jobs go to pilots again after a restore, in s since 1970 UTC; 0 without one."""
-        return self.database.read(lambda connection: iterations.last(connection, MATCHES_BEGIN) or 0.0)
+        return self.database.read(lambda connection: iterations.last(connection, iterations.MATCHES_BEGIN) or 0.0)
 
     def work_there(self, queues: Collection[str], storages: Collection[str]) -> WorkThere:
         """Return the work and files at queues and storages."""

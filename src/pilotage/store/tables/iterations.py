@@ -13,6 +13,9 @@ iterations = Table(
     Column("time", Double, nullable=False),
 )
 
+MATCHES_BEGIN = "matches-begin"
+"""The only time of these that may lie ahead: before it no pilot gets a job of a restored store."""
+
 _i = iterations.c
 _LAST = select(_i.time).where(_i.step == bindparam("step"))
 _FIRST = insert(iterations)
