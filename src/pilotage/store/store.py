@@ -276,7 +276,8 @@ class Store:
 
     def matches_begin(self) -> float:
         """Return when jobs go to pilots again after a restore, in s since 1970 UTC; 0 without one."""
-        return self.database.read(lambda connection: iterations.last(connection, iterations.MATCHES_BEGIN) or 0.0)
+        begin = iterations.MATCHES_BEGIN
+        return self.database.read(lambda connection: iterations.last(connection, begin) or 0.0)
 
     def work_there(self, queues: Collection[str], storages: Collection[str]) -> WorkThere:
         """Return the work and files at queues and storages."""
