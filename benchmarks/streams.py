@@ -26,6 +26,7 @@ from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing.records import ALICE
 from pilotage.testing.stores import decision, move, new_jobs, new_task
+from pilotage.testing.worlds import federation
 
 JOBS = 5000
 READERS = 200
@@ -60,6 +61,7 @@ def _run(how: str) -> tuple[float, float]:
     """Processor time of this process, and the mean delay that readers saw."""
     with tempfile.TemporaryDirectory() as directory:
         store = Store.open(f"sqlite:///{Path(directory)}/store.sqlite")
+        store.save_federation(federation(), "bench")
         task = new_task(store)
         jobs = new_jobs(store, task, JOBS)
         tokens = [

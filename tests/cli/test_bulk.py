@@ -99,7 +99,9 @@ def test_no_match_and_too_many_are_told(
     many.answers["GET /tasks"] = {"tasks": []}
     result = pilotage("cancel", "--label", "a=b", "--yes")
     assert (result.exit_code, result.stderr) == (1, "no task to cancel matches\n")
-    many.answers["GET /tasks"] = {"tasks": [{"id": 1, "state": "finished", "held": "", "jobs": {}}]}
+    many.answers["GET /tasks"] = {
+        "tasks": [{"id": 1, "name": "t", "state": "finished", "held": "", "error": "", "jobs": {}}]
+    }
     result = pilotage("cancel", "--label", "a=b", "--yes")
     told = "nothing to cancel: the filters match 1 task (1 finished)\n"
     assert (result.exit_code, result.stderr) == (1, told)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -88,16 +89,94 @@ def test_a_server_that_lacks_a_request_is_told_with_both_versions(client: Client
         client.queues()
 
 
-def test_an_answer_of_another_form_is_no_crash(client: Client, server: FakeServer) -> None:
-    server.answers["GET /queues"] = {"places": []}
-    with pytest.raises(BadAnswer, match="no list of queues"):
-        client.queues()
+REFUSED = [
+    {"index": 0, "errors": [{"field": "ram", "message": "is negative"}]},
+    {"index": 1, "errors": [{"field": "after[0]", "message": "is a circle"}]},
+]
 
 
-def test_a_task_of_another_version_says_what_it_lacks(client: Client, server: FakeServer) -> None:
-    server.answers["GET /tasks/5"] = {"id": 5, "name": "t", "state": "running"}
-    with pytest.raises(BadAnswer, match="lacks jobs: it is of another version"):
-        repr(client.task(5))
+@pytest.mark.parametrize(
+    "submit",
+    [
+        lambda client: client.submit(name="t"),
+        lambda client: client.submit_all([{"name": "t"}, {"name": "u"}]),
+        lambda client: client.submit_workflow("w", [{"name": "t"}, {"name": "u"}]),
+        lambda client: client.map("true", [1]),
+        lambda client: client.map(abs, [1]),
+    ],
+    ids=["submit", "submit_all", "submit_workflow", "map", "map a function"],
+)
+def test_every_submission_raises_each_refusal(
+    client: Client, server: FakeServer, submit: Callable[[Client], object]
+) -> None:
+    for path in ("/tasks", "/workflows"):
+        server.answers[f"POST {path}"] = (422, {"tasks": [], "refused": REFUSED})
+    with pytest.raises(Refused, match=r"task 0, ram: is negative; task 1, after\[0\]: is a circle") as caught:
+        submit(client)
+    assert [one.task for one in caught.value.faults] == [0, 1]
+    assert caught.value.answer["refused"] == REFUSED
+
+
+def test_without_whole_the_refused_stand_beside_the_accepted(client: Client, server: FakeServer) -> None:
+    server.answers["POST /tasks"] = (201, {"tasks": [{"id": 1, "name": "t"}], "refused": REFUSED[1:]})
+    assert client.submit_all([{}, {}], whole=False)["refused"] == REFUSED[1:]
+
+
+@pytest.mark.parametrize("answer", [{"accepted": [5]}, {"tasks": [{"name": "t"}], "refused": []}, []])
+def test_a_submission_to_a_server_of_another_version_names_both(
+    client: Client, server: FakeServer, answer: object
+) -> None:
+    server.answers["POST /tasks"] = (201, answer)
+    server.answers["GET /health/live"] = {"status": "ok", "version": "0.0.9"}
+    with pytest.raises(
+        BadAnswer, match=r"(lacks|no document).*: the server is of version 0\.0\.9, this client of version"
+    ):
+        client.submit(name="t")
+
+
+def test_faults_of_a_whole_submission_are_a_refusal(client: Client, server: FakeServer) -> None:
+    server.answers["POST /tasks"] = (422, {"detail": [{"field": "lease", "message": "is negative"}]})
+    with pytest.raises(Refused, match="lease: is negative") as caught:
+        client.submit(name="t", lease=-1)
+    assert not caught.value.is_of_tasks
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda client: client.queues(), "no list of queues"),
+        (lambda client: client.task(5), "lacks jobs, error"),
+        (lambda client: client.job(7), "lacks state"),
+        (lambda client: client.tasks(), "lacks jobs, error"),
+        (lambda client: client.make_token("ada"), "lacks token"),
+        (lambda client: client.open_place("site", "S"), "lacks opened"),
+        (lambda client: client.hold(5), "no document"),
+        (lambda client: client.plan([{}]), "lacks tasks, refused"),
+        (lambda client: next(client.events()), "no stream of events"),
+    ],
+    ids=["list", "task", "job", "rows", "token", "opened", "verb", "plan", "stream"],
+)
+def test_an_answer_of_another_form_names_what_it_lacks_and_both_versions(
+    client: Client, server: FakeServer, call: Callable[[Client], object], text: str
+) -> None:
+    task = {"id": 5, "name": "t", "state": "running"}
+    server.answers |= {
+        "GET /queues": {"places": []},
+        "GET /tasks/5": task,
+        "GET /tasks": {"tasks": [task]},
+        "GET /jobs/7": {"id": 7, "status": "running"},
+        "POST /tokens": {"secret": "x"},
+        "DELETE /restrictions/site/S": {},
+        "POST /tasks/5/hold": ["held"],
+        "POST /plan/broker": {"lines": []},
+        "GET /events": {"events": []},
+        "GET /health/live": {"status": "ok", "version": "0.0.9"},
+    }
+    with pytest.raises(
+        BadAnswer, match=r": the server is of version 0\.0\.9, this client of version"
+    ) as caught:
+        call(client)
+    assert text in str(caught.value)
 
 
 def test_no_answer_says_where_and_what_to_do() -> None:
@@ -154,6 +233,9 @@ def test_tables_are_shown_by_notebooks_and_become_data_frames() -> None:
     assert list(table.df()["id"]) == [1, 2]
     assert "<th>name</th><td>&lt;b&gt;</td>" in table[0]._repr_html_()
     assert (table[0].id, table[0]["id"], dict(table[1])) == (1, 1, rows[1])
+    assert (table[0].get("colour"), "colour" in table[0]) == (None, False)
+    with pytest.raises(KeyError, match="the server's answer lacks colour"):
+        _ = table[0]["colour"]
     with pytest.raises(AttributeError, match="no field 'colour'"):
         _ = table[0].colour
 

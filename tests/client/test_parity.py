@@ -17,7 +17,7 @@ from tests.api.conftest import openapi
 
 BUILT_ON_OTHERS = {
     *("as_completed", "changes", "close", "download", "each", "ended_jobs", "events"),
-    *("executor", "fetch", "follow", "map", "subject", "wait"),
+    *("executor", "fetch", "follow", "map", "subject", "wait", "with_versions"),
 }
 """Methods that make no request of their own."""
 

@@ -12,7 +12,7 @@ from pilotage.federation.faults import BadFile
 from pilotage.model.values.phrases import not_installed
 
 from .commands import LazyGroup
-from .errors import CommandFailure, exit_code
+from .errors import CommandFailure, exit_code, with_versions
 from .output import echo
 
 EPILOG = (
@@ -39,9 +39,7 @@ class _Commands(LazyGroup):
                 typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
             raise typer.Exit(2) from None
         except (CommandFailure, ClientError) as failure:
-            echo(str(failure), err=True)
-            code = failure.code if isinstance(failure, CommandFailure) else exit_code(failure)
-            raise typer.Exit(code) from None
+            raise typer.Exit(_told(failure)) from None
         except ModuleNotFoundError as error:
             _needs_server(error)
             raise typer.Exit(CommandFailure.code) from None
@@ -53,6 +51,15 @@ class _Commands(LazyGroup):
                 raise
             echo(_reason(error), err=True)
             raise typer.Exit(CommandFailure.code) from None
+
+
+def _told(failure: CommandFailure | ClientError) -> int:
+    """Say why a command failed. Return its exit code."""
+    if isinstance(failure, CommandFailure):
+        echo(str(failure), err=True)
+        return failure.code
+    echo(str(with_versions(failure)), err=True)
+    return exit_code(failure)
 
 
 def _needs_server(error: ModuleNotFoundError) -> None:

@@ -1,5 +1,6 @@
 """How commands end: 0 after success, otherwise one of these codes and one sentence on standard error."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +46,18 @@ def exit_code(error: "ClientError") -> int:
     if isinstance(error, Unreachable):
         return UNREACHABLE
     return BadInput.code if isinstance(error, (Refused, BadAnswer)) else CommandFailure.code
+
+
+def with_versions(error: "ClientError") -> "ClientError":
+    """Return an error with the versions of server and client if an answer lacks something."""
+    from pilotage.client import BadAnswer, ClientError
+
+    from .configuration import connect
+
+    if isinstance(error, BadAnswer) and not error.names_versions:
+        with suppress(CommandFailure, ClientError), connect() as client:
+            return client.with_versions(error)
+    return error
 
 
 UNREACHABLE = 3

@@ -16,7 +16,7 @@ from .layout import visible
 from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
-    from pilotage.client import Client
+    from pilotage.client import Client, Refused
 
 app = typer.Typer()
 
@@ -73,15 +73,18 @@ def run(
     Standard output and standard error go to those of this command, and its exit code is the payload's. One
     job reads all inputs. A payload that fails is not tried again. Ctrl-C detaches; the task goes on.
     """
+    from pilotage.client import Refused
+
     from . import following
 
     given = [_secret(one) for one in secrets or []]
     asked = {"cores": cores, "ram": memory, "walltime": walltime, "jobs": array, "secrets": given or None}
     document = _document(command, name, asked, inputs or [], outputs or [])
     with connect() as client:
-        answer = client.submit_all([document])
-        if answer["refused"]:
-            raise BadInput(_faults(answer))
+        try:
+            answer = client.submit_all([document])
+        except Refused as error:
+            raise BadInput(_faults(error)) from None
         (task,) = (one["id"] for one in answer["tasks"])
         for warning in answer.get("warnings", []):
             echo(f"warning: {warning}", err=True)
@@ -131,9 +134,8 @@ def _secret(given: str) -> str | dict[str, str]:
     return {"name": name, "as": variable} if colon else name
 
 
-def _faults(answer: Any) -> str:
-    faults = [fault for task in answer["refused"] for fault in task["errors"]]
-    return "; ".join(f"{_option(fault['field'])}: {fault['message']}" for fault in faults)
+def _faults(error: "Refused") -> str:
+    return "; ".join(f"{_option(one.field)}: {one.message}" for one in error.faults) or str(error)
 
 
 def _option(field: str) -> str:

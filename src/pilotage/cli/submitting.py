@@ -10,7 +10,7 @@ import typer
 
 from . import submissions
 from .configuration import connect
-from .deciding import faults_of, references
+from .deciding import references
 from .output import Json, echo, show_json
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def submit(
     faults is refused as a whole, and every fault has its line, also what the server finds. A file holds at
     most 1000 tasks. On a terminal, the same file a second time is submitted only after a question.
     """
+    from pilotage.client import Refused
+
     from . import following
 
     source = _source(file)
@@ -57,12 +59,15 @@ def submit(
     with connect() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
-        answer = _sent(client, workflow, tasks, key)
-        ids = [task["id"] for task in answer["tasks"]]
-        if answer["refused"]:
+        try:
+            answer = _sent(client, workflow, tasks, key)
+        except Refused as error:
             if json_output:
-                show_json(answer)
-            raise source.refused(faults_of(answer))
+                show_json(error.answer)
+            if error.is_of_tasks:
+                raise source.refused((one.task, one.field, one.message) for one in error.faults) from None
+            raise
+        ids = [task["id"] for task in answer["tasks"]]
         submissions.remember(source.content, ids)
         if not json_output:
             _tell(answer)

@@ -28,6 +28,11 @@ class Refused(ClientError):
         self.faults = faults
         self.answer = answer or {}
 
+    @property
+    def is_of_tasks(self) -> bool:
+        """Whether the faults are those of tasks, each with its index."""
+        return bool(self.answer.get("refused"))
+
 
 class NotSignedIn(ClientError):
     """The server knows no such token."""
@@ -74,7 +79,19 @@ class OtherVersion(ClientError):
 
 
 class BadAnswer(ClientError):
-    """The answer lacks what this client needs: the server is of another version, or is no Pilotage."""
+    """The answer lacks what this client needs: the server is of another version, or is no Pilotage.
+
+    ``names_versions``: its text has the versions of both.
+    """
+
+    names_versions = False
+
+
+class MissingField(BadAnswer, KeyError):
+    """A document of the server lacks a field."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class StillUnderWay(ClientError, TimeoutError):
@@ -132,12 +149,15 @@ def broken(status: int, reason: str) -> str:
 
 
 def refusal(answer: Any) -> Refused:
-    """Return the error for tasks of which none was accepted."""
-    faults = tuple(
-        Fault(str(fault["field"]), str(fault["message"]), task["index"])
-        for task in answer["refused"]
-        for fault in task["errors"]
-    )
+    """Return the error for tasks of which none was accepted. Raises :class:`BadAnswer`."""
+    try:
+        faults = tuple(
+            Fault(str(fault["field"]), str(fault["message"]), task["index"])
+            for task in answer["refused"]
+            for fault in task["errors"]
+        )
+    except (KeyError, TypeError):
+        raise BadAnswer("the server's answer does not say why it refuses the tasks") from None
     several = len(answer["refused"]) > 1
     told = (f"{f'task {one.task}, ' if several else ''}{one.field}: {one.message}" for one in faults)
     return Refused("; ".join(told), faults, answer)

@@ -107,7 +107,7 @@ def page_of(answer: Any, after: int) -> list[dict[str, Any]]:
     """Return a page of jobs. Raises :class:`BadAnswer`: pages of a stranger may never end."""
     page = answer.get("jobs") if isinstance(answer, dict) else None
     if not isinstance(page, list) or not all(map(_is_job, page)) or any(job["id"] <= after for job in page):
-        raise BadAnswer("the server's answer is no list of jobs; no manifest is written")
+        raise BadAnswer("no manifest is written: the server's answer is no list of jobs")
     return page
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pilotage.model.values.phrases import without_rules
 
-from .errors import BadAnswer
+from .errors import BadAnswer, MissingField, error_of, refusal
 
 if TYPE_CHECKING:
     import pandas
@@ -19,10 +19,40 @@ LONGEST_CELL = 200
 
 def required(answer: Any, fields: Iterable[str]) -> Any:
     """Return an answer that has these fields. Raises :class:`BadAnswer`."""
-    missing = [field for field in fields if not isinstance(answer, dict) or field not in answer]
-    if missing:
-        raise BadAnswer(f"the server's answer lacks {', '.join(missing)}: it is of another version")
+    document = _document(answer)
+    if missing := [field for field in fields if field not in document]:
+        raise MissingField(f"the server's answer lacks {', '.join(missing)}")
     return answer
+
+
+def _document(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise BadAnswer("the server's answer is no document that this client knows")
+    return answer
+
+
+def record_or_none(answer: Any) -> "Record | None":
+    """Return an answer that may have no content. Raises :class:`BadAnswer`."""
+    return None if answer is None else Record(answer)
+
+
+def submission(answer: Any) -> "Record":
+    """Return the answer to a submission. Raises :class:`Refused` if no task was accepted, and
+    :class:`BadAnswer`."""
+    found = outcome(answer)
+    for task in found["tasks"]:
+        required(task, ("id",))
+    if not found["tasks"]:
+        raise refusal(answer)
+    return found
+
+
+def outcome(answer: Any) -> "Record":
+    """Return the answer that has what came of each task. Raises :class:`Refused` if the whole request has
+    faults, and :class:`BadAnswer`."""
+    if isinstance(answer, dict) and "tasks" not in answer and (error := error_of(422, "", answer)):
+        raise error
+    return Record(required(answer, ("tasks", "refused")))
 
 
 class Record(Mapping[str, Any]):
@@ -30,21 +60,18 @@ class Record(Mapping[str, Any]):
 
     def __init__(self, document: Any) -> None:
         """Take a document. Raises :class:`BadAnswer` if it is none."""
-        if not isinstance(document, dict):
-            raise BadAnswer("the server's answer is no document that this client knows")
-        self._document: dict[str, Any] = document
+        self._document = _document(document)
 
     def __getitem__(self, field: str) -> Any:
-        return self._document[field]
+        try:
+            return self._document[field]
+        except KeyError:
+            raise MissingField(f"the server's answer lacks {field}") from None
 
     def __getattr__(self, field: str) -> Any:
         if field.startswith("_") or field not in self._document:
             raise AttributeError(f"{type(self).__name__} has no field {field!r}")
         return self._document[field]
-
-    def _required(self, field: str) -> Any:
-        """Return a field that each of these documents has. Raises :class:`BadAnswer` if this one has not."""
-        return required(self._document, (field,))[field]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._document})
@@ -79,7 +106,7 @@ class ExplainedRecord(Record):
 
     def __init__(self, document: Any, *, rules: bool = False) -> None:
         super().__init__(document)
-        self.rules: list[str] = self._required("lines")
+        self.rules: list[str] = self["lines"]
         self._server_document: dict[str, Any] = document
         lines = self.rules if rules else list(map(without_rules, self.rules))
         self._document = {**document, "lines": lines}

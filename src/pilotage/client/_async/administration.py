@@ -31,7 +31,7 @@ class AsyncAdministration(AsyncApi):
         another version than the ``expected`` one is in force. ``file`` is the name of the file that it comes
         from, ``note`` the reason for the history.
         """
-        answer = await self._connection.send(
+        return await self._sent(
             "PUT",
             "/federation",
             query={
@@ -43,19 +43,17 @@ class AsyncAdministration(AsyncApi):
             },
             body=dict(federation),
         )
-        return Record(answer)
 
     async def federation_history(self, *, after: str | None = None, limit: int = 20) -> Table[Record]:
         """Return who changed the federation, when and why, newest first."""
-        answer = await self._get("/federation/history", after=after, limit=limit)
-        return Table[Record].of(answer, "versions", Record)
+        return await self._table("versions", "/federation/history", after=after, limit=limit)
 
     async def roll_back_federation(
         self, version: int, *, dry_run: bool = False, force: bool = False
     ) -> Record:
         """Put an earlier version in force again. Raises as :meth:`load_federation` does."""
         body = {"version": version, "dry_run": dry_run, "force": force}
-        return Record(await self._post("/federation/rollback", None, body))
+        return await self._posted("/federation/rollback", None, body)
 
     async def world(self) -> Record:
         """Return everything that decisions read, as of now."""
@@ -63,7 +61,7 @@ class AsyncAdministration(AsyncApi):
 
     async def tokens(self) -> Table[Record]:
         """Return the unexpired tokens of people, without their secrets."""
-        return Table[Record].of(await self._get("/tokens"), "tokens", Record)
+        return await self._table("tokens", "/tokens")
 
     async def make_token(
         self,
@@ -76,28 +74,28 @@ class AsyncAdministration(AsyncApi):
         expires_in: float | None = None,
     ) -> str:
         """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
-        body = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
-        answer = await self._post("/tokens", None, {**body, "expires_in": expires_in})
-        return str(Record(answer)["token"])
+        who = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
+        body = {**who, "expires_in": expires_in}
+        return str((await self._posted("/tokens", None, body, needs=["token"]))["token"])
 
     async def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
-        return Record(await self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+        return await self._sent("DELETE", "/tokens/{token}", {"token": token})
 
     async def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
     ) -> Record:
         """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
-        return Record(await self._post("/people/close", None, body))
+        return await self._posted("/people/close", None, body)
 
     async def secrets(self) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
-        return Table[Record].of(await self._get("/secrets"), "secrets", Record)
+        return await self._table("secrets", "/secrets")
 
     async def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret for your payloads. Tasks that were held for it go on."""
-        return Record(await self._post("/secrets", None, {"name": name, "value": value}))
+        return await self._posted("/secrets", None, {"name": name, "value": value})
 
     async def remove_secret(self, name: str) -> None:
         """Remove a secret. Jobs that need it are held when a pilot would take them."""
@@ -105,7 +103,7 @@ class AsyncAdministration(AsyncApi):
 
     async def stuck(self) -> Table[Record]:
         """Return what made no progress for longer than usual, with reasons and commands."""
-        return Table[Record].of(await self._get("/stuck"), "stuck", Record)
+        return await self._table("stuck", "/stuck")
 
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
@@ -117,4 +115,4 @@ class AsyncAdministration(AsyncApi):
 
     async def readiness(self) -> Record:
         """Return whether the server can do its work, and the fault if not. It needs no token."""
-        return Record(await self._connection.send("GET", "/health/ready", also=(503,)))
+        return await self._sent("GET", "/health/ready", also=(503,))

@@ -1,17 +1,19 @@
 """What all groups of requests share: the connection, and what a request is about."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from pilotage.client.errors import BadAnswer, NotFound, Refused
-from pilotage.client.records import Record, required
+from pilotage.client.records import Record, Table, required, submission
 from pilotage.client.subjects import RequestSubject, parsed
 
 from .connection import AsyncServerConnection, Value
 
 if TYPE_CHECKING:
     from .records import AsyncJob, AsyncTask
+
+Made = TypeVar("Made")
 
 PAGE = 1000
 """Rows of one request where a list is read whole."""
@@ -35,8 +37,7 @@ class AsyncApi:
         found = parsed(word)
         if isinstance(found, RequestSubject):
             return found
-        query: dict[str, Value | bool | None] = {"name": found, "mine": True, "limit": 1}
-        tasks = required(await self._connection.send("GET", "/tasks", query=query), ["tasks"])["tasks"]
+        tasks = await self._table("tasks", "/tasks", name=found, mine=True, limit=1)
         if not tasks:
             raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
         return RequestSubject("task", int(tasks[0]["id"]))
@@ -53,6 +54,10 @@ class AsyncApi:
             if page.next == after:
                 raise BadAnswer("the server's answer leads to itself as the next page")
             after = page.next
+
+    async def with_versions(self, error: BadAnswer) -> BadAnswer:
+        """Return the error for an answer that lacks something, with the versions of server and client."""
+        return await self._connection.with_versions(error)
 
     async def _task(self, task: "int | str | RequestSubject | AsyncTask") -> dict[str, int | str]:
         """Return the values of a task's address. Raises :class:`Refused` for anything but a task."""
@@ -78,22 +83,68 @@ class AsyncApi:
     ) -> Any:
         return await self._connection.send("POST", template, values, query=query, body=body)
 
+    async def _understood(self, make: Callable[[Any], Made], answer: Any) -> Made:
+        """Return what an answer is to the client. Raises :class:`BadAnswer` with both versions if it lacks
+        something."""
+        try:
+            return make(answer)
+        except BadAnswer as error:
+            raise await self._connection.with_versions(error) from error
+
     async def _record(
         self,
         template: str,
         values: Mapping[str, int | str] | None = None,
         **query: Value | bool | None,
     ) -> Record:
-        return Record(await self._get(template, values, **query))
+        return await self._understood(Record, await self._get(template, values, **query))
+
+    async def _posted(
+        self,
+        template: str,
+        values: Mapping[str, int | str] | None = None,
+        body: object = None,
+        *,
+        needs: Sequence[str] = (),
+        **query: Value | bool | None,
+    ) -> Record:
+        """Return the answer to a POST request, which has the fields that the client needs."""
+        return await self._sent("POST", template, values, needs=needs, query=query, body=body)
+
+    async def _sent(
+        self,
+        method: str,
+        template: str,
+        values: Mapping[str, int | str] | None = None,
+        *,
+        needs: Sequence[str] = (),
+        **options: Any,
+    ) -> Record:
+        """Return the answer to a request, which has the fields that the client needs."""
+        answer = await self._connection.send(method, template, values, **options)
+        return await self._understood(lambda found: Record(required(found, needs)), answer)
+
+    async def _table(
+        self,
+        rows: str,
+        template: str,
+        values: Mapping[str, int | str] | None = None,
+        /,
+        **query: Value | bool | None,
+    ) -> Table[Record]:
+        """Return the rows under a name of the answer to a GET request."""
+        answer = await self._get(template, values, **query)
+        return await self._understood(lambda found: Table[Record].of(found, rows, Record), answer)
 
     async def _submitted(self, path: str, body: dict[str, Any], tasks: int, most: int, key: str) -> Record:
-        """Return the answer to a submission, which under the same key is done once."""
+        """Return the answer to a submission, which under the same key is done once.
+
+        Raises :class:`Refused`, with every fault, if no task was accepted.
+        """
         if tasks > most:
             raise Refused(f"{tasks} tasks are more than the {most} of one submission; split the file")
         if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()):
             raise Refused(f"--key is of at most {LONGEST_KEY} printable ASCII characters")
         # Each submission has its own key: after a lost answer it is repeated, and nothing runs twice.
         answer = await self._connection.send("POST", path, body=body, also=(422,), key=key or uuid4().hex)
-        if "tasks" not in answer:
-            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
-        return Record(required(answer, ["refused"]))
+        return await self._understood(submission, answer)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from pilotage.client.errors import (
+    BadAnswer,
     ClientError,
     NotPilotage,
     NotSignedIn,
@@ -192,18 +193,27 @@ class AsyncServerConnection:
 
     async def _unknown(self, request: "httpx.Request") -> ClientError:
         """Return the error for a request that the server does not have, with both versions."""
+        asked = f"{request.method} {request.url.path}"
+        versions = await self._versions()
+        return OtherVersion(f"the server at {self.settings.url} has no {asked}: it {versions}")
+
+    async def with_versions(self, error: BadAnswer) -> BadAnswer:
+        """Return the error for an answer that the client does not understand, with both versions."""
+        versions = await self._versions()
+        told = BadAnswer(f"{error}: the server {versions}")
+        told.names_versions = True
+        return told
+
+    async def _versions(self) -> str:
         from importlib.metadata import version
 
         import httpx
 
-        theirs = "unknown"
+        theirs = "an unknown version"
         with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-            theirs = (await self._http.get("/health/live", timeout=HEALTH_PATIENCE)).json()["version"]
-        asked = f"{request.method} {request.url.path}"
-        return OtherVersion(
-            f"the server at {self.settings.url} has no {asked}: it is of version {theirs}, this client of "
-            f"{version('pilotage')}"
-        )
+            live = await self._http.get("/health/live", timeout=HEALTH_PATIENCE)
+            theirs = f"version {live.json()['version']}"
+        return f"is of {theirs}, this client of version {version('pilotage')}"
 
     def _stranger(self) -> NotPilotage:
         return NotPilotage(

@@ -37,8 +37,7 @@ class AsyncEventRequests(AsyncApi):
 
         Raises :class:`Gone` if they are no longer kept.
         """
-        answer = await self._get("/events", None, after=after, **_query(kinds, tasks))
-        return Table[Record].of(answer, "events", Record)
+        return await self._table("events", "/events", None, after=after, **_query(kinds, tasks))
 
     async def events(
         self,
@@ -101,6 +100,8 @@ class AsyncEventRequests(AsyncApi):
                             break
                     else:
                         await async_sleep(LOOK_EVERY)
+            except BadAnswer as error:
+                raise await self._connection.with_versions(error) from error
             except Unreachable:
                 now = time.monotonic()
                 if until is not None and now >= until:

@@ -15,8 +15,7 @@ class AsyncNotificationRequests(AsyncApi):
         self, *, task: int = 0, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return the newest notifications with their state, of one task or of all (0)."""
-        found = await self._get("/notifications", task=task, after=after, limit=limit)
-        return Table[Record].of(found, "notifications", Record)
+        return await self._table("notifications", "/notifications", task=task, after=after, limit=limit)
 
     async def notification_settings(self) -> Record:
         """Return the caller's own receivers, and when the secret of their webhooks was made."""
@@ -25,13 +24,13 @@ class AsyncNotificationRequests(AsyncApi):
     async def set_notifications(self, notify: Sequence[Mapping[str, Any]]) -> Record:
         """Replace the caller's own receivers, as a task's ``notify`` has them."""
         body = {"notify": [dict(one) for one in notify]}
-        return Record(await self._connection.send("PUT", "/notifications/settings", body=body))
+        return await self._sent("PUT", "/notifications/settings", body=body)
 
     async def make_webhook_secret(self) -> str:
         """Make and return a new secret, which signs the caller's webhooks. It is not shown again."""
-        return str(Record(await self._post("/notifications/secret"))["secret"])
+        return str((await self._posted("/notifications/secret", needs=["secret"]))["secret"])
 
     async def test_notifications(self, notify: Sequence[Mapping[str, Any]] = ()) -> list[int]:
         """Send a test to receivers, or to the caller's own ones. Return the numbers of its notifications."""
         body = {"notify": [dict(one) for one in notify]}
-        return list(Record(await self._post("/notifications/test", None, body))["ids"])
+        return list((await self._posted("/notifications/test", None, body, needs=["ids"]))["ids"])

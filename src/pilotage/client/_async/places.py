@@ -16,19 +16,19 @@ class AsyncPlaces(AsyncApi):
 
     async def queues(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return queues by name, with their jobs and pilots by state, and their circuit breakers."""
-        return Table[Record].of(await self._get("/queues", after=after, limit=limit), "queues", Record)
+        return await self._table("queues", "/queues", after=after, limit=limit)
 
     async def test_queue(self, queue: str) -> Record:
         """Send one pilot to a queue, which tells what its node has. While one is under way, return that."""
-        return Record(await self._post("/queues/{queue}/test", {"queue": queue}))
+        return await self._posted("/queues/{queue}/test", {"queue": queue})
 
     async def shares(self) -> Table[Record]:
         """Return every global share, with its jobs and transfers by state."""
-        return Table[Record].of(await self._get("/shares"), "shares", Record)
+        return await self._table("shares", "/shares")
 
     async def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return sites with a queue by name, with their last advertisements."""
-        return Table[Record].of(await self._get("/sites", after=after, limit=limit), "sites", Record)
+        return await self._table("sites", "/sites", after=after, limit=limit)
 
     async def advertisement(self, site: str) -> Record:
         """Return the ClassAd of a site as it is matched now, as ``ad``."""
@@ -52,8 +52,9 @@ class AsyncPlaces(AsyncApi):
         limit: int = 100,
     ) -> Table[Record]:
         """Return pilots, newest first. ``empty`` ones never had a job."""
-        answer = await self._get("/pilots", state=state, queue=queue, empty=empty, after=after, limit=limit)
-        return Table[Record].of(answer, "pilots", Record)
+        return await self._table(
+            "pilots", "/pilots", state=state, queue=queue, empty=empty, after=after, limit=limit
+        )
 
     async def pilot_waits(self, *, after: float = 0, limit: int = 100) -> Record:
         """Return ``waits`` of the newest pilots that called home, recorded after a time in s since 1970."""
@@ -68,8 +69,7 @@ class AsyncPlaces(AsyncApi):
         self, *, state: str | None = None, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return transfers, newest first."""
-        answer = await self._get("/transfers", state=state, after=after, limit=limit)
-        return Table[Record].of(answer, "transfers", Record)
+        return await self._table("transfers", "/transfers", state=state, after=after, limit=limit)
 
     async def transfer_progress(self) -> Record:
         """Return transfers by state, and the progress of those in delivery. Two answers give a rate."""
@@ -78,11 +78,11 @@ class AsyncPlaces(AsyncApi):
     async def prioritise_transfers(self, priorities: Iterable[tuple[int, int]]) -> Record:
         """Change the priorities of transfers, given as (transfer, priority)."""
         body = {"priorities": [{"id": one, "priority": priority} for one, priority in priorities]}
-        return Record(await self._post("/transfers/priorities", None, body))
+        return await self._posted("/transfers/priorities", None, body)
 
     async def storages(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return storages by name, with their free space and the circuit breakers that concern them."""
-        return Table[Record].of(await self._get("/storages", after=after, limit=limit), "storages", Record)
+        return await self._table("storages", "/storages", after=after, limit=limit)
 
     async def move_storage(
         self,
@@ -99,11 +99,11 @@ class AsyncPlaces(AsyncApi):
         Raises :class:`Conflict` if it cannot work. ``same_place``: both are names of one place.
         """
         body = {"to": new, "after": after, "same_place": same_place, "again": again, "dry_run": dry_run}
-        return Record(await self._post("/storages/{storage}/move", {"storage": old}, body))
+        return await self._posted("/storages/{storage}/move", {"storage": old}, body)
 
     async def restrictions(self) -> Table[Record]:
         """Return the sites, queues and storages that operators drain or closed, and their remaining work."""
-        return Table[Record].of(await self._get("/restrictions"), "restrictions", Record)
+        return await self._table("restrictions", "/restrictions")
 
     async def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
         """Drain a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
@@ -116,17 +116,17 @@ class AsyncPlaces(AsyncApi):
     async def open_place(self, kind: str, name: str) -> bool:
         """Open a site, queue or storage. Return whether it was drained or closed before."""
         place = {"kind": kind, "name": name}
-        answer = await self._connection.send("DELETE", "/restrictions/{kind}/{name}", place)
-        return bool(Record(answer)["opened"])
+        answer = await self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=["opened"])
+        return bool(answer["opened"])
 
     async def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
         place = {"kind": kind, "name": name}
-        return Record(await self._connection.send("PUT", "/restrictions/{kind}/{name}", place, body=body))
+        return await self._sent("PUT", "/restrictions/{kind}/{name}", place, body=body)
 
     async def breakers(self) -> Table[Record]:
         """Return every circuit breaker that is open or half-open, and records that are set aside."""
-        return Table[Record].of(await self._get("/breakers"), "breakers", Record)
+        return await self._table("breakers", "/breakers")
 
     async def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:
         """Close every breaker of a name: what failed there until now counts no more."""
-        return Record(await self._post("/breakers/lift", None, {"name": name, "kind": kind}))
+        return await self._posted("/breakers/lift", None, {"name": name, "kind": kind})

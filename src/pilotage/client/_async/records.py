@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from pilotage.client.errors import TaskFailed
-from pilotage.client.records import ExplainedRecord, Record, Table
+from pilotage.client.records import ExplainedRecord, Record, Table, required
 from pilotage.client.subjects import RequestSubject
 from pilotage.client.wanted import Fetched
 from pilotage.model.records.states import ENDED
@@ -70,13 +70,13 @@ class AsyncTask(Record):
     """A task as it was when it was read. ``refresh()`` reads it again."""
 
     def __init__(self, document: Any, client: AsyncRequests) -> None:
-        super().__init__(document)
+        super().__init__(required(document, ("id", "name", "state", "jobs", "error")))
         self._client = client
 
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self._required("id"))
+        return int(self["id"])
 
     @property
     def subject(self) -> RequestSubject:
@@ -86,22 +86,22 @@ class AsyncTask(Record):
     @property
     def name(self) -> str:
         """Its name."""
-        return str(self._required("name"))
+        return str(self["name"])
 
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self._required("state"))
+        return str(self["state"])
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of its jobs by state."""
-        return dict(self._required("jobs"))
+        return dict(self["jobs"])
 
     @property
     def error(self) -> str:
         """What failed last; empty if nothing did."""
-        return str(self._required("error"))
+        return str(self["error"])
 
     @property
     def has_ended(self) -> bool:
@@ -200,13 +200,13 @@ class AsyncJob(Record):
     """A job as it was when it was read. ``refresh()`` reads it again."""
 
     def __init__(self, document: Any, client: AsyncRequests) -> None:
-        super().__init__(document)
+        super().__init__(required(document, ("id", "state")))
         self._client = client
 
     @property
     def id(self) -> int:
         """Its number."""
-        return int(self._required("id"))
+        return int(self["id"])
 
     @property
     def subject(self) -> RequestSubject:
@@ -216,7 +216,7 @@ class AsyncJob(Record):
     @property
     def state(self) -> str:
         """Its state, such as ``running`` or ``finished``."""
-        return str(self._required("state"))
+        return str(self["state"])
 
     @property
     def index(self) -> int | None:
@@ -229,7 +229,7 @@ class AsyncJob(Record):
         return self.state in ENDED["job"]
 
     def __repr__(self) -> str:
-        return f"<job {self.id} of task {self._required('task')}: {self.state}>"
+        return f"<job {self.id} of task {self['task']}: {self.state}>"
 
     async def refresh(self) -> Self:
         """Read it again, with its history, and return it."""

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pilotage.client.errors import BadAnswer, Refused, refusal
-from pilotage.client.records import ExplainedRecord, Record, Table
+from pilotage.client.errors import BadAnswer
+from pilotage.client.records import ExplainedRecord, Record, Table, outcome
 from pilotage.client.subjects import RequestSubject
 
 from .api import AsyncApi
@@ -40,8 +40,6 @@ class AsyncTaskRequests(AsyncApi):
         """
         document = {**(task or {}), **fields}
         answer = await self.submit_all([document], key=key, lease=lease)
-        if not answer["tasks"]:
-            raise refusal(answer)
         return await self.task(answer["tasks"][0]["id"])
 
     async def submit_all(
@@ -49,7 +47,8 @@ class AsyncTaskRequests(AsyncApi):
     ) -> Record:
         """Submit up to 1000 tasks in one request. Return ``tasks``, ``refused`` and ``warnings``.
 
-        With ``whole`` the server accepts all of them or none. A refused task is no error here.
+        With ``whole`` the server accepts all of them or none; without it, ``refused`` are those that it left
+        out. Raises :class:`Refused`, with every fault and its task, if no task was accepted.
         """
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
@@ -65,16 +64,17 @@ class AsyncTaskRequests(AsyncApi):
         answer = await self._connection.send(
             "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
         )
-        if "tasks" not in answer:
-            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
-        return Record(answer)
+        return await self._understood(outcome, answer)
 
     async def task(self, task: int | str | RequestSubject) -> AsyncTask:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
-        return self._made(await self._get("/tasks/{task}", await self._task(task)))
+        return await self._understood(self._made, await self._get("/tasks/{task}", await self._task(task)))
 
     def _made(self, document: Any) -> AsyncTask:
         return AsyncTask(document, self._client())
+
+    def _made_job(self, document: Any) -> AsyncJob:
+        return AsyncJob(document, self._client())
 
     def _client(self) -> AsyncRequests:
         raise NotImplementedError
@@ -114,14 +114,14 @@ class AsyncTaskRequests(AsyncApi):
             limit=limit,
             key=key or None,
         )
-        return Table[AsyncTask].of(answer, "tasks", self._made)
+        return await self._understood(lambda found: Table[AsyncTask].of(found, "tasks", self._made), answer)
 
     async def job(self, job: int | str | RequestSubject) -> AsyncJob:
         """Return a job with its history."""
         found = (
             RequestSubject("job", job) if isinstance(job, int) else (await self.subject(job)).of_kinds("job")
         )
-        return AsyncJob(await self._get("/jobs/{job}", found.values), self._client())
+        return await self._understood(self._made_job, await self._get("/jobs/{job}", found.values))
 
     async def jobs(
         self,
@@ -151,11 +151,12 @@ class AsyncTaskRequests(AsyncApi):
             inputs=inputs,
             parameters=parameters,
         )
-        return Table[AsyncJob].of(answer, "jobs", lambda job: AsyncJob(job, self._client()))
+        return await self._understood(lambda found: Table[AsyncJob].of(found, "jobs", self._made_job), answer)
 
     async def jobs_by_queue(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
-        return Record((await self._record("/tasks/{task}/queues", await self._task(task)))["queues"])
+        answer = await self._sent("GET", "/tasks/{task}/queues", await self._task(task), needs=["queues"])
+        return Record(answer["queues"])
 
     async def why_waiting(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
@@ -181,8 +182,7 @@ class AsyncTaskRequests(AsyncApi):
         # The server may be anybody's, whose pages may never end.
         for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
-            answer = await self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
-            found = Table[Record].of(answer, "files", Record)
+            found = await self._table("files", "/tasks/{task}/outputs", number, parameters=parameters, **page)
             files += found
             if limit or not found.next:
                 document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
@@ -237,8 +237,7 @@ class AsyncTaskRequests(AsyncApi):
 
     async def matches(self, task: "int | str | RequestSubject | AsyncTask") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
-        answer = await self._get("/tasks/{task}/sites", await self._task(task))
-        return Table[Record].of(answer, "matches", Record)
+        return await self._table("matches", "/tasks/{task}/sites", await self._task(task))
 
     async def explain(
         self,
@@ -259,10 +258,11 @@ class AsyncTaskRequests(AsyncApi):
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
             values = {**found.of_kinds("task").values, "queue": queue}
-            return ExplainedRecord(await self._get(template, values, width=width or None), rules=rules)
-        most = limit if found.kind in ("task", "job") else None
-        answer = await self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
-        return ExplainedRecord(answer, rules=rules)
+            answer = await self._get(template, values, width=width or None)
+        else:
+            most = limit if found.kind in ("task", "job") else None
+            answer = await self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        return await self._understood(lambda told: ExplainedRecord(told, rules=rules), answer)
 
     async def what_if(
         self,
@@ -275,7 +275,7 @@ class AsyncTaskRequests(AsyncApi):
         """Say where jobs would go with other fields of their task, or of queues. Nothing changes."""
         found = (await self.subject(about)).of_kinds("task", "job")
         body = {"task": dict(task or {}), "queues": dict(queues or {})}
-        return Record(await self._post(f"{found.path}/what-if", found.values, body, width=width or None))
+        return await self._posted(f"{found.path}/what-if", found.values, body, width=width or None)
 
     async def logs(
         self,

@@ -20,8 +20,8 @@ class AsyncWorkflowRequests(AsyncApi):
     ) -> Record:
         """Submit tasks as a workflow, all or none. Return its ``id`` and its ``tasks``.
 
-        Names in ``after`` and ``inputs`` mean tasks of the workflow first. If one has a fault, the answer has
-        no tasks but ``refused`` ones, as that of :meth:`AsyncClient.submit_all`.
+        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises :class:`Refused`, with
+        every fault and its task.
         """
         body: dict[str, Any] = {"name": name, "tasks": [dict(task) for task in tasks]}
         if lease:
@@ -32,8 +32,9 @@ class AsyncWorkflowRequests(AsyncApi):
         self, *, name: str = "", mine: bool = False, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return workflows, newest first: the caller's, or for an operator everybody's unless ``mine``."""
-        answer = await self._get("/workflows", name=name or None, mine=mine, after=after, limit=limit)
-        return Table[Record].of(answer, "workflows", Record)
+        return await self._table(
+            "workflows", "/workflows", name=name or None, mine=mine, after=after, limit=limit
+        )
 
     async def workflow(self, workflow: int | RequestSubject) -> Record:
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
@@ -42,7 +43,8 @@ class AsyncWorkflowRequests(AsyncApi):
     async def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> ExplainedRecord:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
         template = "/workflows/{workflow}/explain"
-        return ExplainedRecord(await self._get(template, self._number(workflow), width=width or None))
+        answer = await self._get(template, self._number(workflow), width=width or None)
+        return await self._understood(ExplainedRecord, answer)
 
     def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):

@@ -32,7 +32,7 @@ class Administration(Api):
         another version than the ``expected`` one is in force. ``file`` is the name of the file that it comes
         from, ``note`` the reason for the history.
         """
-        answer = self._connection.send(
+        return self._sent(
             "PUT",
             "/federation",
             query={
@@ -44,17 +44,15 @@ class Administration(Api):
             },
             body=dict(federation),
         )
-        return Record(answer)
 
     def federation_history(self, *, after: str | None = None, limit: int = 20) -> Table[Record]:
         """Return who changed the federation, when and why, newest first."""
-        answer = self._get("/federation/history", after=after, limit=limit)
-        return Table[Record].of(answer, "versions", Record)
+        return self._table("versions", "/federation/history", after=after, limit=limit)
 
     def roll_back_federation(self, version: int, *, dry_run: bool = False, force: bool = False) -> Record:
         """Put an earlier version in force again. Raises as :meth:`load_federation` does."""
         body = {"version": version, "dry_run": dry_run, "force": force}
-        return Record(self._post("/federation/rollback", None, body))
+        return self._posted("/federation/rollback", None, body)
 
     def world(self) -> Record:
         """Return everything that decisions read, as of now."""
@@ -62,7 +60,7 @@ class Administration(Api):
 
     def tokens(self) -> Table[Record]:
         """Return the unexpired tokens of people, without their secrets."""
-        return Table[Record].of(self._get("/tokens"), "tokens", Record)
+        return self._table("tokens", "/tokens")
 
     def make_token(
         self,
@@ -75,28 +73,28 @@ class Administration(Api):
         expires_in: float | None = None,
     ) -> str:
         """Make a token, of the role user, operator or site, and return it. It expires after s, or never."""
-        body = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
-        answer = self._post("/tokens", None, {**body, "expires_in": expires_in})
-        return str(Record(answer)["token"])
+        who = {"role": role, "name": name, "vo": vo, "group": group, "vo_role": vo_role}
+        body = {**who, "expires_in": expires_in}
+        return str((self._posted("/tokens", None, body, needs=["token"]))["token"])
 
     def revoke_token(self, token: str) -> Record:
         """Revoke a token, named as the list names it."""
-        return Record(self._connection.send("DELETE", "/tokens/{token}", {"token": token}))
+        return self._sent("DELETE", "/tokens/{token}", {"token": token})
 
     def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
     ) -> Record:
         """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
-        return Record(self._post("/people/close", None, body))
+        return self._posted("/people/close", None, body)
 
     def secrets(self) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
-        return Table[Record].of(self._get("/secrets"), "secrets", Record)
+        return self._table("secrets", "/secrets")
 
     def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret for your payloads. Tasks that were held for it go on."""
-        return Record(self._post("/secrets", None, {"name": name, "value": value}))
+        return self._posted("/secrets", None, {"name": name, "value": value})
 
     def remove_secret(self, name: str) -> None:
         """Remove a secret. Jobs that need it are held when a pilot would take them."""
@@ -104,7 +102,7 @@ class Administration(Api):
 
     def stuck(self) -> Table[Record]:
         """Return what made no progress for longer than usual, with reasons and commands."""
-        return Table[Record].of(self._get("/stuck"), "stuck", Record)
+        return self._table("stuck", "/stuck")
 
     def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
@@ -116,4 +114,4 @@ class Administration(Api):
 
     def readiness(self) -> Record:
         """Return whether the server can do its work, and the fault if not. It needs no token."""
-        return Record(self._connection.send("GET", "/health/ready", also=(503,)))
+        return self._sent("GET", "/health/ready", also=(503,))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from pilotage.client.errors import (
+    BadAnswer,
     ClientError,
     NotPilotage,
     NotSignedIn,
@@ -193,18 +194,27 @@ class ServerConnection:
 
     def _unknown(self, request: "httpx.Request") -> ClientError:
         """Return the error for a request that the server does not have, with both versions."""
+        asked = f"{request.method} {request.url.path}"
+        versions = self._versions()
+        return OtherVersion(f"the server at {self.settings.url} has no {asked}: it {versions}")
+
+    def with_versions(self, error: BadAnswer) -> BadAnswer:
+        """Return the error for an answer that the client does not understand, with both versions."""
+        versions = self._versions()
+        told = BadAnswer(f"{error}: the server {versions}")
+        told.names_versions = True
+        return told
+
+    def _versions(self) -> str:
         from importlib.metadata import version
 
         import httpx
 
-        theirs = "unknown"
+        theirs = "an unknown version"
         with suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-            theirs = (self._http.get("/health/live", timeout=HEALTH_PATIENCE)).json()["version"]
-        asked = f"{request.method} {request.url.path}"
-        return OtherVersion(
-            f"the server at {self.settings.url} has no {asked}: it is of version {theirs}, this client of "
-            f"{version('pilotage')}"
-        )
+            live = self._http.get("/health/live", timeout=HEALTH_PATIENCE)
+            theirs = f"version {live.json()['version']}"
+        return f"is of {theirs}, this client of version {version('pilotage')}"
 
     def _stranger(self) -> NotPilotage:
         return NotPilotage(

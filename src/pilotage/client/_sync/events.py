@@ -38,8 +38,7 @@ class EventRequests(Api):
 
         Raises :class:`Gone` if they are no longer kept.
         """
-        answer = self._get("/events", None, after=after, **_query(kinds, tasks))
-        return Table[Record].of(answer, "events", Record)
+        return self._table("events", "/events", None, after=after, **_query(kinds, tasks))
 
     def events(
         self,
@@ -102,6 +101,8 @@ class EventRequests(Api):
                             break
                     else:
                         sleep(LOOK_EVERY)
+            except BadAnswer as error:
+                raise self._connection.with_versions(error) from error
             except Unreachable:
                 now = time.monotonic()
                 if until is not None and now >= until:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pilotage.client.records import Record, Table
+from pilotage.client.records import Record, Table, record_or_none
 
 from .api import Api
 from .connection import CHUNK
@@ -23,8 +23,7 @@ class CatalogueRequests(Api):
         limit: int = 100,
     ) -> Table[Record]:
         """Return files by identifier; of a scope, or of all the caller's. ``match`` is a pattern of names."""
-        answer = self._get("/files", match=match, scope=scope, limit=limit, after=after)
-        return Table[Record].of(answer, "files", Record)
+        return self._table("files", "/files", match=match, scope=scope, limit=limit, after=after)
 
     def file(self, file: str) -> Record:
         """Return one file: size, checksum, origin and places."""
@@ -47,37 +46,35 @@ class CatalogueRequests(Api):
     ) -> Record:
         """Register files that lie at storages under their names: all or none, unless ``each``."""
         body = {"files": [dict(file) for file in files], "each": each, "dry_run": dry_run}
-        return Record(self._post("/files", None, body))
+        return self._posted("/files", None, body)
 
     def scan(self, storage: str, match: str, *, scope: str = "", dry_run: bool = False) -> Record:
         """Let the server register the files at a storage that match a pattern."""
         body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
-        return Record(self._post("/files/scan", None, body))
+        return self._posted("/files/scan", None, body)
 
     def forget_file(self, file: str, *, storage: str = "", dry_run: bool = False) -> Record | None:
         """Forget a file, or one replica. A dry run returns what would be done; originals always stay."""
         body = {"file": file, "storage": storage, "dry_run": dry_run}
-        found = self._post("/files/forget", None, body)
-        return None if found is None else Record(found)
+        return self._understood(record_or_none, self._post("/files/forget", None, body))
 
     def datasets(
         self, *, scope: str | None = None, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return datasets with their current versions; of a scope, or of all the caller's."""
-        answer = self._get("/datasets", scope=scope, limit=limit, after=after)
-        return Table[Record].of(answer, "versions", Record)
+        return self._table("versions", "/datasets", scope=scope, limit=limit, after=after)
 
     def dataset_versions(self, dataset: str, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the versions of a dataset, the newest first."""
-        answer = self._get("/datasets/versions", dataset=dataset, after=after, limit=limit)
-        return Table[Record].of(answer, "versions", Record)
+        return self._table("versions", "/datasets/versions", dataset=dataset, after=after, limit=limit)
 
     def dataset_files(
         self, dataset: str, *, version: int | None = None, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return the files of one version, as they were when it was made; without a number the current."""
-        answer = self._get("/datasets/files", dataset=dataset, limit=limit, after=after, version=version)
-        return Table[Record].of(answer, "files", Record)
+        return self._table(
+            "files", "/datasets/files", dataset=dataset, limit=limit, after=after, version=version
+        )
 
     def make_dataset(
         self,
@@ -90,9 +87,9 @@ class CatalogueRequests(Api):
     ) -> Record:
         """Make the next version of a dataset of files, or of what matches. ``edit``: set, add or remove."""
         body = {"dataset": dataset, "scope": scope, "edit": edit, "files": list(files), "match": match}
-        return Record(self._post("/datasets", None, body))
+        return self._posted("/datasets", None, body)
 
     def forget_dataset(self, dataset: str, *, dry_run: bool = False) -> Record | None:
         """Forget a dataset with all its versions. Its files stay. A dry run returns its newest version."""
-        found = self._post("/datasets/forget", None, {"dataset": dataset, "dry_run": dry_run})
-        return None if found is None else Record(found)
+        body = {"dataset": dataset, "dry_run": dry_run}
+        return self._understood(record_or_none, self._post("/datasets/forget", None, body))

@@ -14,8 +14,7 @@ class NotificationRequests(Api):
 
     def notifications(self, *, task: int = 0, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return the newest notifications with their state, of one task or of all (0)."""
-        found = self._get("/notifications", task=task, after=after, limit=limit)
-        return Table[Record].of(found, "notifications", Record)
+        return self._table("notifications", "/notifications", task=task, after=after, limit=limit)
 
     def notification_settings(self) -> Record:
         """Return the caller's own receivers, and when the secret of their webhooks was made."""
@@ -24,13 +23,13 @@ class NotificationRequests(Api):
     def set_notifications(self, notify: Sequence[Mapping[str, Any]]) -> Record:
         """Replace the caller's own receivers, as a task's ``notify`` has them."""
         body = {"notify": [dict(one) for one in notify]}
-        return Record(self._connection.send("PUT", "/notifications/settings", body=body))
+        return self._sent("PUT", "/notifications/settings", body=body)
 
     def make_webhook_secret(self) -> str:
         """Make and return a new secret, which signs the caller's webhooks. It is not shown again."""
-        return str(Record(self._post("/notifications/secret"))["secret"])
+        return str((self._posted("/notifications/secret", needs=["secret"]))["secret"])
 
     def test_notifications(self, notify: Sequence[Mapping[str, Any]] = ()) -> list[int]:
         """Send a test to receivers, or to the caller's own ones. Return the numbers of its notifications."""
         body = {"notify": [dict(one) for one in notify]}
-        return list(Record(self._post("/notifications/test", None, body))["ids"])
+        return list((self._posted("/notifications/test", None, body, needs=["ids"]))["ids"])

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pilotage.client.errors import BadAnswer, Refused, refusal
-from pilotage.client.records import ExplainedRecord, Record, Table
+from pilotage.client.errors import BadAnswer
+from pilotage.client.records import ExplainedRecord, Record, Table, outcome
 from pilotage.client.subjects import RequestSubject
 
 from .api import Api
@@ -41,8 +41,6 @@ class TaskRequests(Api):
         """
         document = {**(task or {}), **fields}
         answer = self.submit_all([document], key=key, lease=lease)
-        if not answer["tasks"]:
-            raise refusal(answer)
         return self.task(answer["tasks"][0]["id"])
 
     def submit_all(
@@ -50,7 +48,8 @@ class TaskRequests(Api):
     ) -> Record:
         """Submit up to 1000 tasks in one request. Return ``tasks``, ``refused`` and ``warnings``.
 
-        With ``whole`` the server accepts all of them or none. A refused task is no error here.
+        With ``whole`` the server accepts all of them or none; without it, ``refused`` are those that it left
+        out. Raises :class:`Refused`, with every fault and its task, if no task was accepted.
         """
         body: dict[str, Any] = {"tasks": [dict(task) for task in tasks], "whole": whole}
         if lease:
@@ -66,16 +65,17 @@ class TaskRequests(Api):
         answer = self._connection.send(
             "POST", "/plan/broker", body=body, query={"width": width or None}, also=(422,)
         )
-        if "tasks" not in answer:
-            raise Refused(f"the server did not understand the tasks: {answer.get('detail')}")
-        return Record(answer)
+        return self._understood(outcome, answer)
 
     def task(self, task: int | str | RequestSubject) -> Task:
         """Return a task by its number or name: a snapshot, which ``refresh()`` renews."""
-        return self._made(self._get("/tasks/{task}", self._task(task)))
+        return self._understood(self._made, self._get("/tasks/{task}", self._task(task)))
 
     def _made(self, document: Any) -> Task:
         return Task(document, self._client())
+
+    def _made_job(self, document: Any) -> Job:
+        return Job(document, self._client())
 
     def _client(self) -> Requests:
         raise NotImplementedError
@@ -115,12 +115,12 @@ class TaskRequests(Api):
             limit=limit,
             key=key or None,
         )
-        return Table[Task].of(answer, "tasks", self._made)
+        return self._understood(lambda found: Table[Task].of(found, "tasks", self._made), answer)
 
     def job(self, job: int | str | RequestSubject) -> Job:
         """Return a job with its history."""
         found = RequestSubject("job", job) if isinstance(job, int) else (self.subject(job)).of_kinds("job")
-        return Job(self._get("/jobs/{job}", found.values), self._client())
+        return self._understood(self._made_job, self._get("/jobs/{job}", found.values))
 
     def jobs(
         self,
@@ -150,11 +150,12 @@ class TaskRequests(Api):
             inputs=inputs,
             parameters=parameters,
         )
-        return Table[Job].of(answer, "jobs", lambda job: Job(job, self._client()))
+        return self._understood(lambda found: Table[Job].of(found, "jobs", self._made_job), answer)
 
     def jobs_by_queue(self, task: "int | str | RequestSubject | Task") -> Record:
         """Return how many jobs of a task each queue has, by state; under an empty name those at no queue."""
-        return Record((self._record("/tasks/{task}/queues", self._task(task)))["queues"])
+        answer = self._sent("GET", "/tasks/{task}/queues", self._task(task), needs=["queues"])
+        return Record(answer["queues"])
 
     def why_waiting(self, task: "int | str | RequestSubject | Task") -> Record:
         """Return why a task waits, in one sentence, and its place in line."""
@@ -180,8 +181,7 @@ class TaskRequests(Api):
         # The server may be anybody's, whose pages may never end.
         for _ in range(MOST_PAGES):
             page: dict[str, Any] = {"limit": limit or OUTPUTS_OF_PAGE, "after": after}
-            answer = self._get("/tasks/{task}/outputs", number, parameters=parameters, **page)
-            found = Table[Record].of(answer, "files", Record)
+            found = self._table("files", "/tasks/{task}/outputs", number, parameters=parameters, **page)
             files += found
             if limit or not found.next:
                 document = {**found.to_dict(), "files": [file.to_dict() for file in files]}
@@ -236,8 +236,7 @@ class TaskRequests(Api):
 
     def matches(self, task: "int | str | RequestSubject | Task") -> Table[Record]:
         """Return which queues match a task's jobs by the ads of both, and what fails at the others."""
-        answer = self._get("/tasks/{task}/sites", self._task(task))
-        return Table[Record].of(answer, "matches", Record)
+        return self._table("matches", "/tasks/{task}/sites", self._task(task))
 
     def explain(
         self,
@@ -258,10 +257,11 @@ class TaskRequests(Api):
         if queue is not None:
             template = "/tasks/{task}/queues/{queue}/explain"
             values = {**found.of_kinds("task").values, "queue": queue}
-            return ExplainedRecord(self._get(template, values, width=width or None), rules=rules)
-        most = limit if found.kind in ("task", "job") else None
-        answer = self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
-        return ExplainedRecord(answer, rules=rules)
+            answer = self._get(template, values, width=width or None)
+        else:
+            most = limit if found.kind in ("task", "job") else None
+            answer = self._get(f"{found.path}/explain", found.values, limit=most, width=width or None)
+        return self._understood(lambda told: ExplainedRecord(told, rules=rules), answer)
 
     def what_if(
         self,
@@ -274,7 +274,7 @@ class TaskRequests(Api):
         """Say where jobs would go with other fields of their task, or of queues. Nothing changes."""
         found = (self.subject(about)).of_kinds("task", "job")
         body = {"task": dict(task or {}), "queues": dict(queues or {})}
-        return Record(self._post(f"{found.path}/what-if", found.values, body, width=width or None))
+        return self._posted(f"{found.path}/what-if", found.values, body, width=width or None)
 
     def logs(
         self,

@@ -21,8 +21,8 @@ class WorkflowRequests(Api):
     ) -> Record:
         """Submit tasks as a workflow, all or none. Return its ``id`` and its ``tasks``.
 
-        Names in ``after`` and ``inputs`` mean tasks of the workflow first. If one has a fault, the answer has
-        no tasks but ``refused`` ones, as that of :meth:`Client.submit_all`.
+        Names in ``after`` and ``inputs`` mean tasks of the workflow first. Raises :class:`Refused`, with
+        every fault and its task.
         """
         body: dict[str, Any] = {"name": name, "tasks": [dict(task) for task in tasks]}
         if lease:
@@ -33,8 +33,7 @@ class WorkflowRequests(Api):
         self, *, name: str = "", mine: bool = False, after: str | None = None, limit: int = 100
     ) -> Table[Record]:
         """Return workflows, newest first: the caller's, or for an operator everybody's unless ``mine``."""
-        answer = self._get("/workflows", name=name or None, mine=mine, after=after, limit=limit)
-        return Table[Record].of(answer, "workflows", Record)
+        return self._table("workflows", "/workflows", name=name or None, mine=mine, after=after, limit=limit)
 
     def workflow(self, workflow: int | RequestSubject) -> Record:
         """Return a workflow with its ``tasks``, each after its predecessors, and ``why`` some wait."""
@@ -43,7 +42,8 @@ class WorkflowRequests(Api):
     def explain_workflow(self, workflow: int | RequestSubject, *, width: int = 0) -> ExplainedRecord:
         """Explain how a workflow's tasks stand, and what holds some of them. ``lines`` is the text."""
         template = "/workflows/{workflow}/explain"
-        return ExplainedRecord(self._get(template, self._number(workflow), width=width or None))
+        answer = self._get(template, self._number(workflow), width=width or None)
+        return self._understood(ExplainedRecord, answer)
 
     def _number(self, workflow: int | RequestSubject) -> dict[str, int | str]:
         if isinstance(workflow, RequestSubject):
