@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import mean
 
@@ -35,7 +36,7 @@ TOGETHER = 25
 """Jobs of one commit."""
 
 SECONDS = 10.0
-"""Time in which all jobs make one transition."""
+"""Time in which all jobs make one transition; longer where the machine is too busy."""
 
 PERIOD = 1.0
 """Seconds between two requests of a reader that asks."""
@@ -78,16 +79,18 @@ def _run(how: str) -> tuple[float, float]:
         context = multiprocessing.get_context("spawn")
         answers = context.SimpleQueue()
         port = listener.getsockname()[1]
-        readers = context.Process(target=_read, args=(how, port, tokens, task, answers))
+        done = context.Event()
+        readers = context.Process(target=_read, args=(how, port, tokens, task, answers, done), daemon=True)
         readers.start()
         answers.get()
         begun = time.process_time()
         _change(store, jobs)
         used = time.process_time() - begun
-        app.state.events.close()
-        server.should_exit = True
+        done.set()
         delay = answers.get()
         readers.join()
+        app.state.events.close()
+        server.should_exit = True
         serving.join()
         store.close()
         return used, delay
@@ -102,8 +105,10 @@ def _change(store: Store, jobs: list[int]) -> None:
         time.sleep(max(0.0, begun + SECONDS * (first + TOGETHER) / JOBS - time.monotonic()))
 
 
-def _read(how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]") -> None:
-    asyncio.run(_readers(how, port, tokens, task, answers))
+def _read(
+    how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]", done: Event
+) -> None:
+    asyncio.run(_readers(how, port, tokens, task, answers, done))
 
 
 async def _readers(how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]") -> None:
@@ -123,7 +128,7 @@ async def _readers(how: str, port: int, tokens: list[str], task: int, answers: "
             raise RuntimeError("a reader ended before the jobs began")
     delays.clear()
     answers.put(0.0)
-    await asyncio.sleep(SECONDS - 1)
+    await asyncio.to_thread(done.wait)
     for reader in running:
         reader.cancel()
     answers.put(mean(delays or [0.0]))

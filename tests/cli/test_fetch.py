@@ -342,7 +342,7 @@ def test_jobs_of_another_form_make_no_manifest_and_no_endless_search(
     told = pilotage("fetch", 12, "--to", tmp_path)
     assert told.exit_code == 2
     assert told.stderr.startswith(
-        "no manifest is written: the server's answer is no list of jobs: the server is of an unknown version, "
+        "no manifest is written: the server's answer is no list of jobs: the server is of an unknown "
     )
     assert (tmp_path / "1" / "out.txt").read_bytes() == CONTENT
     assert not (tmp_path / "manifest.csv").exists()
