@@ -111,7 +111,9 @@ def _read(
     asyncio.run(_readers(how, port, tokens, task, answers, done))
 
 
-async def _readers(how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]") -> None:
+async def _readers(
+    how: str, port: int, tokens: list[str], task: int, answers: "SimpleQueue[float]", done: Event
+) -> None:
     delays: list[float] = [0.0]
     path = f"/events?task={task}" if how == "stream" else f"/tasks/{task}"
     accept = "text/event-stream" if how == "stream" else "application/json"
