@@ -7,16 +7,14 @@ writes an output that goes to the nucleus, and leaves three logs. So every table
 
 import os
 import random
-import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, delete, insert, select
 
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.logs import KeptLog, LogKey, Point
@@ -26,6 +24,7 @@ from pilotage.simulation.scenario import GeneratedWork, Scenario
 from pilotage.simulation.simulation import Simulation
 from pilotage.simulation.submissions import submissions
 from pilotage.store import Store
+from pilotage.store.database.columns import metadata
 from pilotage.store.tables.logs import usage_log
 
 from . import house, stored_jobs
@@ -45,32 +44,46 @@ def figures() -> dict[str, float]:
     """``job_bytes_DATABASE``, and ``..._TABLE`` for each table and ``..._of_INDEX`` for each index with a
     byte or more."""
     found: dict[str, float] = {}
-    databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
-    for database in databases:
-        with used(database) as (_, sizes):
-            found[f"job_bytes_{database}"] = sum(sizes.values())
-            found |= {f"job_bytes_{database}_{name}": size for name, size in sizes.items() if size >= 1}
+    with tempfile.TemporaryDirectory(prefix="pilotage-bench-") as directory:
+        place = Path(directory)
+        place.chmod(0o755)
+        with house.store("sqlite", place) as url:
+            used = Store.open(url)
+            empty = stored_jobs.sizes(used)
+            jobs = _run(used)
+            _write_logs(used, jobs)
+            found |= _grown("sqlite", empty, used, jobs)
+        with house.store("postgresql", place) as url:
+            copy = Store.open(url)
+            empty = stored_jobs.sizes(copy)
+            copied(used, copy)
+            found |= _grown("postgresql", empty, copy, jobs)
+            copy.close()
+        used.close()
     return found
 
 
-@contextmanager
-def used(database: house.Database) -> Iterator[tuple[Store, dict[str, float]]]:
-    """Yield a store, and by how many bytes each table and index grew for each job that ended in it."""
-    place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
-    place.chmod(0o755)
-    try:
-        with house.store(database, place) as url:
-            store = Store.open(url)
-            empty = stored_jobs.sizes(store)
-            jobs = _run(store)
-            _write_logs(store, jobs)
-            yield (
-                store,
-                {name: (size - empty[name]) / jobs for name, size in stored_jobs.sizes(store).items()},
-            )
-            store.close()
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+def _grown(name: str, empty: dict[str, int], store: Store, jobs: int) -> dict[str, float]:
+    grown = {
+        table: (size - empty[table]) / jobs
+        for table, size in stored_jobs.sizes(store).items()
+        if size - empty[table] >= jobs
+    }
+    return {f"job_bytes_{name}": sum(grown.values())} | {
+        f"job_bytes_{name}_{table}": size for table, size in grown.items()
+    }
+
+
+def copied(source: Store, target: Store) -> None:
+    """Copy all rows of a store into another, empty one, which may be of the other kind."""
+
+    def write(connection: Connection) -> None:
+        for table in metadata.sorted_tables:
+            connection.execute(delete(table))
+            if rows := source.database.read(lambda one, table=table: one.execute(select(table)).all()):  # type: ignore[misc]
+                connection.execute(insert(table), [dict(row._mapping) for row in rows])
+
+    target.database.write(write)
 
 
 def _run(store: Store) -> int:

@@ -10,12 +10,14 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from pilotage.model.records.servers import ServerProcess
 from pilotage.store import Store
 from pilotage.store.tables import iterations
 from tests.waiting import PATIENCE
 
 FROZEN = """
 import sys, time
+from pilotage.model.records.servers import ServerProcess
 from pilotage.store import Store
 from pilotage.store.database import engine
 from pilotage.store.tables import iterations
@@ -86,3 +88,16 @@ def test_every_connection_notices_that_the_other_end_has_vanished(postgresql_url
         assert (lock, idle) == ("30s", "5min")
     finally:
         store.close()
+
+
+@pytest.mark.postgresql
+def test_a_silent_server_is_found_while_it_is_the_only_writer(postgresql_url: str) -> None:
+    """Whoever finds it must not wait for its place: only then are its sessions ended."""
+    with closing(Store.open(postgresql_url)) as store, closing(Store.open(postgresql_url)) as silent:
+        process = ServerProcess(
+            name="silent", version="1", host="here", process="1", url="", loops=(), started=0.0, seen=0.0
+        )
+        store.servers.join(process)
+        (seen,) = store.servers.named(["silent"])
+        found = silent.database.write(lambda _: store.servers.found_silent(seen, 9.0, 3.0))
+    assert found

@@ -181,6 +181,20 @@ def database_settings(known: Installation) -> Iterator[Finding]:
         )
 
 
+@check("database pooler")
+def database_pooler(known: Installation) -> Iterator[Finding]:
+    """Ask whether two connections share a session of the database, which they then confuse."""
+    from pilotage.store.database.inspection import share_a_session
+
+    _postgresql(known)
+    if share_a_session(known.store.database.engine):
+        yield Finding(
+            what="a pooler gives the database's sessions to others after each transaction",
+            why="servers do not hear each other, and prepared statements fail or run twice as long",
+            mend="pool_mode = session, in pgbouncer.ini; or PILOTAGE_STORE with the database's own address",
+        )
+
+
 @check("database connections")
 def database_connections(known: Installation) -> Iterator[Finding]:
     """Look for room for the connections of one more server."""

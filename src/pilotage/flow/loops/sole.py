@@ -16,6 +16,12 @@ log = logging.getLogger(__name__)
 Pause = Callable[[float], bool]
 """Waits for some s. Returns True if the work must end."""
 
+AGAIN = 60.0
+"""Most seconds until failed work is tried again."""
+
+WITHOUT_LEASE = 1.0
+"""Seconds until a server looks again that found its own lease over."""
+
 
 class SoleLoop:
     """A thread that does some work every ``period`` s, unless another server does it.
@@ -54,22 +60,24 @@ class SoleLoop:
             try:
                 due = self._store.last_done(self.name) + self._period - self._store.clock()
                 if due <= 0:
-                    self._do()
-                    due = self._period
+                    due = self._do()
             except NoFederation:
                 due = self._period
             except Exception as error:
-                log.exception("loop %s failed; it is tried again in %g s", self.name, self._period)
+                due = min(self._period, AGAIN)
+                log.exception("loop %s failed; it is tried again in %g s", self.name, due)
                 self.last = LoopPass(ended=self._store.clock(), seconds=0.0, error=error_line(error))
-                due = self._period
             self._woken.wait(due)
 
-    def _do(self) -> None:
+    def _do(self) -> float:
+        """Do the work unless another server does. Return the s until the next look."""
         leases, server = self._store.leases, self._presence.name
-        if self._presence.term is None or not leases.take(
+        if self._presence.term is None:
+            return min(self._period, WITHOUT_LEASE)
+        if not leases.take(
             self.name, server, self._store.clock(), lambda name: bool(self._presence.gone([name]))
         ):
-            return
+            return self._period
         begun = time.monotonic()
         try:
             self._work(self._stopping.wait)
@@ -77,7 +85,8 @@ class SoleLoop:
                 self._store.note_done(self.name)
         except LeaseLost as lost:
             log.warning("loop %s: %s", self.name, lost)
-            return
+            return self._period
         finally:
             leases.give_back(self.name, server)
         self.last = LoopPass(ended=self._store.clock(), seconds=time.monotonic() - begun)
+        return self._period

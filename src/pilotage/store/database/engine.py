@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -30,6 +30,8 @@ from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     import sqlite3
+
+    import psycopg
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -271,55 +273,66 @@ def _tell(attempt: tenacity.RetryCallState, error: BaseException | None) -> None
 
 def _postgresql(url: URL, session: str) -> tuple[Engine, Engine, Engine]:
     """Return the engine, and its versions for readers and for writers."""
-    engine = create_engine(
-        url.set(drivername="postgresql+psycopg"),
-        isolation_level="READ COMMITTED",
-        **_PRIVATE,
-        pool_size=16,
-        max_overflow=32,
-        # Compiling takes longer than any of these statements.
-        connect_args=_connection("-c jit=off", session),
-    )
+    # Compiling takes longer than any of these statements.
+    engine = _engine(url, session, "READ COMMITTED", {"jit": "off"})
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine, readers, engine
-
-
-def _connection(options: str, session: str) -> dict[str, Any]:
-    """Return the arguments of every connection: both ends notice within half a minute that the other
-    vanished."""
-    bounds = {
-        "idle_in_transaction_session_timeout": f"{READER_SILENCE * 1000:.0f}",
-        "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
-        "tcp_keepalives_idle": "10",
-        "tcp_keepalives_interval": "5",
-        "tcp_keepalives_count": "3",
-        "tcp_user_timeout": "25000",
-    }
-    return {
-        "options": " ".join([options, *(f"-c {name}={value}" for name, value in bounds.items())]),
-        "application_name": session,
-        "connect_timeout": 10,
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 25_000,
-    }
 
 
 def _without_waiting(url: URL, session: str) -> Engine:
     """Return the engine for single statements: planning one each time takes longer than running it."""
     # These look up few rows by key. A plan from when a table was small would read the whole table for ever.
-    options = (
-        "-c jit=off -c enable_seqscan=off -c synchronous_commit=off -c plan_cache_mode=force_generic_plan"
-    )
-    return create_engine(
+    settings = {
+        "jit": "off",
+        "enable_seqscan": "off",
+        "synchronous_commit": "off",
+        "plan_cache_mode": "force_generic_plan",
+    }
+    return _engine(url, session, "AUTOCOMMIT", settings)
+
+
+_BOUNDS = {
+    "idle_in_transaction_session_timeout": f"{READER_SILENCE * 1000:.0f}",
+    "lock_timeout": f"{LOCK_TIMEOUT * 1000:.0f}",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+"""Settings of every session: both ends notice within half a minute that the other vanished."""
+
+
+def _engine(
+    url: URL,
+    session: str,
+    isolation_level: Literal["READ COMMITTED", "AUTOCOMMIT"],
+    settings: Mapping[str, str],
+) -> Engine:
+    """Return an engine whose sessions have this name and these settings, besides :data:`_BOUNDS`."""
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
-        isolation_level="AUTOCOMMIT",
+        isolation_level=isolation_level,
         **_PRIVATE,
         pool_size=16,
         max_overflow=32,
-        connect_args=_connection(options, session),
+        connect_args={
+            "application_name": session,
+            "connect_timeout": 10,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 25_000,
+        },
     )
+    set_ = [f"set_config('{name}', '{value}', false)" for name, value in {**_BOUNDS, **settings}.items()]
+
+    def prepare(connection: "psycopg.Connection[Any]", _record: Any) -> None:
+        # Not as options of the connection: PgBouncer refuses these, or drops them.
+        connection.execute(f"SELECT {', '.join(set_)}")
+        connection.commit()
+
+    event.listen(engine, "connect", prepare)
+    return engine
 
 
 def _sqlite(url: URL, _: str) -> tuple[Engine, Engine, Engine]:

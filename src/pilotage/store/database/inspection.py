@@ -1,9 +1,10 @@
 """What a database says of itself: rights, settings and sizes that matter to a store."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 
 SETTINGS = (
     *("fsync", "full_page_writes", "autovacuum", "max_connections", "server_encoding", "server_version"),
@@ -21,6 +22,11 @@ _FACTS = text(
     "current_user AS login, current_schema() AS schema, "
     "coalesce((SELECT max(age(datfrozenxid)) FROM pg_database), 0) AS age"
 )
+
+_MARK = text("SELECT set_config('pilotage.session', :mark, false)")
+_MARKED = text("SELECT current_setting('pilotage.session', true)")
+_LOOKS = 5
+"""Connections that look for the mark of another one: a busy pooler may give them other sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,22 @@ def inspected(connection: Connection) -> DatabaseFacts:
         login=told.login,
         schema=told.schema or "",
     )
+
+
+def share_a_session(engine: Engine) -> bool:
+    """Return whether a connection to PostgreSQL gets the session of another one that is still open.
+
+    A pooler does that which takes sessions back after each transaction.
+    """
+    mark = secrets.token_hex(8)
+    with engine.connect() as first:
+        first.execute(_MARK, {"mark": mark})
+        first.commit()
+        for _ in range(_LOOKS):
+            with engine.connect() as second:
+                if second.execute(_MARKED).scalar() == mark:
+                    return True
+    return False
 
 
 def faults_of_pages(connection: Connection) -> list[str]:

@@ -49,6 +49,7 @@ counters = Table(
     Column("second", String, primary_key=True),
     Column("state", String, primary_key=True),
     Column("count", Integer, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # A job that goes to another queue leaves two: without a target there, and here without a source.

@@ -45,6 +45,7 @@ replicas = Table(
     Column("storage", String, primary_key=True),
     text_column("path"),
     Column("since", Double),
+    sqlite_with_rowid=False,
 )
 
 _f = files.c

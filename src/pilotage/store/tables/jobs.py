@@ -71,6 +71,7 @@ job_inputs = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("file", String, nullable=False),
     Index("job_inputs_by_file", "file", "job"),
+    sqlite_with_rowid=False,
 )
 
 _j = jobs.c

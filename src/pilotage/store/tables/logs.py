@@ -45,7 +45,6 @@ logs = Table(
     Column("head", Integer, nullable=False),
     Column("stored", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    Index("logs_by_time", "time"),
     Index("logs_by_owner", "vo", "owner", "time", "stored"),
 )
 
@@ -75,7 +74,9 @@ _READ = text(
     "INSERT INTO log_readers (kind, record, until) VALUES (:kind, :record, :until) "
     "ON CONFLICT (kind, record) DO UPDATE SET until = excluded.until"
 )
-_OLD = delete(logs).where(_l.time < bindparam("before"))
+_OLD = delete(logs).where(
+    _l.vo == bindparam("of_vo"), _l.owner == bindparam("of_owner"), _l.time < bindparam("before")
+)
 _SILENT = delete(log_readers).where(_r.until < bindparam("time"))
 _LATEST = (
     select(func.max(_later.c.attempt))
@@ -89,7 +90,7 @@ _OF_JOBS = (
     .where(_l.attempt == _LATEST)
     .order_by(_l.record, _l.stream)
 )
-_USED = select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
+_USED = select(_l.vo, _l.owner, func.min(_l.time), func.sum(_l.stored)).group_by(_l.vo, _l.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +171,13 @@ class Logs:
         """Delete logs older than the retention, then the oldest of everybody beyond the limits."""
 
         def write(connection: Connection) -> None:
-            connection.execute(_OLD, {"before": time - bounds.retention})
+            before = time - bounds.retention
             connection.execute(_SILENT, {"time": time})
-            used = raw_rows(connection, _USED)
+            for vo, owner, oldest, _ in raw_rows(connection, _USED):
+                if oldest < before:
+                    connection.execute(_OLD, {"of_vo": vo, "of_owner": owner, "before": before})
             by_vo: dict[str, int] = {}
-            for vo, owner, stored in used:
+            for vo, owner, _, stored in raw_rows(connection, _USED):
                 by_vo[vo] = by_vo.get(vo, 0) + int(stored)
                 if stored > bounds.by_user * MEGABYTE:
                     _shorten(connection, bounds.by_user, "vo = :vo AND owner = :owner", vo=vo, owner=owner)

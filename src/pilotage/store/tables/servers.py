@@ -128,9 +128,14 @@ class Servers:
         self._database.write(lambda connection: connection.execute(_LEAVE, {"its_name": name, "at": time}))
 
     def found_silent(self, seen: ServerBeat, time: float, waited: float) -> bool:
-        """Record that a server's lease is over, unless it beats again. Return whether nobody had before."""
+        """Record that a server's lease is over, unless it beats again. Return whether nobody had before.
+
+        It does not wait to be the only writer: the silent server may be that one.
+        """
         values = {"its_name": seen.name, "known_beat": seen.beat, "at": time, "waited": waited}
-        return self._database.write(lambda connection: connection.execute(_SILENT, values).rowcount > 0)
+        return self._database.write(
+            lambda connection: connection.execute(_SILENT, values).rowcount > 0, alone=False
+        )
 
     def cut_off(self, name: str) -> int:
         """End the sessions of a silent server at PostgreSQL, with what they hold. Return their number.

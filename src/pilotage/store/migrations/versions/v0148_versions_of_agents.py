@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0148"
-down_revision = "0132"
+down_revision = "0140"
 
 
 def upgrade() -> None:
