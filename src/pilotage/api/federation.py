@@ -125,14 +125,17 @@ def get_history(
 
 @router.post("/federation/rollback", responses=documented(Saved, 404, 409))
 def post_rollback(body: Rollback, caller: Operator, runtime: TheRuntime) -> Response:
-    """Put an earlier version in force again, as a new one. Drains and closures stay as they are."""
+    """Put an earlier version in force again, as a new one; nothing is new if it says what is in force.
+
+    Drains and closures stay as they are.
+    """
     try:
         federation = federation_changes.of_version(runtime.store, body.version)
     except federation_changes.NoSuchVersion as unknown:
         raise HTTPException(404, str(unknown)) from None
     found_ = federation_changes.review(runtime.store, federation)
     version = runtime.store.version()
-    if not body.dry_run:
+    if not body.dry_run and federation != runtime.store.declared_federation():
         note = f"back to version {body.version}"
         try:
             version = federation_changes.save(

@@ -60,6 +60,9 @@ class Opened(BaseModel):
     """What was opened."""
 
     opened: Annotated[bool, Field(description="Whether it was drained or closed before.")]
+    still: Annotated[
+        str, Field(description="What else keeps it shut: its site, or the file; empty: nothing.")
+    ]
 
 
 PlaceName = Annotated[str, Path(max_length=200)]
@@ -103,7 +106,8 @@ def delete_restriction(
         found = restrictions.lift(runtime, kind, name, actor(caller))
     except restrictions.UnknownPlace as unknown:
         raise HTTPException(404, str(unknown)) from None
-    return answer({"opened": found is not None})
+    still = restrictions.still_shut(runtime, kind, name)
+    return answer({"opened": found is not None, "still": still})
 
 
 def _shown(one: Restriction, left: restrictions.Remaining) -> dict[str, object]:

@@ -193,4 +193,6 @@ def rollback(
         show_json(answer)
         return
     done = f"version {answer['version']} is in force: what version {version} declared"
+    if not answer["changes"]:
+        done = f"nothing changed: {done}"
     _show_changes(answer, dry_run, done)

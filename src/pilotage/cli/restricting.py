@@ -1,6 +1,7 @@
 """The verbs drain, close and open, the same for queues, sites and storages."""
 
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -8,13 +9,36 @@ from pilotage.explain.restrictions import CLOSE, DRAIN, left
 from pilotage.model.values.ends import end_of
 
 from .configuration import connect
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json
+
+if TYPE_CHECKING:
+    from pilotage.client import Client, Record
 
 Because = Annotated[str, typer.Option("--because", metavar="TEXT", help="Why, for everybody who asks.")]
 Until = Annotated[
     str, typer.Option("--until", metavar="TIME", help="30m, 2h, 3d, or a time: it opens by itself then.")
 ]
+
+Watch = Annotated[bool, typer.Option("--watch", help="Go on until nothing is left there, and say so.")]
+
+PERIOD = 2.0
+"""Seconds between two looks of --watch."""
+
+
+class Restriction(NamedTuple):
+    """What an operator asks for: a kind of place and its name, the mode, the reason, and an end as text."""
+
+    kind: str
+    place: str
+    mode: str
+    because: str
+    until: str
+
+    @property
+    def what(self) -> str:
+        """Return ``queue north-short is draining``."""
+        return f"{self.kind} {self.place} is {'draining' if self.mode == 'drain' else 'closed'}"
 
 
 def add_verbs(app: typer.Typer, kind: str) -> None:
@@ -23,39 +47,55 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
     example = f"Example: pilotage {kind}s"
 
     @app.command(epilog=f'{example} drain NAME --because "new disks" --until 2h', help=DRAIN[kind])
-    def drain(place: name, because: Because, until: Until = "", json_output: Json = False) -> None:
-        _restrict(kind, place, "drain", because, until, json_output)
+    def drain(
+        place: name, because: Because, until: Until = "", watch: Watch = False, json_output: Json = False
+    ) -> None:
+        _restrict(Restriction(kind, place, "drain", because, until), watch, json_output)
 
     @app.command(epilog=f'{example} close NAME --because "power cut"', help=CLOSE[kind])
     def close(place: name, because: Because, until: Until = "", json_output: Json = False) -> None:
-        _restrict(kind, place, "close", because, until, json_output)
+        _restrict(Restriction(kind, place, "close", because, until), False, json_output)
 
     @app.command("open", epilog=f"{example} open NAME", help=f"Open a {kind} that was drained or closed.")
     def open_(place: name, json_output: Json = False) -> None:
         with connect() as client:
-            was_restricted = client.open_place(kind, place)
+            found = client.open_place(kind, place)
         if json_output:
-            show_json({"opened": was_restricted})
+            show_json(found)
+        elif found["still"]:
+            echo(f"{kind} {place} is not open yet: {found['still']}")
         else:
-            echo(f"{kind} {place} is open" + ("" if was_restricted else ": it was open before"))
+            echo(f"{kind} {place} is open" + ("" if found["opened"] else ": it was open before"))
 
 
-def _restrict(kind: str, place: str, mode: str, because: str, until: str, json_output: bool) -> None:
-    end = _time(until) if until else None
+def _restrict(wanted: Restriction, watch: bool, json_output: bool) -> None:
+    until = _time(wanted.until) if wanted.until else None
     with connect() as client:
-        restrict = client.drain if mode == "drain" else client.close_place
-        document = restrict(kind, place, because=because, until=end)
+        restrict = client.drain if wanted.mode == "drain" else client.close_place
+        document: Record | None = restrict(wanted.kind, wanted.place, because=wanted.because, until=until)
+        told = ""
+        while watch and document and not document["empty"]:
+            if told != (told := left(document)):
+                echo(f"{wanted.what}; {told}", err=True)
+            time.sleep(PERIOD)
+            document = _found(client, wanted)
+    if document is None:
+        raise CommandFailure(f"{wanted.kind} {wanted.place} was opened before it was empty")
     if json_output:
         show_json(document)
-        return
-    echo(f"{kind} {place} is {'draining' if mode == 'drain' else 'closed'}; {left(document)}")
+    else:
+        echo(f"{wanted.what}; {left(document)}")
+
+
+def _found(client: "Client", wanted: Restriction) -> "Record | None":
+    """Return the restriction with the work that is left now; None if it has ended."""
+    place = (wanted.kind, wanted.place)
+    return next((one for one in client.restrictions() if (one["kind"], one["name"]) == place), None)
 
 
 def _time(text: str) -> float:
     """Return a moment in s since 1970 UTC. Raises :class:`BadInput`."""
-    from time import time
-
     try:
-        return end_of(text, time())
+        return end_of(text, time.time())
     except ValueError as error:
         raise BadInput(f"--until {text}: {error}") from None

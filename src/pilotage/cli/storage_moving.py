@@ -41,7 +41,8 @@ def move(
 
     They are copied by transfers of the lowest priority. Where both storages have one URL, or with
     --same-place, they are only recorded there, after a look at size and checksum. Once a file is there, the
-    catalogue forgets the old place. Originals stay where they lie: delete them yourself.
+    catalogue forgets the old place. Originals stay where they lie: delete them yourself. So do files that the
+    catalogue does not know: `pilotage files register --match '**' --storage OLD` makes them known.
 
     Run it again to see the progress. The exit code is 1 if a file would be lost with the old storage.
     """
@@ -93,5 +94,8 @@ def _show(old: str, new: str, found: dict[str, Any], dry_run: bool) -> None:
         echo(f"    {one['file']}: {reason}; {rest}")
     if len(found["files"]) > MOST_NAMED:
         echo(f"    and {len(found['files']) - MOST_NAMED} more: --json names all")
+    if dry_run or not found["left"]:
+        echo("    files that the catalogue does not know stay behind; to bring them too, first:")
+        echo(f"    pilotage files register --match '**' --storage {old}")
     if not found["left"] and not dry_run:
         echo(f"nothing is left: take {old} out of the federation's file, and load it")

@@ -113,11 +113,14 @@ class AsyncPlaces(AsyncApi):
         """Close a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
         return await self._restrict(kind, name, {"mode": "close", "because": because, "until": until})
 
-    async def open_place(self, kind: str, name: str) -> bool:
-        """Open a site, queue or storage. Return whether it was drained or closed before."""
+    async def open_place(self, kind: str, name: str) -> Record:
+        """Open a site, queue or storage.
+
+        Return whether it was drained or closed before (``opened``), and what ``still`` keeps it shut.
+        """
         place = {"kind": kind, "name": name}
-        answer = await self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=["opened"])
-        return bool(answer["opened"])
+        needs = ["opened", "still"]
+        return await self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=needs)
 
     async def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
         place = {"kind": kind, "name": name}

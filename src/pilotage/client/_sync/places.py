@@ -114,11 +114,14 @@ class Places(Api):
         """Close a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
         return self._restrict(kind, name, {"mode": "close", "because": because, "until": until})
 
-    def open_place(self, kind: str, name: str) -> bool:
-        """Open a site, queue or storage. Return whether it was drained or closed before."""
+    def open_place(self, kind: str, name: str) -> Record:
+        """Open a site, queue or storage.
+
+        Return whether it was drained or closed before (``opened``), and what ``still`` keeps it shut.
+        """
         place = {"kind": kind, "name": name}
-        answer = self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=["opened"])
-        return bool(answer["opened"])
+        needs = ["opened", "still"]
+        return self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=needs)
 
     def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
         place = {"kind": kind, "name": name}

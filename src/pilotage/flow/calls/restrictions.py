@@ -9,6 +9,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.restrictions import RestrictedKind, Restriction
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
+from pilotage.model.rules.restricted import of_queue, of_storage
 from pilotage.store import QueueView
 
 AFTER_PAYLOAD = (JobState.HOLDING, JobState.TRANSFERRING)
@@ -63,6 +64,25 @@ def lift(runtime: Runtime, kind: RestrictedKind, name: str, actor: str) -> Restr
         note = f"{kind} {name} opened{told_before(found)}"
         put_in_force(runtime, lambda before: _without(before, kind, name), actor, note)
     return found
+
+
+def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
+    """Return what keeps a place shut that no restriction of its own does; empty if it is open.
+
+    That is a restriction of its site, or the federation's file.
+    """
+    declared, known = runtime.store.declared_federation(), runtime.store.restrictions()
+    for queue in declared.queues:
+        if (kind, name) == ("queue", queue.name):
+            found = [f"site {one.name} is {one.text}" for one in of_queue(known, queue)]
+            in_file = "" if queue.status == "online" else f"the federation's file says {queue.status}"
+            return "; ".join([*found, *filter(None, [in_file])])
+    for storage in declared.storages:
+        if (kind, name) == ("storage", storage.name):
+            found = [f"site {one.name} is {one.text}" for one in of_storage(known, storage)]
+            in_file = ", ".join(storage.blacklisted) and "the federation's file blacklists it"
+            return "; ".join([*found, *filter(None, [in_file])])
+    return ""
 
 
 def _found(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | None:

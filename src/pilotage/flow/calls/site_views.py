@@ -13,7 +13,8 @@ class SiteState:
     """A site: the time of its advertisement (s since 1970), its counts and limits, and why it matches
     nothing.
 
-    ``jobs`` and ``slots`` are our own there now. The current counts include other people's.
+    ``jobs`` and ``slots`` are our own there now. The current counts include other people's. ``restriction``
+    says who drains or has closed it, and why.
     """
 
     site: str
@@ -28,6 +29,7 @@ class SiteState:
     jobs: int
     slots: int
     problem: str
+    restriction: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

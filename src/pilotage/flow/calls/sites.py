@@ -17,7 +17,8 @@ from .site_views import NotTrue, QueueMatch, SiteState
 def views(runtime: Runtime) -> list[SiteState]:
     """Return every site with a queue, by name."""
     world = _world(runtime)
-    return [_view(ad) for ad in site_ads(world)]
+    restricted = {one.name: one.text for one in runtime.store.restrictions() if one.kind == "site"}
+    return [replace(_view(ad), restriction=restricted.get(ad.name, "")) for ad in site_ads(world)]
 
 
 def text(runtime: Runtime, site: str) -> str | None:
