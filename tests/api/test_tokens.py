@@ -50,6 +50,6 @@ def test_a_pilots_token_cannot_be_revoked_as_a_persons(house: House, operator: T
 def test_a_revoked_operator_makes_no_token_that_outlasts_theirs(house: House) -> None:
     operator = house.as_("operator", Identity(name="oscar"))
     assert operator.post("/tokens", json=BOB).status_code == 201
-    house.store.tokens.revoke_all(Identity(name="oscar"))
+    house.store.tokens.close(Identity(name="oscar"))
     assert operator.get("/tokens").status_code == 200, "a found token is believed for some seconds"
     assert operator.post("/tokens", json=BOB).status_code == 401

@@ -17,7 +17,7 @@ from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.model.values.scopes import personal_scope
 from pilotage.movers.loader import InstalledMovers
-from pilotage.store import Store, TaskFilter, TaskPage
+from pilotage.store import PersonClosed, Store, TaskFilter, TaskPage
 from pilotage.store.tables.secrets import Encrypted
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, decision, move, new_jobs, new_pilot, new_task
@@ -92,6 +92,27 @@ def test_what_is_theirs_ends_and_what_is_others_or_stored_stays(runtime: Runtime
     assert states == [PilotState.CANCELLED, PilotState.FAILED, PilotState.RUNNING, PilotState.CREATED]
     assert store.secrets.names("ada", "atlas") == ()
     assert store.notification_settings.of(ADA).notify == ()
+
+
+def test_what_was_under_way_while_a_person_is_closed_starts_nothing(runtime: Runtime) -> None:
+    """Servers believe a revoked token for some seconds: its tasks are refused at their commit."""
+    store = runtime.store
+    _token(store, ADA)
+    ended = new_task(store, ADA)
+    people.close(runtime, ADA, "left", "operator:olga")
+    for person in (BOB, OTHER_ADA):
+        new_task(store, person)
+    with pytest.raises(PersonClosed, match="ada of VO atlas was closed; a new token lets them work again"):
+        new_task(store, ADA)
+    again = decision(move("task", [ended], TaskState.CANCELLED, TaskState.RUNNING))
+    with pytest.raises(PersonClosed):
+        store.commit(again, "test")
+    _token(store, ADA, "site")
+    with pytest.raises(PersonClosed):
+        new_task(store, ADA)
+    _token(store, ADA)
+    new_task(store, ADA)
+    assert store.commit(again, "test").handed_back == 0
 
 
 def test_of_two_people_with_one_name_the_vo_must_be_given(runtime: Runtime) -> None:

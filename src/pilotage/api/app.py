@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, NotNow, PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.store import BadCursor, DatasetTaken, NoFederation, TooBroad, UnreadableTask
+from pilotage.store import BadCursor, DatasetTaken, NoFederation, PersonClosed, TooBroad, UnreadableTask
 
 from . import (
     breakers,
@@ -183,6 +183,10 @@ async def _not_now(_: Request, fault: NotNow | DatasetTaken) -> Response:
     return answer({"detail": str(fault)}, 409)
 
 
+async def _closed(_: Request, fault: PersonClosed) -> Response:
+    return answer({"detail": str(fault)}, 403)
+
+
 async def _not_yet(_: Request, fault: NoFederation | UnreadableTask) -> Response:
     return answer({"detail": str(fault)}, 409)
 
@@ -206,6 +210,7 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     UnreadableTask: _not_yet,
     NotNow: _not_now,
     DatasetTaken: _not_now,
+    PersonClosed: _closed,
     TooBroad: _too_broad,
     BadCursor: _no_cursor,
 }

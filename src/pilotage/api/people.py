@@ -30,7 +30,7 @@ class Leaving(BaseModel, extra="forbid"):
 def post_close(body: Leaving, caller: Operator, runtime: TheRuntime) -> Response:
     """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
 
-    Outputs and datasets stay. A request that is under way with a revoked token may still submit for 5 s.
+    Outputs and datasets stay. No request that is under way starts a task of theirs any more.
     """
     try:
         person = people.of_name(runtime, body.name, body.vo)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.flow import task_cancellation
 from pilotage.flow.errors import NoSuchTask, NotNow
@@ -61,36 +61,41 @@ def close(
     Stored outputs and datasets stay, and so does what has ended. Raises :class:`UnknownPerson`.
     """
     store, reason = runtime.store, f"{person.name} was closed: {because}"
+    done = _found(runtime, person)
+    if not any((done.tokens, done.tasks, done.pilots, done.secrets, done.receivers, done.datasets)):
+        raise UnknownPerson(f"{_told(person)} has no token, live task, pilot, secret or dataset")
+    if dry_run:
+        return done
+    # First what could make more of the rest: from now on nothing is submitted.
+    store.tokens.close(person)
+    done = replace(_found(runtime, person), tokens=done.tokens)
+    for number in done.tasks:
+        with suppress(NoSuchTask):  # it was archived meanwhile
+            task_cancellation.cancel(runtime, number, reason, actor)
+    _end_pilots(runtime, person, reason, actor, dry_run=False)
+    for one in store.secrets.names(person.name, person.vo):
+        store.secrets.remove(person.name, person.vo, one.name)
+    if done.receivers:
+        store.notification_settings.save(person, ())
+    return done
+
+
+def _found(runtime: Runtime, person: Identity) -> ClosedPerson:
+    """Return what would end of a person now, and what stays."""
+    store = runtime.store
     live = list(_live_tasks(runtime, person))
-    settings = store.notification_settings.of(person)
-    kept = store.secrets.names(person.name, person.vo)
-    done = ClosedPerson(
+    return ClosedPerson(
         name=person.name,
         vo=person.vo,
         tokens=sum(one.vo == person.vo for one in store.tokens.of_person(person.name)),
         tasks=tuple(task.id for task in live[:MOST_TASKS]),
         jobs=sum(task.jobs.get(state, 0) for task in live[:MOST_TASKS] for state in LIVE_JOBS),
-        pilots=_end_pilots(runtime, person, reason, actor, dry_run=True),
-        secrets=len(kept),
-        receivers=len(settings.notify),
+        pilots=_end_pilots(runtime, person, "", "", dry_run=True),
+        secrets=len(store.secrets.names(person.name, person.vo)),
+        receivers=len(store.notification_settings.of(person).notify),
         left=max(0, len(live) - MOST_TASKS),
         datasets=_datasets(runtime, person),
     )
-    if not any((done.tokens, live, done.pilots, kept, settings.notify, done.datasets)):
-        raise UnknownPerson(f"{_told(person)} has no token, live task, pilot, secret or dataset")
-    if dry_run:
-        return done
-    # First what could make more of the rest.
-    store.tokens.revoke_all(person)
-    for number in done.tasks:
-        with suppress(NoSuchTask):  # it was archived meanwhile
-            task_cancellation.cancel(runtime, number, reason, actor)
-    _end_pilots(runtime, person, reason, actor, dry_run=False)
-    for one in kept:
-        store.secrets.remove(person.name, person.vo, one.name)
-    if settings.notify:
-        store.notification_settings.save(person, ())
-    return done
 
 
 def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:

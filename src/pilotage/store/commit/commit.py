@@ -32,6 +32,7 @@ from pilotage.model.records.states import (
 from pilotage.model.records.work import NewTask
 from pilotage.store.database.sets import among
 from pilotage.store.tables import advertisements, link_rates, noted_breakers
+from pilotage.store.tables.closed_people import refuse_tasks_of_closed
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas, LightDeltas
 from pilotage.store.tables.decisions import CommitChoices, Documents
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
@@ -222,6 +223,7 @@ class Commit:
             return ()
         if move.kind == "task" and move.source in ENDED["task"]:
             refuse_retaken(self._connection, [row[ID] for row in taken])
+            refuse_tasks_of_closed(self._connection, [row[ID] for row in taken])
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
         self._log(move, taken)

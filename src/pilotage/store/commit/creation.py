@@ -38,6 +38,7 @@ from pilotage.store.tables import (
     storage_spaces,
     workflows,
 )
+from pilotage.store.tables.closed_people import refuse_closed
 from pilotage.store.tables.counters import KEY_COLUMNS, Deltas
 from pilotage.store.tables.events import LOGGED, NO_TASK, NewEvents
 from pilotage.store.tables.files import correct, files, replicas
@@ -188,6 +189,7 @@ class Creator:
         )
         # The same request was sent again: its tasks exist already.
         new = [task for task in given if task.submission not in known]
+        refuse_closed(self._connection, (task.owner for task in new))
         refuse_taken(self._connection, [one.spec.output_dataset for one in new if one.spec.output_dataset])
         numbers = iter(list(self._new_tasks(new, cause)))
         ids = [None if task.submission in known else next(numbers) for task in given]

@@ -53,6 +53,14 @@ class DatasetTaken(StoreError):
         self.dataset = dataset
 
 
+class PersonClosed(StoreError):
+    """An operator has closed the owner of a task."""
+
+    def __init__(self, owner: str, vo: str) -> None:
+        of_vo = f" of VO {vo}" if vo else ""
+        super().__init__(f"{owner}{of_vo} was closed; a new token lets them work again")
+
+
 class NoFederation(StoreError):
     """No federation has been saved in this store yet."""
 

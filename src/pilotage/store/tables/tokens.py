@@ -13,6 +13,8 @@ from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
 
+from . import closed_people
+
 tokens = Table(
     "tokens",
     metadata,
@@ -89,6 +91,8 @@ class Tokens:
             connection.execute(delete(tokens).where(_t.expires <= now))
             if rows:
                 connection.execute(insert(tokens), rows)
+            opened = [one.identity for one in credentials if one.role in _OF_USERS and one.pilot is None]
+            closed_people.reopen(connection, opened)
 
         self._database.write(write)
         return made
@@ -188,10 +192,20 @@ class Tokens:
         """Return the unexpired tokens of the people of a name, as users or operators, in any VO."""
         return [one for one in self.people() if one.name == name and one.role in _OF_USERS]
 
-    def revoke_all(self, person: Identity) -> None:
-        """Revoke all tokens of a person as user or operator, and the sessions that they opened."""
+    def close(self, person: Identity) -> None:
+        """Revoke all tokens of a person as user or operator, and the sessions that they opened.
+
+        Servers believe a token for some seconds more. Until the person gets a new token, every commit of a
+        task of theirs is refused.
+        """
         own = (_t.owner == person.name, _t.vo == person.vo, _t.role.in_(_OF_USERS), _t.pilot.is_(None))
-        self._database.write(lambda connection: connection.execute(delete(tokens).where(*own)))
+        now = self._clock()
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tokens).where(*own))
+            closed_people.close(connection, person, now)
+
+        self._database.write(write)
 
 
 def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
