@@ -23,7 +23,7 @@ def test_what_is_and_what_would_be_are_shown_side_by_side() -> None:
     assert "in the way memory at 2, alone at 2 memory at 1, alone at 1" in lines
     assert "opens 1 queue: LARGE.x" in lines
     assert any(
-        line.startswith("task 12, jobs 1-2: 2 jobs placed, 0 left; 1 of 2 queues fit") for line in lines
+        line.startswith("task 12, jobs 1-2: 2 jobs placed, 0 left; 1 of 2 queues fits") for line in lines
     )
 
 

@@ -17,7 +17,6 @@ BREAKERS = (
     Column("since", essential=False),
     Column("until"),
     Column("why"),
-    Column("rule", essential=False),
 )
 
 
@@ -47,7 +46,6 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
             moment(one["since"]),
             until(one),
             one["reason"],
-            one["rule"],
         )
         for one in found
     ]

@@ -104,7 +104,9 @@ def subject_of(explanation: Explanation) -> str:
 def _headline(explanation: Explanation) -> str:
     if explanation.placed:
         placed = f"{plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
-        return f"{placed}; {len(explanation.ranks)} of {plural(explanation.considered, 'queue')} fit"
+        fitting = len(explanation.ranks)
+        verb = "fits" if fitting == 1 else "fit"
+        return f"{placed}; {fitting} of {plural(explanation.considered, 'queue')} {verb}"
     if explanation.ranks:
         return f"{plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
     if explanation.left:
