@@ -1,11 +1,13 @@
-"""A real server with two sites, as its operator sees it: the log, and the verbs that steer."""
+"""A real server with two sites, as its operator sees it: the log, and the verbs that show and steer."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Pilotage
 from tests.conftest import locked_port
 from tests.waiting import wait_for
 
@@ -82,3 +84,117 @@ def test_each_line_about_a_task_names_it_and_its_job(house: House) -> None:
     assert changes[-1]["loop"] == "finish"
     text, token = (house.home / "all.log").read_text(), (house.home / "token").read_text()
     assert not [one for one in (secret, token) if one in text]
+
+
+@pytest.fixture
+def pilotage(house: House, monkeypatch: pytest.MonkeyPatch) -> Pilotage:
+    """The command line of the operator, on a terminal of 80 columns as far as it can tell."""
+    for name in ("STORE", "TOKEN"):
+        monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
+    monkeypatch.setattr("pilotage.cli.restricting.PERIOD", 0.1)
+    monkeypatch.setattr("pilotage.cli.storage_moving.PERIOD", 0.2)
+    wait_for((house.home / "token").exists, "the operator's token")
+    house.call("GET", "/health/ready")
+    return Pilotage(house.home, house.url)
+
+
+def fits(text: str) -> bool:
+    return all(len(line) <= 80 for line in text.splitlines())
+
+
+def said(pilotage: Pilotage, *words: object, code: int = 0) -> str:
+    """What a command prints, on both streams; it ends with this exit code."""
+    done = pilotage(*words)
+    text = done.stdout + done.stderr
+    assert done.exit_code == code, (words, text)
+    return text
+
+
+def test_a_drain_tells_when_it_is_empty_and_open_what_else_shuts(house: House, pilotage: Pilotage) -> None:
+    said(pilotage, "queues", "drain", "north-queue", "--because", "so that it runs in the south")
+    task = submit(house, command=["sleep", "3"], jobs=1)
+    wait_for(lambda: house.call("GET", f"/tasks/{task}")["jobs"].get("running"), "it runs")
+    told = said(pilotage, "queues", "drain", "south-queue", "--because", "new disks", "--watch")
+    assert "still there: 1 running job" in told
+    assert "queue south-queue is draining; nothing is left there\n" in told
+    said(pilotage, "sites", "drain", "south", "--because", "power cut", "--until", "2h")
+    assert "drained by operator:operator until" in said(pilotage, "sites")
+    told = said(pilotage, "queues", "open", "south-queue")
+    assert told.startswith("queue south-queue is not open yet: site south is drained by operator:operator")
+    assert json.loads(pilotage("sites", "open", "south", "--json").stdout) == {"opened": True, "still": ""}
+    assert (
+        said(pilotage, "queues", "open", "south-queue") == "queue south-queue is open: it was open before\n"
+    )
+    assert said(pilotage, "queues", "open", "north-queue") == "queue north-queue is open\n"
+    assert ended(house, task) == "finished"
+    known = house.call("GET", "/federation/history")["versions"][0]["version"]
+    assert said(pilotage, "federation", "rollback", 1).startswith(f"nothing changed: version {known} ")
+    assert "there is no queue 'nowhere'" in said(
+        *(pilotage, "queues", "drain", "nowhere", "--because", "x"), code=1
+    )
+
+
+def test_stuck_names_what_waits_too_long_with_the_command(house: House, pilotage: Pilotage) -> None:
+    assert said(pilotage, "stuck") == "Nothing is stuck.\n"
+    task = submit(house, ram=1_000_000)
+    wait_for(lambda: house.call("GET", f"/tasks/{task}")["jobs"].get("pending"), "no queue takes it")
+    with sqlite3.connect(house.home.parent / "store.db", timeout=60) as store:
+        store.execute("UPDATE jobs SET since = since - 90000 WHERE task = ?", (task,))
+    told = said(pilotage, "stuck")
+    job = house.call("GET", f"/tasks/{task}/jobs")["jobs"][0]["id"]
+    first, why, do = told.splitlines()
+    assert first.startswith(f"1 job pending in share default, the oldest job:{job} for 1 d")
+    assert "memory" in why
+    assert do == f"    do:  pilotage explain job:{job}"
+    (found,) = json.loads(pilotage("stuck", "--json").stdout)["stuck"]
+    assert (found["kind"], found["state"], found["oldest"], found["task"]) == ("job", "pending", job, task)
+    token = house.call("POST", "/tokens", {"role": "user", "name": "una"})["token"]
+    assert pilotage("stuck", PILOTAGE_TOKEN=token).exit_code == 1
+    said(pilotage, "cancel", task)
+
+
+def test_a_person_is_closed_with_all_that_is_theirs(house: House, pilotage: Pilotage) -> None:
+    token = house.call("POST", "/tokens", {"role": "user", "name": "ada"})["token"]
+    file = house.home / "task.yaml"
+    file.write_text("{name: hers, command: [sleep, '60'], ram: 1000000, walltime: 60, scouts: 0}")
+    assert pilotage("submit", file, "--yes", PILOTAGE_TOKEN=token).exit_code == 0
+    close = ("people", "close", "ada", "--because", "left")
+    told = said(pilotage, *close, "--dry-run")
+    assert told.startswith("ada: would end: 1 token, 1 task")
+    assert fits(told)
+    assert pilotage("status", PILOTAGE_TOKEN=token).exit_code == 0, "a dry run ends nothing"
+    refused = said(pilotage, *close, code=2)
+    assert "--yes" in refused, "without a terminal nobody can be asked"
+    done = json.loads(pilotage(*close, "--yes", "--json").stdout)
+    assert (done["name"], done["tokens"], len(done["tasks"]), done["left"]) == ("ada", 1, 1, 0)
+    # A server believes a token that it has just looked up.
+    wait_for(lambda: pilotage("status", PILOTAGE_TOKEN=token).exit_code, "the token is refused")
+    assert "bearer token" in pilotage("status", PILOTAGE_TOKEN=token).stderr
+    assert house.call("GET", f"/tasks/{done['tasks'][0]}")["state"] == "cancelled"
+    again = said(pilotage, *close, "--yes", code=1)
+    assert "has no token, live task" in again
+    assert "the name is empty" in said(pilotage, "people", "close", " ", "--because", "x", code=2)
+
+
+def test_a_storage_moves_with_its_files_and_says_what_it_does_not_know(
+    house: House, pilotage: Pilotage
+) -> None:
+    place = house.home.parent
+    (place / "south" / "unknown.txt").write_text("nobody told Pilotage")
+    (place / "south" / "known.txt").write_text("known")
+    said(pilotage, "files", "register", "--match", "known.txt", "--storage", "south-disk")
+    move = ("storages", "move", "south-disk", "north-disk")
+    refused = said(pilotage, *move, code=1)
+    assert "still takes new files: pilotage storages drain south-disk" in refused
+    assert "there is no storage 'nowhere'" in said(pilotage, *move[:3], "nowhere", code=1)
+    said(pilotage, "storages", "drain", "south-disk", "--because", "the disks go")
+    assert "files that the catalogue does not know stay behind" in said(pilotage, *move, "--dry-run")
+    done = pilotage(*move, "--watch", "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["left"], found["files"]) == (0, 0, [])
+    told = said(pilotage, *move)
+    assert "nothing is left: take south-disk out of the federation's file" in told
+    assert fits(told)
+    assert "known.txt" in {path.name for path in (place / "north").rglob("*")}
+    assert not [*(place / "north").rglob("unknown.txt")]
+    said(pilotage, "storages", "open", "south-disk")

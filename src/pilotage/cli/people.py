@@ -39,7 +39,7 @@ def close(
 ) -> None:
     """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
 
-    Their outputs and datasets stay, and are named. For operators.
+    Their outputs and datasets stay, and are named. Within 5 s no server takes their tokens. For operators.
     """
     if not name.strip():
         raise BadInput("the name is empty; say whom to close")

@@ -62,8 +62,8 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
             found = client.open_place(kind, place)
         if json_output:
             show_json(found)
-        elif found["still"]:
-            echo(f"{kind} {place} is not open yet: {found['still']}")
+        elif still := found.get("still"):
+            echo(f"{kind} {place} is not open yet: {still}")
         else:
             echo(f"{kind} {place} is open" + ("" if found["opened"] else ": it was open before"))
 

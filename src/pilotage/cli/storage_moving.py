@@ -95,7 +95,7 @@ def _show(old: str, new: str, found: dict[str, Any], dry_run: bool) -> None:
     if len(found["files"]) > MOST_NAMED:
         echo(f"    and {len(found['files']) - MOST_NAMED} more: --json names all")
     if dry_run or not found["left"]:
-        echo("    files that the catalogue does not know stay behind; to bring them too, first:")
+        echo("    files that the catalogue does not know stay behind; to bring them, first:")
         echo(f"    pilotage files register --match '**' --storage {old}")
     if not found["left"] and not dry_run:
         echo(f"nothing is left: take {old} out of the federation's file, and load it")

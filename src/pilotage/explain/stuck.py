@@ -1,16 +1,21 @@
 """What is stuck, in words: what such records wait for, and the command that looks further or mends it."""
 
+from pilotage.model.records.states import JobState
 from pilotage.model.rules.stuck import EXPECTED, StuckGroup
 from pilotage.model.values.phrases import plural
 
 from .words import ago
+
+_UNPLACED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED)
+"""Jobs that are at no queue yet: they have a share alone."""
 
 
 def what_of(kind: str, state: str, place: str, count: int) -> str:
     """Return what is stuck: ``12 jobs activated at north-short``, ``loop broker fails on 2 servers``."""
     if kind == "loop":
         return f"loop {place} fails on {plural(count, 'server')}" if count else f"no server has loop {place}"
-    return f"{plural(count, kind)} {state}" + (f" at {place}" if place else "")
+    where = "in share" if kind == "task" or state in _UNPLACED else "at"
+    return f"{plural(count, kind)} {state}" + (f" {where} {place}" if place else "")
 
 
 def reason_of(group: StuckGroup, found: str) -> str:

@@ -119,8 +119,7 @@ class AsyncPlaces(AsyncApi):
         Return whether it was drained or closed before (``opened``), and what ``still`` keeps it shut.
         """
         place = {"kind": kind, "name": name}
-        needs = ["opened", "still"]
-        return await self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=needs)
+        return await self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=["opened"])
 
     async def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
         place = {"kind": kind, "name": name}

@@ -120,8 +120,7 @@ class Places(Api):
         Return whether it was drained or closed before (``opened``), and what ``still`` keeps it shut.
         """
         place = {"kind": kind, "name": name}
-        needs = ["opened", "still"]
-        return self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=needs)
+        return self._sent("DELETE", "/restrictions/{kind}/{name}", place, needs=["opened"])
 
     def _restrict(self, kind: str, name: str, body: dict[str, object]) -> Record:
         place = {"kind": kind, "name": name}
