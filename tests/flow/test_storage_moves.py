@@ -113,6 +113,24 @@ def test_another_name_of_one_place_needs_no_copy(runtime: Runtime, new: str, sam
     assert _places(runtime, "x:c") == (["old"] if looked else [new])
 
 
+def test_two_names_of_one_place_lose_nothing_if_nobody_says_so(runtime: Runtime, tmp_path: Path) -> None:
+    """A first move recorded a copy at both names, because a job read it; the next would delete its bytes."""
+    _drain(runtime)
+    path = copy_path("small", "x:shared")
+    (tmp_path / "old" / path).parent.mkdir(parents=True)
+    (tmp_path / "old" / path).write_text("1")
+    file = File(name="x:shared", size=1, checksum="")
+    create(runtime.store, file, *(Replica(file=file.name, storage=at, path=path) for at in ("old", "alias")))
+    with pytest.raises(NotNow, match="old and alias are two names of one place: add --same-place"):
+        _moved(runtime, "alias")
+    assert (tmp_path / "old" / path).read_text() == "1"
+    assert _places(runtime, "x:shared") == ["alias", "old"]
+    assert not runtime.store.queries.transfers(None, 9)
+    assert _steps(_moved(runtime, "alias", same_place=True))["x:shared"] == "moved"
+    assert _places(runtime, "x:shared") == ["alias"]
+    assert (tmp_path / "old" / path).read_text() == "1"
+
+
 def test_a_move_that_cannot_work_is_refused(runtime: Runtime) -> None:
     with pytest.raises(NotNow, match="storages drain old"):
         _moved(runtime, "new")

@@ -1,5 +1,8 @@
 """Move a storage: its files follow to another one, page by page, or are named as lost."""
 
+import io
+import logging
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.storage_moves import FileAtStorage, MovedFile
 from pilotage.model.rules.sources import Sources
-from pilotage.model.values.paths import is_copy
+from pilotage.model.values.paths import SCRATCH, is_copy
 from pilotage.model.values.types import DESCRIBED
 from pilotage.ports.moving import StorageError
 from pilotage.staging import storage_moves
@@ -18,6 +21,8 @@ from . import storages
 from .conditions import unable_to_move
 from .corrections import agrees, seen
 from .restrictions import UnknownPlace
+
+log = logging.getLogger(__name__)
 
 MOST_FILES = 500
 """Most files of one call."""
@@ -76,8 +81,9 @@ def move(runtime: Runtime, wanted: WantedMove, after: str, actor: str) -> MovePa
             found, old.name, new.name, federation.staging, now, again=wanted.again
         )
     if not wanted.dry_run and decision.changes:
+        are_two = not same and _are_two(runtime, federation, old, new)
         runtime.store.commit(decision, actor)
-        if not same:
+        if are_two:
             _remove_copies(runtime, old, _gone(runtime, wanted, after, found, told))
     left, size = runtime.store.storage_moves.total(old.name)
     is_last = len(page) < MOST_FILES and len(found) == len(page)
@@ -144,10 +150,49 @@ def _at_new(
 
 def _lies_at(runtime: Runtime, new: Storage, one: FileAtStorage, seconds: float) -> bool:
     try:
+        if is_copy(one.path):
+            # No scan lists copies. Size and checksum were compared when Pilotage made it.
+            return _has(runtime, new, one.path)
         found = seen(runtime, new, one.file, seconds, one.path)
     except (StorageError, LookupError, OSError) as error:
         raise NotNow(f"{new.name} cannot be read: {error}") from error
     return found is not None and agrees(one.size, one.checksum, found.file)
+
+
+def _are_two(runtime: Runtime, federation: Federation, old: Storage, new: Storage) -> bool:
+    """Return whether two storages are surely two places: what is written at the old one is not at the new.
+
+    False means that nobody knows, so that nothing may be deleted. Raises :class:`NotNow` if they are one.
+    """
+    word = secrets.token_hex(16).encode()
+    folder = f"{SCRATCH}/{federation.name}/move-{word.decode()}"
+    try:
+        runtime.deliveries.store(old, f"{folder}/probe", io.BytesIO(word), len(word))
+    except (StorageError, LookupError, OSError) as error:
+        log.warning("storage %s cannot be written, so copies stay there: %s", old.name, error)
+        return False
+    try:
+        is_there = _has(runtime, new, f"{folder}/probe")
+    except (StorageError, LookupError, OSError) as error:
+        log.warning("storage %s cannot be read, so copies stay at %s: %s", new.name, old.name, error)
+        return False
+    finally:
+        runtime.deliveries.remove(old, folder)
+    if is_there:
+        raise NotNow(f"{old.name} and {new.name} are two names of one place: add --same-place")
+    return True
+
+
+def _has(runtime: Runtime, storage: Storage, path: str) -> bool:
+    """Return whether a storage has a file. Raises StorageError, LookupError or OSError if it is not read."""
+    try:
+        with runtime.deliveries.open(storage, path) as stream:
+            stream.read(1)
+    except (StorageError, OSError) as error:
+        if isinstance(error, FileNotFoundError) or isinstance(error.__cause__, FileNotFoundError):
+            return False
+        raise
+    return True
 
 
 def _gone(
