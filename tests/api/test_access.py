@@ -78,6 +78,8 @@ EVERYBODY = {
     ("GET", "/pilots/waits"),
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
+    ("GET", "/shares/history"),
+    ("GET", "/failures"),
     ("GET", "/storages"),
     ("GET", "/breakers"),
     ("GET", "/sites"),

@@ -79,6 +79,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "replay",
             "servers",
             "stuck",
+            "failures",
         ),
     }
 

@@ -18,6 +18,7 @@ from pilotage.model.records.federation import (
     Storage,
 )
 from pilotage.model.records.global_share import GlobalShare
+from pilotage.store import ShareSample
 from tests.api.conftest import ALICE, BOB, House, submit_to
 
 OFFER = {"cores": 64, "memory": 256_000, "walltime": 86_000, "max_jobs": 64}
@@ -91,6 +92,17 @@ def prepare(house: House) -> Work:
     trip(house, bob, "bobs-broken-search")
     take(step("broker"), house.runtime, house.runtime.begin(1000))
     house.now += 90
+    house.store.add_measurements()
+    for hour in range(29 * 24):
+        # A night without work, and a share that has used too much lately.
+        if hour % 24 not in (3, 4, 5):
+            part = 0.9 - 0.4 * ((hour * 7) % 24) / 24 - (0.2 if hour > 100 else 0.0)
+            uses = {"production": (part, 0.7), "users": (1 - part, 0.3)}
+            samples = [
+                ShareSample(share=share, running=round(200 * used), used=used, target=target)
+                for share, (used, target) in uses.items()
+            ]
+            house.store.past.add_sample(samples, house.now - 3600 * hour)
     return Work(waiting=waiting, mixed=mixed, script=script, bobs=bobs, failed=failed, running=running)
 
 

@@ -7,7 +7,8 @@ import pytest
 from pilotage.model.documents.decision import Create, Move
 from pilotage.model.records.states import JobState, PilotState
 from pilotage.model.records.work import NewTransfer
-from tests.api.conftest import OTHER_ALICE, House
+from pilotage.store import ShareSample
+from tests.api.conftest import ALICE, OTHER_ALICE, House
 
 from .conftest import PageHouse, Submit, TestClient
 
@@ -37,6 +38,8 @@ def test_json_and_command_of_each_view_exist(house: House, operator: TestClient,
         "/transfers?state=queued",
         f"/transfers/{transfer}",
         "/shares",
+        "/shares?days=30",
+        "/failures",
         "/stuck",
     )
     for address in addresses:
@@ -123,3 +126,47 @@ def test_what_is_stuck_is_named_on_the_first_page_and_leads_to_why(
     assert f'href="/transfers/{transfer}"' in text
     assert f"pilotage explain transfer:{transfer}" in text
     assert "What is stuck?" not in alice.get("/").text
+
+
+def test_the_use_of_shares_over_time_is_drawn_with_its_numbers(
+    house: House, operator: TestClient, alice: TestClient
+) -> None:
+    assert "Nothing ran in the last 7 days" in alice.get("/shares").text
+    for hour, used in ((0, 0.5), (1, 0.7), (40, 0.0)):
+        sample = ShareSample(share="users<b>", running=10, used=used, target=0.25)
+        house.store.past.add_sample([sample], house.now - 3600 * hour)
+    text = alice.get("/shares").text
+    assert "<bdi>users&lt;b&gt;</bdi> used 40 % of what ran in the last 7 days; its target is 25 %." in text
+    assert text.count('class="trend"') == 1
+    assert len(re.findall("M", re.findall(r'class="value" d="([^"]*)"', text)[0])) == 2, "a gap"
+    assert operator.get("/shares?days=31").status_code == 422
+    told = alice.get("/as-json/shares/history?days=1").json()["shares"]
+    assert [(one["share"], round(one["used"], 3), len(one["spans"])) for one in told] == [
+        ("users<b>", 0.6, 2)
+    ]
+
+
+def test_failures_by_day_are_ones_own_and_an_operators_everybodys(
+    house: House, operator: TestClient, alice: TestClient, submit: Submit
+) -> None:
+    assert "No attempt of a job failed in the last 7 days." in alice.get("/failures").text
+    for owner, error in ((ALICE, "disk 7 <b>full"), (OTHER_ALICE, "no license")):
+        jobs = house.activate(submit(owner, jobs=2, scouts=0))
+        fails = Move(
+            kind="job",
+            ids=jobs,
+            source=JobState.ACTIVATED,
+            target=JobState.FAILED,
+            cause="test",
+            changes={"error": error},
+        )
+        house.commit(fails)
+    house.store.add_measurements()
+    text = alice.get("/failures").text
+    assert "2 attempts of jobs failed." in text
+    assert "disk # &lt;b&gt;full" in text
+    assert "no license" not in text + alice.get("/as-json/failures").text
+    assert "4 attempts of jobs failed." in operator.get("/failures?days=1").text
+    told = operator.get("/as-json/failures?days=30").json()
+    assert {one["error"] for one in told["failures"]} == {"disk # <b>full", "no license"}
+    assert [many for _, many in told["days"]] == [4]

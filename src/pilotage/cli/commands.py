@@ -60,6 +60,9 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "jobs": CommandEntry(
             "jobs", "List a task's jobs: where they are, how long they wait and run, and how they failed."
         ),
+        "failures": CommandEntry(
+            "failures", "List failed attempts of your jobs by day, error and queue; an operator sees all."
+        ),
         "logs": CommandEntry(
             "logs",
             "Show the output of a payload, of a pilot's agent, or of a task's jobs: both ends of long logs.",
@@ -125,7 +128,11 @@ SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
         "transfers": CommandEntry(
             "transfers", "Show transfers, newest first, or change the priority of some."
         ),
-        "shares": CommandEntry("queues", "Show global shares with their jobs and transfers.", "shares_app"),
+        "shares": CommandEntry(
+            "queues",
+            "Show global shares with their jobs and transfers, or their use over days.",
+            "shares_app",
+        ),
         "breakers": CommandEntry("breakers", "Show circuit breakers that have tripped, and lift them."),
     },
     "The server": {

@@ -1,6 +1,6 @@
 """Queues and global shares, with their current load."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,13 @@ QUEUES = (
     Column("pilots"),
     Column("why", essential=False),
 )
+HISTORY = (
+    Column("share"),
+    Column("target", number=True),
+    Column("used", number=True),
+    Column("running", number=True),
+    Column("use over time", essential=False),
+)
 SHARES = (
     Column("share"),
     Column("vo"),
@@ -33,6 +40,10 @@ SHARES = (
     Column("jobs"),
     Column("transfers"),
 )
+
+
+MOST_BARS = 48
+"""Most spans of time of a share that a line shows, the last ones."""
 
 
 @app.callback(epilog="Example: pilotage queues --json\n\nExample: pilotage queues test north-short")
@@ -79,9 +90,17 @@ app.command(name="test", epilog="Example: pilotage queues test north-short --tim
 add_verbs(app, "queue")
 
 
-@shares_app.command(epilog="Example: pilotage shares")
-def shares(json_output: Json = False) -> None:
-    """Show global shares with their jobs and transfers."""
+@shares_app.command(epilog="Example: pilotage shares\n\nExample: pilotage shares --days 7")
+def shares(
+    days: Annotated[
+        int | None, typer.Option(min=1, max=30, help="Show their use over so many days instead.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Show global shares with their jobs and transfers, or their use over days."""
+    if days is not None:
+        _show_history(days, json_output)
+        return
     with connect() as client:
         found = client.shares()
     if json_output:
@@ -98,3 +117,25 @@ def shares(json_output: Json = False) -> None:
         for share in found
     ]
     show(SHARES, rows, "There are no shares.")
+
+
+def _show_history(days: int, json_output: bool) -> None:
+    """Show what shares used of the running jobs, in the mean and over time."""
+    from pilotage.explain.usage import bars
+
+    with connect() as client:
+        found = client.share_history(days=days)
+    if json_output:
+        show_json(found)
+        return
+    rows = [
+        (
+            one["share"],
+            f"{one['target']:.0%}",
+            f"{one['used']:.0%}",
+            f"{one['running']:.1f}",
+            f"|{bars([span['used'] for span in one['spans'][-MOST_BARS:]], 1.0)}|",
+        )
+        for one in found
+    ]
+    show(HISTORY, rows, "Nothing ran in that time, or no server has recorded it.")

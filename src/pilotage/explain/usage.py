@@ -20,8 +20,8 @@ def of_attempt(attempt: int, points: Sequence[Point]) -> Iterator[str]:
         for before, after in pairwise(((0.0,) * 7, *points))
     ]
     memory = [point[2] for point in points]
-    yield f"    cores in use  |{_bars(cores)}| at most {max(cores):.1f}"
-    yield f"    memory in use |{_bars(memory)}| at most {max(memory):.0f} MB"
+    yield f"    cores in use  |{bars(cores, max(cores))}| at most {max(cores):.1f}"
+    yield f"    memory in use |{bars(memory, max(memory))}| at most {max(memory):.0f} MB"
 
 
 def _io(read: float, written: float) -> str:
@@ -32,6 +32,7 @@ def _net(received: float, sent: float) -> str:
     return f"{received / 1000:.1f} MB received and {sent / 1000:.1f} MB sent"
 
 
-def _bars(values: Sequence[float]) -> str:
-    most = max(values) or 1.0
+def bars(values: Sequence[float], most: float) -> str:
+    """Return values from 0 to ``most`` as bars of one character each."""
+    most = most or 1.0
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)

@@ -23,6 +23,7 @@ from .database.errors import (
     UnreleasedStore,
 )
 from .database.measurements import MeasuredKey
+from .past import step_of
 from .store import Store
 from .tables.daily_failures import DailyFailures, FailureHistory
 from .tables.events import EventKind
@@ -120,4 +121,5 @@ __all__ = [
     "numbered",
     "outage",
     "share_uses",
+    "step_of",
 ]

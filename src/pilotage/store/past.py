@@ -18,6 +18,11 @@ LONG_STEP = 6
 """Hours that are added up where more than a week is asked for."""
 
 
+def step_of(seconds: float) -> int:
+    """Return the hours that are added up where so long a time is asked for."""
+    return 1 if seconds <= WEEK else LONG_STEP
+
+
 class Past:
     """Adds to what is kept, deletes what is old, and reads it."""
 
@@ -36,7 +41,7 @@ class Past:
 
     def shares(self, after: float, now: float) -> list[ShareSpan]:
         """Return what each share used since a time, by share and hour; by six hours for more than a week."""
-        step = 1 if now - after <= WEEK else LONG_STEP
+        step = step_of(now - after)
         return self._database.read(lambda connection: share_hours.read(connection, after, step))
 
     def failures(self, owner: Identity | None, after: float) -> FailureHistory:

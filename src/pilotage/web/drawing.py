@@ -117,6 +117,40 @@ def _marked(filled: float, mark: float, told: str, urgent: float = 0.0) -> Marku
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A value of a line from ``time`` (s since 1970) on."""
+
+    time: float
+    value: float
+
+
+def trend(
+    steps: Sequence[Step], targets: Sequence[Step], begin: float, end: float, length: float, told: str
+) -> Markup:
+    """Return values over time as a line of steps, each ``length`` s long, with their targets as a second one.
+
+    Where a step is missing, the line has a gap. Values above 1 need a scale: the largest one is the top.
+    """
+    top = max([1.0, *(one.value for one in (*steps, *targets))])
+
+    def path(found: Sequence[Step], look: str) -> str:
+        parts, last = [], None
+        for one in found:
+            x = 600 * (max(one.time, begin) - begin) / (end - begin)
+            until = 600 * (min(one.time + length, end) - begin) / (end - begin)
+            y = 2 + 76 * (1 - one.value / top)
+            parts.append(f"{'V' if last == one.time else f'M{x:.1f} '}{y:.1f}H{until:.1f}")
+            last = one.time + length
+        return f'<path class="{look}" d="{"".join(parts)}"/>' if parts else ""
+
+    return Markup(
+        f'<svg class="trend" viewBox="0 0 600 80" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(told)}"><path class="base" d="M0 79H600"/>'
+        f"{path(targets, 'target')}{path(steps, 'value')}</svg>"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TimeSpan:
     """A state of a record from ``start`` to ``end`` (s since 1970 UTC), and why it was entered."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
 from pilotage.explain.words import ago, number
-from pilotage.model.values.phrases import LAST_MOMENT, moment, plural, without_rules
+from pilotage.model.values.phrases import LAST_MOMENT, day, moment, plural, without_rules
 
 from . import drawing
 
@@ -75,6 +75,7 @@ def environment() -> "Environment":
         "plural": plural,
         "number": number,
         "moment": moment,
+        "day": day,
         "span": span,
         "size": size,
         "iso": iso,

@@ -105,6 +105,10 @@ class AsyncAdministration(AsyncApi):
         """Return what made no progress for longer than usual, with reasons and commands."""
         return await self._table("stuck", "/stuck")
 
+    async def failure_history(self, *, days: int = 7) -> Record:
+        """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
+        return await self._record("/failures", None, days=days)
+
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
         return await self._record("/servers")

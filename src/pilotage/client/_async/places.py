@@ -26,6 +26,10 @@ class AsyncPlaces(AsyncApi):
         """Return every global share, with its jobs and transfers by state."""
         return await self._table("shares", "/shares")
 
+    async def share_history(self, *, days: int = 7) -> Table[Record]:
+        """Return what each share used of the running jobs over some days, next to its target."""
+        return Table[Record].of(await self._get("/shares/history", days=days), "shares", Record)
+
     async def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return sites with a queue by name, with their last advertisements."""
         return await self._table("sites", "/sites", after=after, limit=limit)

@@ -104,6 +104,10 @@ class Administration(Api):
         """Return what made no progress for longer than usual, with reasons and commands."""
         return self._table("stuck", "/stuck")
 
+    def failure_history(self, *, days: int = 7) -> Record:
+        """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
+        return self._record("/failures", None, days=days)
+
     def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
         return self._record("/servers")

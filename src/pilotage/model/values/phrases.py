@@ -14,6 +14,11 @@ def moment(time: float) -> str:
     return datetime.fromtimestamp(min(max(time, 0.0), LAST_MOMENT), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def day(time: float) -> str:
+    """Return the day of a moment (s since 1970) in UTC: ``2026-11-27``."""
+    return moment(time)[:10]
+
+
 def plural(count: int, noun: str) -> str:
     """Return ``1 job`` or ``3 jobs``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

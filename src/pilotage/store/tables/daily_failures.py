@@ -11,6 +11,7 @@ from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, de
 
 from pilotage.model.records.measurements import FAILED_ATTEMPTS
 from pilotage.model.values.identity import Identity
+from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database import bulk
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.measurements import Sums
@@ -68,27 +69,32 @@ _OWN_DAYS = _DAYS.where(_f.vo == bindparam("its_vo"), _f.owner == bindparam("its
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyFailures:
-    """Failed attempts of a day that begins at ``time`` (s since 1970 UTC) by queue and error.
+    """Attempts of jobs that failed in one way at one queue on one day."""
 
-    Numbers in ``error`` are ``#``.
-    """
+    __pydantic_config__ = DESCRIBED
 
     time: float
+    """When the day begins, in s since 1970 UTC."""
     queue: str
+    """The queue; empty: none."""
     error: str
+    """The error, with ``#`` for each number in it."""
     attempts: int
+    """How many failed, those that were tried again included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureHistory:
-    """Failed attempts by day, queue and error, newest day first, and all of each day.
+    """Failed attempts by day, queue and error."""
 
-    ``left_out`` are attempts of rows beyond those of an answer, and part of ``days`` too.
-    """
+    __pydantic_config__ = DESCRIBED
 
     failures: tuple[DailyFailures, ...]
+    """The rows of most attempts: newest day first, then most attempts."""
     days: tuple[tuple[float, int], ...]
+    """When each day with failures begins, and all that failed on it, oldest first."""
     left_out: int
+    """Attempts of further rows, which ``days`` count."""
 
 
 def add(connection: Connection, sums: Sums) -> None:

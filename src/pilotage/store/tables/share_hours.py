@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, func, select
 
+from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
@@ -57,13 +58,20 @@ class ShareSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSpan:
-    """What a share used from ``time`` (s since 1970) on, in the mean of the times when anything ran."""
+    """What a share used in a span of time, in the mean of the times when anything ran."""
+
+    __pydantic_config__ = DESCRIBED
 
     time: float
+    """When the span begins, in s since 1970."""
     share: str
+    """The share."""
     running: float
+    """Its running jobs."""
     used: float
+    """These as a part of all running jobs."""
     target: float
+    """Its part of all targets."""
 
 
 def add(connection: Connection, found: Sequence[ShareSample], time: float) -> None:

@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from . import (
     admin,
+    failures,
     find,
     job,
     now,
@@ -24,6 +25,7 @@ from . import (
 
 ROUTES: Sequence[Route] = (
     *now.ROUTES,
+    *failures.ROUTES,
     *find.ROUTES,
     *tasks.ROUTES,
     *task.ROUTES,

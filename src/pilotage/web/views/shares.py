@@ -1,21 +1,73 @@
-"""Global shares: what runs of each next to its target."""
+"""Global shares: what runs of each next to its target, now and over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import BaseModel, Field
 from starlette.routing import Route
 
-from pilotage.store import NoFederation, ShareUse, ShareView, share_uses
+from pilotage.api.past import MOST_DAYS, ShareTrend, share_history
+from pilotage.store import NoFederation, ShareUse, ShareView, share_uses, step_of
 from pilotage.web.commands import command
+from pilotage.web.drawing import Step
 from pilotage.web.pages import OF_PLACES, Page, Visit, view
 
 MOST_SHARES = 500
 """Most shares of a page, those with most running jobs."""
 
 
+MOST_TRENDS = 12
+"""Most shares whose use over time is drawn, those that used most."""
+
+DAY, HOUR = 86_400.0, 3600.0
+
+
+class DaysQuery(BaseModel):
+    """How many days back a page looks."""
+
+    days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaysSpan:
+    """Days from the beginning of the first one, UTC, until now; and other numbers of days to choose from."""
+
+    days: int
+    begin: float
+    end: float
+    choices: Sequence[int] = (1, 7, MOST_DAYS)
+
+
+def span_of(visit: Visit, days: int) -> DaysSpan:
+    """Return the span of so many days; today is one."""
+    return DaysSpan(days=days, begin=(visit.now // DAY - days + 1) * DAY, end=visit.now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTrend:
+    """The use of a share over time, and its steps: of its use and of its target."""
+
+    trend: ShareTrend
+    used: Sequence[Step]
+    targets: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendsModel:
+    """What shares used over some days. ``length`` is that of a step in s; ``more`` shares are not drawn."""
+
+    span: DaysSpan
+    drawn: Sequence[DrawnTrend]
+    length: float
+    more: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesModel:
     """Shares of work, and those of transfers alone."""
+
+    trends: TrendsModel
 
     shares: Sequence[ShareUse]
     transfers: Sequence[ShareView]
@@ -23,10 +75,12 @@ class SharesModel:
 
 
 def shares(visit: Visit) -> Page:
-    """Show what each share uses next to its target."""
+    """Show what each share uses next to its target, and used."""
+    days = visit.query(DaysQuery).days
     every = visit.store.queries.shares()
     found = share_uses(every)
     model = SharesModel(
+        trends=_trends(visit, days),
         shares=found[:MOST_SHARES],
         transfers=[one for one in every if not one.target and one.transfers][:MOST_SHARES],
         running=sum(one.running for one in found),
@@ -36,9 +90,27 @@ def shares(visit: Visit) -> Page:
         title="Shares",
         section="Shares",
         model=model,
-        json="/shares",
-        command=command("shares"),
+        json=f"/shares/history?days={days}" if "days" in visit.request.query_params else "/shares",
+        command=command("shares", days=days if "days" in visit.request.query_params else None),
         stale=OF_PLACES,
+    )
+
+
+def _trends(visit: Visit, days: int) -> TrendsModel:
+    found = share_history(visit.runtime, days).shares
+    end = visit.now
+    return TrendsModel(
+        span=DaysSpan(days=days, begin=end - days * DAY, end=end),
+        drawn=[
+            DrawnTrend(
+                trend=one,
+                used=[Step(span.time, span.used) for span in one.spans],
+                targets=[Step(span.time, span.target) for span in one.spans],
+            )
+            for one in found[:MOST_TRENDS]
+        ],
+        length=HOUR * step_of(days * DAY),
+        more=max(len(found) - MOST_TRENDS, 0),
     )
 
 

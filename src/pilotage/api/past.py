@@ -1,0 +1,89 @@
+"""What the last weeks were like: the use of shares over time, and failed attempts by day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from statistics import fmean
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.values.types import DESCRIBED
+from pilotage.store import FailureHistory, ShareSpan
+
+from .access import FOR_PEOPLE, Person, owner_seen
+from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime
+
+router = APIRouter(prefix=PREFIX, tags=["health"])
+
+MOST_DAYS = 30
+
+Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareTrend:
+    """The use of a share over time: its means, and each span with them."""
+
+    __pydantic_config__ = DESCRIBED
+
+    share: str
+    """The share."""
+    running: float
+    """Its running jobs, in the mean."""
+    used: float
+    """These as a part of all running jobs, in the mean."""
+    target: float
+    """Its latest part of all targets."""
+    spans: Sequence[ShareSpan]
+    """Means of each hour in which anything ran, or of six hours for more than a week; oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHistory:
+    """Shares by use, most first."""
+
+    __pydantic_config__ = DESCRIBED
+
+    shares: Sequence[ShareTrend]
+    """Shares that had a target or running jobs."""
+
+
+@router.get("/shares/history", dependencies=[FOR_PEOPLE], responses=documented(ShareHistory))
+def get_share_history(runtime: TheRuntime, days: Days = 7) -> Response:
+    """What each share used of the running jobs over time, next to its target.
+
+    A server takes a sample every five minutes, and keeps a month of them.
+    """
+    return answer(share_history(runtime, days))
+
+
+def share_history(runtime: Runtime, days: int) -> ShareHistory:
+    """Return what each share used over so many days."""
+    now = runtime.clock()
+    spans = runtime.store.past.shares(now - days * 86_400, now)
+    found = [_trend(name, list(own)) for name, own in groupby(spans, key=attrgetter("share"))]
+    return ShareHistory(shares=sorted(found, key=lambda one: (-one.used, -one.target, one.share)))
+
+
+def _trend(share: str, spans: Sequence[ShareSpan]) -> ShareTrend:
+    return ShareTrend(
+        share=share,
+        running=fmean(one.running for one in spans),
+        used=fmean(one.used for one in spans),
+        target=spans[-1].target,
+        spans=spans,
+    )
+
+
+@router.get("/failures", responses=documented(FailureHistory))
+def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Response:
+    """Failed attempts of the caller's jobs by day, error and queue; an operator sees those of everybody.
+
+    Attempts that were tried again count too. Days are those of UTC.
+    """
+    after = runtime.clock() - (days - 1) * 86_400
+    return answer(runtime.store.past.failures(owner_seen(caller), after))

@@ -1,0 +1,52 @@
+"""What failed by day, error and queue: the caller's jobs, or everybody's for an operator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.routing import Route
+
+from pilotage.store import FailureHistory
+from pilotage.web.commands import command
+from pilotage.web.drawing import Step
+from pilotage.web.pages import Page, Staleness, Visit, view
+
+from .shares import DAY, DaysQuery, DaysSpan, span_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailuresModel:
+    """Failed attempts, all of each day as a line, and the largest number of a day."""
+
+    found: FailureHistory
+    span: DaysSpan
+    steps: Sequence[Step]
+    most: int
+    attempts: int
+
+
+def failures(visit: Visit) -> Page:
+    """Show what failed by day."""
+    days = visit.query(DaysQuery).days
+    span = span_of(visit, days)
+    found = visit.store.past.failures(visit.owner, span.begin)
+    counted = dict(found.days)
+    most = max(counted.values(), default=0)
+    times = [span.begin + DAY * day for day in range(days)]
+    return Page(
+        template="failures.html",
+        title="Failures",
+        section="Now",
+        model=FailuresModel(
+            found=found,
+            span=span,
+            steps=[Step(time, counted.get(time, 0) / (most or 1)) for time in times],
+            most=most,
+            attempts=sum(counted.values()),
+        ),
+        json=f"/failures?days={days}",
+        command=command("failures", days=days),
+        stale=Staleness(kinds=("job",), seconds=15),
+    )
+
+
+ROUTES: Sequence[Route] = (view("/failures", failures),)
