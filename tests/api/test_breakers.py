@@ -11,6 +11,8 @@ from pilotage.testing.stores import create, move, new_pilot
 
 from .conftest import ALICE, BOB, House
 
+NONE = {"breakers": [], "set_aside": [], "total": 0, "counts": {}, "next": ""}
+
 
 def fail(house: House, first: int, source: str, destination: str = "", number: int = 3) -> None:
     """So many files fail at an end a moment ago."""
@@ -60,7 +62,7 @@ def test_f4_failures_that_tripped_nothing_yet_are_lifted_too(house: House) -> No
     fail(house, 10, "north-disk", number=2)
     assert operator.post("/breakers/lift", json={"name": "north-disk"}).json() == {"lifted": []}
     fail(house, 20, "north-disk", number=1)
-    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
+    assert operator.get("/breakers").json() == NONE
 
 
 def test_p6_a_lifted_breaker_of_a_server_is_closed_at_once(house: House) -> None:
@@ -76,7 +78,7 @@ def test_p6_a_lifted_breaker_of_a_server_is_closed_at_once(house: House) -> None
     house.woken()
     assert operator.post("/breakers/lift", json={"name": "north-queue/door"}).json() == {"lifted": [breaker]}
     assert {"provision", "stage", "broker"} <= house.woken()
-    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
+    assert operator.get("/breakers").json() == NONE
     house.now += 1
     pilot_fails(house)
     (again,) = operator.get("/breakers").json()["breakers"]
@@ -104,7 +106,7 @@ def test_f2_the_name_of_a_queue_lifts_its_nodes_too(house: House) -> None:
     jobs_fail(house)
     house.now += 1
     assert len(operator.post("/breakers/lift", json={"name": "north-queue"}).json()["lifted"]) == 2
-    assert operator.get("/breakers").json() == {"breakers": [], "set_aside": []}
+    assert operator.get("/breakers").json() == NONE
 
 
 def test_f2_people_see_neither_breakers_nor_errors_of_others(house: House) -> None:

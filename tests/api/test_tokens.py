@@ -30,6 +30,33 @@ def test_tokens_of_people_are_listed_without_themselves_and_revoked(
     assert [one["name"] for one in operator.get("/tokens").json()["tokens"]] == ["olga"]
 
 
+def test_lists_of_tokens_restrictions_and_secrets_come_in_pages(house: House, operator: TestClient) -> None:
+    for number in range(4):
+        house.now += 1
+        operator.post("/tokens", json={"name": f"bob{number}"})
+    for name in ("NORTH", "SOUTH"):
+        operator.put(f"/restrictions/site/{name}", json={"mode": "drain", "because": "repairs"})
+    assert pages(operator, "tokens") == ["bob3", "bob2", "bob1", "bob0", "olga"]
+    assert pages(operator, "restrictions") == [
+        one["name"] for one in operator.get("/restrictions").json()["restrictions"]
+    ]
+    assert pages(operator, "secrets") == []
+    assert operator.get("/tokens?after=zzz").json()["tokens"] == []
+
+
+def pages(client: TestClient, name: str) -> list[str]:
+    """The names of a list's rows, read in pages of two."""
+    found: list[str] = []
+    after = ""
+    while True:
+        page = client.get(f"/{name}", params={"limit": 2, "after": after}).json()
+        assert len(page[name]) <= 2
+        found += [one["name"] for one in page[name]]
+        if not (after := page["next"]):
+            assert page["total"] == len(found)
+            return found
+
+
 def test_an_expired_token_is_refused_and_listed_no_more(house: House, operator: TestClient) -> None:
     token = operator.post("/tokens", json={**BOB, "expires_in": 60}).json()["token"]
     (listed,) = [one for one in operator.get("/tokens").json()["tokens"] if one["name"] == "bob"]

@@ -1,5 +1,6 @@
 """Circuit breakers: which have tripped, until when and why, and how an operator lifts them."""
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Response
@@ -8,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pilotage.flow.calls import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, Kind, State
 from pilotage.model.circuit_breakers.visibility import seen_by
+from pilotage.store import named_page
 
 from . import set_aside_lines
 from .access import Operator, Person, actor, owner_seen
-from .answers import answer, documented
-from .dependencies import PREFIX, TheRuntime
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/breakers", tags=["queues"])
 
@@ -45,8 +47,8 @@ class ShownBreaker(BaseModel):
     probe: Annotated[str, Field(description="What probes the place once it is half-open.")]
 
 
-class Breakers(BaseModel):
-    """Circuit breakers that are open or half-open, and records that are set aside."""
+class Breakers(PageOfList):
+    """Circuit breakers that are open or half-open; on the first page also records that are set aside."""
 
     breakers: Annotated[list[ShownBreaker], Field(description="Breakers by kind and place.")]
     set_aside: Annotated[
@@ -74,17 +76,21 @@ class Lifted(BaseModel):
 
 
 @router.get("", responses=documented(Breakers, 409))
-def get_breakers(caller: Person, runtime: TheRuntime) -> Response:
+def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
     """Every circuit breaker that is open or half-open, with what it holds back, until when and why.
 
     Users see the ones that concern their work, and no errors of other people's jobs.
 
-    Also every record that a step has set aside because it fails at it.
+    The first page also has the records that a step has set aside because it fails at them.
     """
-    now = runtime.clock()
-    aside = set_aside_lines.everything(runtime, to_operators=caller.role == "operator")
-    found = [shown(one, now) for one in seen_by(circuit_breakers.tripped(runtime), owner_seen(caller))]
-    return answer({"breakers": found, "set_aside": aside})
+    now, is_first = runtime.clock(), not after
+    aside = set_aside_lines.everything(runtime, to_operators=caller.role == "operator") if is_first else []
+    page = named_page(seen_by(circuit_breakers.tripped(runtime), owner_seen(caller)), _place, after, limit)
+    return listed("breakers", page, [shown(one, now) for one in page], set_aside=aside)
+
+
+def _place(breaker: CircuitBreaker) -> str:
+    return json.dumps([breaker.kind, *breaker.place, *breaker.whose, breaker.words.rule])
 
 
 @router.post("/lift", responses=documented(Lifted, 404, 409))

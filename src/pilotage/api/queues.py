@@ -87,5 +87,8 @@ def explained(
 
 @router.get("/shares", dependencies=[FOR_PEOPLE], responses=documented(Shares, 409))
 def get_shares(store: TheStore) -> Response:
-    """Every global share, with the number of its jobs and transfers in each state."""
+    """Every global share, with the number of its jobs and transfers in each state.
+
+    The list comes whole: a federation declares at most 1000.
+    """
     return answer({"shares": store.queries.shares()})

@@ -10,10 +10,11 @@ from pilotage.flow.calls import restrictions
 from pilotage.flow.errors import NotNow
 from pilotage.model.records.restrictions import RestrictedKind, Restriction, RestrictionMode
 from pilotage.model.values.types import Seconds
+from pilotage.store import by_time, named_page
 
 from .access import FOR_PEOPLE, Operator, actor
-from .answers import answer, documented
-from .dependencies import LINE, PREFIX, TheRuntime
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import LINE, PREFIX, After, Limit, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/restrictions", tags=["federation"])
 
@@ -50,7 +51,7 @@ class ShownRestriction(BaseModel):
     empty: Annotated[bool, Field(description="Whether nothing is left there.")]
 
 
-class Restrictions(BaseModel):
+class Restrictions(PageOfList):
     """The restrictions in force."""
 
     restrictions: Annotated[list[ShownRestriction], Field(description="In the order of their beginning.")]
@@ -69,9 +70,14 @@ PlaceName = Annotated[str, Path(max_length=200)]
 
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Restrictions, 409))
-def get_restrictions(runtime: TheRuntime) -> Response:
-    """Every site, queue and storage that operators drain or have closed, and their remaining work."""
-    return answer({"restrictions": [_shown(*one) for one in restrictions.all_remaining(runtime)]})
+def get_restrictions(runtime: TheRuntime, after: After = "", limit: Limit = 10_000) -> Response:
+    """Sites, queues and storages that operators drain or have closed, and their remaining work."""
+    page = named_page(runtime.store.restrictions(), _place, after, limit)
+    return listed("restrictions", page, [_shown(*one) for one in restrictions.with_remaining(runtime, page)])
+
+
+def _place(one: Restriction) -> str:
+    return by_time(one.since, f"{one.kind} {one.name}")
 
 
 @router.put("/{kind}/{name}", responses=documented(ShownRestriction, 404, 409))

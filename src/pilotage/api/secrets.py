@@ -1,5 +1,6 @@
 """Secrets of people for their payloads. No answer holds a value."""
 
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Response
@@ -8,10 +9,11 @@ from pydantic_core import PydanticCustomError
 
 from pilotage.flow.calls import secrets
 from pilotage.model.records.secrets import LONGEST_SECRET, KeptSecret, SecretName, value_fault
+from pilotage.store import named_page
 
 from .access import Person
-from .answers import answer, documented
-from .dependencies import PREFIX, TheRuntime, TheStore
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/secrets", tags=["secrets"])
 
@@ -41,7 +43,7 @@ class SecretSet(BaseModel):
     released: Annotated[list[int], Field(description="Tasks that were held for it and go on.")]
 
 
-class SecretList(BaseModel):
+class SecretList(PageOfList):
     """The caller's secrets."""
 
     secrets: Annotated[list[KeptSecret], Field(description="Secrets by name.")]
@@ -51,9 +53,11 @@ Named = Annotated[SecretName, Path(description="name of a secret of the caller's
 
 
 @router.get("", responses=documented(SecretList))
-def get_secrets(caller: Person, store: TheStore) -> Response:
-    """List the caller's secrets: their names, and when each was set."""
-    return answer({"secrets": secrets.listed(store, caller.identity)})
+def get_secrets(caller: Person, store: TheStore, after: After = "", limit: Limit = 100) -> Response:
+    """List the caller's secrets by name, and when each was set. A person has at most 100."""
+    return listed(
+        "secrets", named_page(secrets.listed(store, caller.identity), attrgetter("name"), after, limit)
+    )
 
 
 @router.post("", status_code=201, responses=documented(SecretSet, 409, status=201))

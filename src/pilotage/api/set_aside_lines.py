@@ -18,18 +18,24 @@ def of(runtime: Runtime, *subjects: tuple[str, int | str]) -> list[str]:
     return list(set_aside.of(chain.from_iterable(records.of(kind, str(name)) for kind, name in subjects)))
 
 
+MOST_LINES = 1000
+"""Most lines on what is set aside in one answer."""
+
 EVERYBODYS = ("queue", "site", "task queue")
 """Kinds of records whose names everybody may read."""
 
 
 def everything(runtime: Runtime, *, to_operators: bool) -> list[str]:
-    """Say so of all records, with their kinds and names; to others than operators, of nobody's own."""
-    return [
+    """Say so of records, with their kinds and names, in at most :data:`MOST_LINES` lines; to others than
+    operators, of nobody's own."""
+    lines = [
         f"{one.subject} {one.name}: {line}"
         for one in runtime.store.set_aside.everything()
         if to_operators or one.subject in EVERYBODYS
         for line in set_aside.of([one])
     ]
+    left = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"and {left} more records"] if left > 0 else lines
 
 
 def errors(store: Store, subject: str) -> dict[str, str]:

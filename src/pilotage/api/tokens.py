@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.model.values.types import FINITE
-from pilotage.store import PersonToken
+from pilotage.store import PersonToken, by_time, named_page
 
 from .access import FOR_OPERATORS, FOR_OPERATORS_NOW
-from .answers import answer, documented
-from .dependencies import PREFIX, Text, TheRuntime
+from .answers import PageOfList, answer, documented, listed
+from .dependencies import PREFIX, After, Limit, Text, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
@@ -33,7 +33,7 @@ class Token(BaseModel):
     token: str
 
 
-class PeopleTokens(BaseModel):
+class PeopleTokens(PageOfList):
     """Tokens of people, newest first."""
 
     tokens: list[PersonToken]
@@ -43,9 +43,14 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the 
 
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(PeopleTokens))
-def get_tokens(runtime: TheRuntime) -> Response:
-    """List the unexpired tokens of people. The secrets are shown nowhere."""
-    return answer({"tokens": runtime.store.tokens.people()})
+def get_tokens(runtime: TheRuntime, after: After = "", limit: Limit = 100) -> Response:
+    """List the unexpired tokens of people, newest first. The secrets are shown nowhere."""
+    found = runtime.store.tokens.people()
+    return listed("tokens", named_page(found, _place, after, limit))
+
+
+def _place(token: PersonToken) -> str:
+    return by_time(token.created, token.id, newest_first=True)
 
 
 @router.delete("/{token}", dependencies=[FOR_OPERATORS], responses=documented(PersonToken, 404))

@@ -7,6 +7,7 @@ import typer
 
 from .configuration import connect
 from .output import Column, Json, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 app = typer.Typer(help="Show circuit breakers that have tripped, and lift them.", invoke_without_command=True)
 
@@ -21,7 +22,9 @@ BREAKERS = (
 
 
 @app.callback(epilog="Example: pilotage breakers\n\nExample: pilotage breakers lift north-disk")
-def breakers(context: typer.Context, json_output: Json = False) -> None:
+def breakers(
+    context: typer.Context, limit: Limit = 1000, after: After = "", json_output: Json = False
+) -> None:
     """Show the circuit breakers that have tripped: what they hold back, until when and why.
 
     While one is open nothing goes there. Once it is half-open a single pilot, job, delivery or question
@@ -34,7 +37,7 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
     from pilotage.model.values.phrases import moment
 
     with connect() as client:
-        found = client.breakers()
+        found = client.breakers(after=after or None, limit=limit)
     if json_output:
         show_json(found)
         return
@@ -50,6 +53,7 @@ def breakers(context: typer.Context, json_output: Json = False) -> None:
         for one in found
     ]
     show(BREAKERS, rows, "No circuit breaker has tripped.")
+    hint_next(found, "circuit breaker")
     for line in found.document.get("set_aside", ()):
         echo(line)
 

@@ -11,6 +11,7 @@ import typer
 from .configuration import connect, has_store, settings, using_store
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
+from .paging import After, Limit, hint_next
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings
@@ -69,10 +70,10 @@ def create(
 
 
 @app.command("list", epilog="Example: pilotage token list")
-def list_(json_output: Json = False) -> None:
-    """List the unexpired tokens of people. The secrets themselves are not stored."""
+def list_(limit: Limit = 100, after: After = "", json_output: Json = False) -> None:
+    """List the unexpired tokens of people, newest first. The secrets themselves are not stored."""
     with connect() as client:
-        found = client.tokens()
+        found = client.tokens(after=after or None, limit=limit)
     if json_output:
         show_json(found)
         return
@@ -81,6 +82,7 @@ def list_(json_output: Json = False) -> None:
         for one in found
     ]
     show(TOKENS, rows, "There are no tokens.")
+    hint_next(found, "token")
 
 
 def _left(expires: float | None) -> str:

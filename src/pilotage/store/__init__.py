@@ -42,7 +42,7 @@ from .views.event_log import Ends, LoggedEvent
 from .views.job_failures import FailedGroup
 from .views.job_lists import JobPage, ListedJob, UseAtQueue
 from .views.job_orders import JobSort
-from .views.keyset import ListPage, cut, named_page, numbered
+from .views.keyset import ListPage, by_time, cut, named_page, numbered
 from .views.metrics import StoreCounts
 from .views.notifications import NotificationView
 from .views.outputs import OutputPage
@@ -115,6 +115,7 @@ __all__ = [
     "UnreleasedStore",
     "UseAtQueue",
     "Waiting",
+    "by_time",
     "concerns_records",
     "cut",
     "named_page",

@@ -59,9 +59,9 @@ class AsyncAdministration(AsyncApi):
         """Return everything that decisions read, as of now."""
         return await self._record("/world")
 
-    async def tokens(self) -> Table[Record]:
-        """Return the unexpired tokens of people, without their secrets."""
-        return await self._table("tokens", "/tokens")
+    async def tokens(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
+        """Return the unexpired tokens of people, newest first, without their secrets."""
+        return await self._table("tokens", "/tokens", after=after, limit=limit)
 
     async def make_token(
         self,
@@ -89,9 +89,9 @@ class AsyncAdministration(AsyncApi):
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
         return await self._posted("/people/close", None, body)
 
-    async def secrets(self) -> Table[Record]:
+    async def secrets(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
-        return await self._table("secrets", "/secrets")
+        return await self._table("secrets", "/secrets", after=after, limit=limit)
 
     async def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret for your payloads. Tasks that were held for it go on."""

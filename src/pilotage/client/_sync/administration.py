@@ -58,9 +58,9 @@ class Administration(Api):
         """Return everything that decisions read, as of now."""
         return self._record("/world")
 
-    def tokens(self) -> Table[Record]:
-        """Return the unexpired tokens of people, without their secrets."""
-        return self._table("tokens", "/tokens")
+    def tokens(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
+        """Return the unexpired tokens of people, newest first, without their secrets."""
+        return self._table("tokens", "/tokens", after=after, limit=limit)
 
     def make_token(
         self,
@@ -88,9 +88,9 @@ class Administration(Api):
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
         return self._posted("/people/close", None, body)
 
-    def secrets(self) -> Table[Record]:
+    def secrets(self, *, after: str | None = None, limit: int = 100) -> Table[Record]:
         """Return your secrets of payloads, without their values."""
-        return self._table("secrets", "/secrets")
+        return self._table("secrets", "/secrets", after=after, limit=limit)
 
     def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret for your payloads. Tasks that were held for it go on."""

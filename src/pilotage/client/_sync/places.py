@@ -106,9 +106,9 @@ class Places(Api):
         body = {"to": new, "after": after, "same_place": same_place, "again": again, "dry_run": dry_run}
         return self._posted("/storages/{storage}/move", {"storage": old}, body)
 
-    def restrictions(self) -> Table[Record]:
+    def restrictions(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return the sites, queues and storages that operators drain or closed, and their remaining work."""
-        return self._table("restrictions", "/restrictions")
+        return self._table("restrictions", "/restrictions", after=after, limit=limit)
 
     def drain(self, kind: str, name: str, *, because: str, until: float | None = None) -> Record:
         """Drain a site, queue or storage, until a time in s since 1970 UTC, or until it is opened."""
@@ -130,9 +130,9 @@ class Places(Api):
         place = {"kind": kind, "name": name}
         return self._sent("PUT", "/restrictions/{kind}/{name}", place, body=body)
 
-    def breakers(self) -> Table[Record]:
-        """Return every circuit breaker that is open or half-open, and records that are set aside."""
-        return self._table("breakers", "/breakers")
+    def breakers(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
+        """Return circuit breakers that are open or half-open; on the first page also what is set aside."""
+        return self._table("breakers", "/breakers", after=after, limit=limit)
 
     def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:
         """Close every breaker of a name: what failed there until now counts no more."""

@@ -90,10 +90,10 @@ def _found(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | N
     return next((one for one in known if (one.kind, one.name) == (kind, name)), None)
 
 
-def all_remaining(runtime: Runtime) -> list[tuple[Restriction, Remaining]]:
-    """Return every restriction in force, and the remaining work at its place."""
+def with_remaining(runtime: Runtime, found: Iterable[Restriction]) -> list[tuple[Restriction, Remaining]]:
+    """Return restrictions, and the remaining work at the place of each."""
     queues = runtime.store.queries.queues()
-    return [(one, _left(runtime, one.kind, one.name, queues)) for one in runtime.store.restrictions()]
+    return [(one, _left(runtime, one.kind, one.name, queues)) for one in found]
 
 
 def remaining(runtime: Runtime, kind: RestrictedKind, name: str) -> Remaining:

@@ -359,7 +359,7 @@ class Federation:
     """External catalogues of files."""
     links: tuple[Link, ...] = ()
     """Known properties of the network between sites."""
-    shares: tuple[GlobalShare, ...] = (GlobalShare(name=DEFAULT_SHARE),)
+    shares: Annotated[tuple[GlobalShare, ...], Field(max_length=1000)] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
     """The brokerage plugin by VO, if it is not ``production``."""

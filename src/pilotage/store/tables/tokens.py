@@ -166,10 +166,11 @@ class Tokens:
 
     def people(self) -> list[PersonToken]:
         """Return the unexpired tokens of people, newest first; without the sessions that end with one."""
-        query = select(tokens).where(*_OF_PEOPLE).order_by(_t.created.desc(), _t.hash)
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        now = self._clock()
-        return [_person(row) for row in rows if row.expires is None or row.expires > now]
+        is_valid = _t.expires.is_(None) | (_t.expires > self._clock())
+        query = select(tokens).where(*_OF_PEOPLE, is_valid).order_by(_t.created.desc(), _t.hash)
+        return [
+            _person(row) for row in self._database.read(lambda connection: connection.execute(query).all())
+        ]
 
     def revoke(self, name: str) -> PersonToken | None:
         """Revoke a person's token, and the sessions that it opened.

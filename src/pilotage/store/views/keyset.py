@@ -155,6 +155,14 @@ def named_page(
     return ListPage(shown, len(found), counts, following)
 
 
+def by_time(time: float, name: str, *, newest_first: bool = False) -> str:
+    """Return the name of a row for :func:`named_page` by which rows are sorted by time, then by name."""
+    return f"{_LATEST - time if newest_first else time:019.6f} {name}"
+
+
+_LATEST = 1e12
+
+
 def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
 
