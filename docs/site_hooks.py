@@ -68,6 +68,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links to the site's pages; keep only the text of links to files that the site does not hold."""
     place = page.file.src_uri
+    if place == "README.md":
+        page.meta["hide"] = ["navigation"]  # the page itself is the list of all pages
     origin = next((name for name, there in OUTSIDE.items() if there == place), f"docs/{place}")
 
     def relinked(found: re.Match[str]) -> str:

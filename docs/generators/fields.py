@@ -77,16 +77,16 @@ def _section(part: Part, parts: Mapping[Any, Part]) -> str:
     rows = [
         (
             f"`{field.name}`",
+            first_sentence(described[field.name]["description"]),
             _type(hints[field.name], parts),
             _default(field),
-            first_sentence(described[field.name]["description"]),
         )
         for field in dataclasses.fields(part.record)
     ]
     level = "###" if part.keys else "##"
     about = plain(inspect.getdoc(part.record) or "")
     return f"\n{level} {part.heading}\n\n{about}\n\n" + table(
-        ("field", "type", "default", "what it is"), rows
+        ("field", "what it is", "type", "default"), rows
     )
 
 

@@ -35,7 +35,7 @@ def command_line() -> str:
     assert isinstance(command, TyperGroup)
     _summarise_whole(command)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
-    return text.rstrip() + "\n"
+    return text.replace("# `pilotage`", "# Commands", 1).rstrip() + "\n"
 
 
 def _summarise_whole(group: TyperGroup) -> None:
