@@ -2,16 +2,19 @@
 
 import random
 import statistics
+import subprocess
 import threading
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import psutil
 from sqlalchemy import text
 
+from .calm import ENDED, SETTLING, Calm
 from .faults import KINDS as FAULTS
 from .observer import Observer
 from .plan import Arrival, Plan, Strike
@@ -19,19 +22,18 @@ from .system import System
 from .verdict import Evidence, judge
 from .work import Expectation, Work, probe, work_of
 
-STILL = 300.0
-"""Seconds without any event after which work that has not ended never will: a machine may be very busy."""
-
 MOST_OPEN = 12
 """Tasks that have not ended, at which an arrival is left out: a slow machine gets less work."""
 
-LONGEST_CALM = 1800.0
-"""Seconds after which work that goes round in circles is given up."""
+LONGEST_END = 60.0
+"""Seconds in which a server must end after SIGTERM, once there is nothing left to do."""
 
 
 @dataclass
 class Outcome:
-    """What a storm showed. ``recoveries`` are seconds by kind of fault."""
+    """What a storm showed. ``recoveries`` are seconds by kind of fault. ``said`` are the errors of tasks that
+    failed by a fault and ended well after a retry.
+    """
 
     plan: Plan
     faults: list[str] = field(default_factory=list)
@@ -41,6 +43,7 @@ class Outcome:
     jobs: int = 0
     attempts: int = 0
     looks: int = 0
+    said: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Return the report."""
@@ -52,7 +55,7 @@ class Outcome:
         ]
         work = f"{self.tasks} tasks, {self.jobs} jobs, {self.attempts} attempts"
         done = f"{work}; {self.looks} looks at all limits"
-        wrong = [f"WRONG: {fault}" for fault in self.faults[:50]]
+        wrong = [f"retried: {line}" for line in self.said] + [f"WRONG: {fault}" for fault in self.faults[:50]]
         verdict = f"{len(self.faults)} faults" if self.faults else "all hypotheses hold"
         return [f"seed {self.plan.seed}, {self.plan.seconds:g} s", head, *rows, done, *wrong, verdict]
 
@@ -70,6 +73,8 @@ class Storm:
         self.expected: dict[int, Expectation] = {}
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._probing: list[threading.Thread] = []
+        self._end = inf
         self._probes = 0
         self._begun = time.monotonic()
 
@@ -78,7 +83,7 @@ class Storm:
         observer = Observer(self.system)
         try:
             self._storm(observer)
-            self._calm()
+            self._settle()
         finally:
             observer.close()
         self.outcome.looks = observer.looks
@@ -111,7 +116,7 @@ class Storm:
 
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()
-        self._threads.append(thread)
+        (self._probing if act == self._recover else self._threads).append(thread)
 
     def _strike(self, strike: Strike) -> None:
         fault = FAULTS[strike.kind](self.system, random.Random(strike.seed))
@@ -137,9 +142,9 @@ class Storm:
             self._probes += 1
             number = self._probes
         (task,) = self._submit(probe(number, self.system.place))
-        self._wait_for_end(task)
-        with self._lock:
-            self.outcome.recoveries[kind].append(time.monotonic() - begun)
+        if self._final_state(task) == "finished":
+            with self._lock:
+                self.outcome.recoveries[kind].append(time.monotonic() - begun)
 
     def _submit(self, work: Work) -> list[int]:
         tasks = self.system.submit(work)
@@ -151,43 +156,34 @@ class Storm:
                 self.system.call("POST", f"/tasks/{task}/cancel", {"reason": "a storm"})
         return tasks
 
-    def _wait_for_end(self, task: int) -> None:
-        end = time.monotonic() + LONGEST_CALM
-        while self.system.call("GET", f"/tasks/{task}")["state"] not in ("finished", "failed", "cancelled"):
-            if time.monotonic() > end:
+    def _final_state(self, task: int) -> str:
+        while (state := str(self.system.call("GET", f"/tasks/{task}")["state"])) not in ENDED:
+            if time.monotonic() > self._end:
                 raise AssertionError(f"task {task} does not end")
             time.sleep(0.2)
+        return state
 
-    def _calm(self) -> None:
-        """Wait until nothing is live, as long as anything happens."""
+    def _settle(self) -> None:
+        """Wait until nothing is live, and note what does not end."""
         self._say("the storm is over")
-        engine = self.system.engine()
-        end, newest, moved = time.monotonic() + LONGEST_CALM, -1, time.monotonic()
-        try:
-            while time.monotonic() < min(end, moved + STILL):
-                self._open_places()
-                with engine.connect() as connection:
-                    live, event = connection.execute(text(_LIVE)).one()
-                if not live and not self.system.agents():
-                    return
-                if event != newest:
-                    newest, moved = event, time.monotonic()
-                time.sleep(0.5)
-        finally:
-            engine.dispose()
-        self.outcome.faults.append("the system does not come to rest")
-
-    def _open_places(self) -> None:
-        """Open every place: a request to drain one that a frozen server held back may take effect late."""
-        for one in self.system.call("GET", "/restrictions")["restrictions"]:
-            self.system.call("DELETE", f"/restrictions/{one['kind']}/{one['name']}")
+        self._end = time.monotonic() + SETTLING
+        calm = Calm(self.system, self.expected)
+        self.outcome.faults += calm.wait(lambda: not any(one.is_alive() for one in self._probing), self._end)
+        for thread in self._probing:
+            thread.join(LONGEST_END)
+        self.outcome.said = [
+            f"task {task} ({self.expected[task].name}): {error}" for task, error in calm.said.items()
+        ]
 
     def _judge(self) -> None:
         processes = [one for house in self.system.houses for one in _family(house.running["server"].pid)]
         for house in self.system.houses:
             house.running["server"].terminate()
         for house in self.system.houses:
-            code = house.running["server"].wait(300)
+            try:
+                code: int | str = house.running["server"].wait(LONGEST_END)
+            except subprocess.TimeoutExpired:
+                code = f"not at all in {LONGEST_END:g} s"
             if code:
                 self.outcome.faults.append(f"a server ended with {code} after SIGTERM")
         self.outcome.faults += [
@@ -206,15 +202,6 @@ class Storm:
 
     def _say(self, what: str) -> None:
         print(f"{time.monotonic() - self._begun:6.1f} s  {what}", flush=True)
-
-
-_LIVE = """
-SELECT (SELECT COUNT(*) FROM tasks WHERE state NOT IN ('finished', 'failed', 'cancelled'))
-  + (SELECT COUNT(*) FROM pilots WHERE state IN ('created', 'submitted', 'running'))
-  + (SELECT COUNT(*) FROM transfers WHERE state NOT IN ('done', 'failed', 'cancelled'))
-  + (SELECT COUNT(*) FROM jobs WHERE state NOT IN ('finished', 'failed', 'cancelled', 'closed')),
-  (SELECT COALESCE(MAX(id), 0) FROM events)
-"""
 
 
 def _name(what: object) -> object:
