@@ -1,16 +1,20 @@
 """Tokens stand for credentials until they are revoked or expire, and cannot be read from the store."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, create_engine, delete, func, select, text, update
 
 from pilotage.model.records.states import PilotState as P
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store
+from pilotage.store.tables.pilots import pilots
 from pilotage.store.tables.tokens import Tokens, tokens
 from pilotage.testing import ALICE
 from pilotage.testing.stores import move, moved, new_pilot
+from tests.waiting import wait_for
 
 
 class Clock:
@@ -79,3 +83,33 @@ def test_the_commit_that_ends_a_pilot_revokes_its_tokens(store: Store, end: P) -
     assert store.tokens.find(tokens_[0]) is None
     assert store.tokens.find(tokens_[1]) is not None
     assert store.tokens.find(user) is not None
+
+
+def test_p9_a_pilot_that_has_ended_gets_no_token_any_more(store: Store) -> None:
+    pilot = new_pilot(store)
+    before = store.tokens.create(Credential(role="enrolment", identity=ALICE, pilot=pilot, expires=4e9))
+    store.database.write(lambda one: one.execute(update(pilots).values(state=P.CANCELLED)))
+    assert store.tokens.enrol(before, "nonce", 4e9) is None
+    late = store.tokens.create(Credential(role="enrolment", identity=ALICE, pilot=pilot, expires=4e9))
+    assert store.tokens.find(late) is None
+
+
+@pytest.mark.postgresql
+def test_p9_a_pilot_that_ends_while_it_enrols_leaves_no_token(postgresql_url: str) -> None:
+    engine = create_engine(postgresql_url)
+    with closing(Store.open(postgresql_url)) as store, ThreadPoolExecutor() as beside:
+        pilot = new_pilot(store)
+        token = store.tokens.create(Credential(role="enrolment", identity=ALICE, pilot=pilot, expires=4e9))
+        with engine.begin() as connection:
+            connection.execute(update(pilots).values(state=P.CANCELLED))
+            enrolling = beside.submit(store.tokens.enrol, token, "nonce", 4e9)
+            wait_for(lambda: enrolling.done() or waiting(connection), "it waits for the pilot's end")
+            connection.execute(delete(tokens).where(tokens.c.pilot == pilot))
+        assert enrolling.result() is None
+        assert rows(store) == []
+    engine.dispose()
+
+
+def waiting(connection: Connection) -> bool:
+    """Tell whether anybody waits for a lock."""
+    return bool(connection.scalar(text("SELECT COUNT(*) FROM pg_locks WHERE NOT granted")))

@@ -9,11 +9,14 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
 
+from pilotage.model.records.states import LIVE_PILOTS
 from pilotage.model.values.identity import Credential, Identity, Role
 from pilotage.store.database.columns import Id, metadata, owner_columns
 from pilotage.store.database.engine import Database
+from pilotage.store.database.sets import among
 
 from . import closed_people
+from .pilots import pilots
 
 tokens = Table(
     "tokens",
@@ -35,6 +38,13 @@ _OF_PEOPLE = (_t.pilot.is_(None), _t.nonce.is_(None))
 """Tokens that people were given. A session's token has its parent's hash as its nonce."""
 
 _OF_USERS = ("user", "operator")
+
+_OF_PILOTS = (
+    select(pilots.c.id, pilots.c.state)
+    .where(among(pilots.c.id, "pilots"))
+    .order_by(pilots.c.id)
+    .with_for_update(read=True)
+)
 
 ID_LENGTH = 12
 """Characters of a token's hash that identify it."""
@@ -81,16 +91,18 @@ class Tokens:
         return self.create_all([credential])[0]
 
     def create_all(self, credentials: Sequence[Credential]) -> list[str]:
-        """Make a token for each of some credentials, in one transaction."""
+        """Make a token for each of some credentials, in one transaction. Those of ended pilots are void."""
         made = [self._new() for _ in credentials]
         now = self._clock()
         rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
+        of_pilots = sorted({one.pilot for one in credentials if one.pilot is not None})
 
         def write(connection: Connection) -> None:
             # Here, where the table grows, so that nothing else needs to clean it.
             connection.execute(delete(tokens).where(_t.expires <= now))
-            if rows:
-                connection.execute(insert(tokens), rows)
+            ended = _ended(connection, of_pilots) if of_pilots else frozenset()
+            if kept := [row for row in rows if row["pilot"] not in ended]:
+                connection.execute(insert(tokens), kept)
             opened = [one.identity for one in credentials if one.role in _OF_USERS and one.pilot is None]
             closed_people.reopen(connection, opened)
 
@@ -118,7 +130,7 @@ class Tokens:
 
         def write(connection: Connection) -> bool:
             row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
-            if row is None or row.role not in ("enrolment", "enrolled"):
+            if row is None or row.role not in ("enrolment", "enrolled") or _ended(connection, [row.pilot]):
                 return False
             mine = (_t.pilot == row.pilot, _t.role == "enrolment")
             used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
@@ -207,6 +219,15 @@ class Tokens:
             closed_people.close(connection, person, now)
 
         self._database.write(write)
+
+
+def _ended(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
+    """Return those of some pilots that have ended.
+
+    The others end only after this transaction, so that the commit that ends them finds its tokens.
+    """
+    found = connection.execute(_OF_PILOTS, {"pilots": numbers})
+    return frozenset(number for number, state in found if state not in LIVE_PILOTS)
 
 
 def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
