@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -117,6 +118,8 @@ def _queue(place: Path, site: str) -> dict[str, Any]:
         "max_pilots": MAX_PILOTS,
         "pilot_slots": 2,
         "writable_paths": [str(place / "ledger")],
+        # The batch system starts pilots with a Python of its own.
+        "readable_paths": sorted({sys.prefix, sys.base_prefix}),
         "options": options,
     }
     return {"name": f"{site}-queue", "site": site, "storage": f"{site}-disk", "computing_element": element}
