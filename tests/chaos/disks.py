@@ -18,9 +18,9 @@ class SmallDisk:
         self._folder = folder
 
     @classmethod
-    def mounted(cls, folder: Path) -> "SmallDisk | None":
+    def mounted(cls, folder: Path, size: str = SIZE) -> "SmallDisk | None":
         """Return a small disk in a folder, or None where nobody may mount any."""
-        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "chaos", str(folder)]
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "chaos", str(folder)]
         if os.getuid() or subprocess.run(command, capture_output=True, check=False).returncode:
             return None
         return cls(folder)
@@ -34,6 +34,10 @@ class SmallDisk:
     def clear(self) -> None:
         """Give the room back."""
         (self._folder / FILLER).unlink(missing_ok=True)
+
+    def forbid_writing(self) -> None:
+        """Let nobody write any more."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self._folder)], check=True)
 
     def unmount(self) -> None:
         """Copy what is on the disk into its folder, and unmount it."""

@@ -15,7 +15,7 @@ from pilotage.flow.matching.admissions import Admissions
 from pilotage.flow.task_cancellation import cancel
 from pilotage.model.circuit_breakers.breaker import EVERYBODY
 from pilotage.model.circuit_breakers.jobs import job_breakers
-from pilotage.model.documents.world import Heartbeat, Report
+from pilotage.model.documents.world import Heartbeat, Report, StorageFault
 from pilotage.model.records.federation import ComputingElement, Queue
 from pilotage.model.records.states import JobState, TaskState
 from pilotage.model.values.identity import Identity
@@ -294,6 +294,27 @@ def test_f3_a_task_whose_first_attempts_fail_alike_is_stopped(house: House) -> N
     assert "with exit code 1: KeyError: 'row #'" in found.error
     assert set(house.states(task)) == {J.CLOSED}
     assert fetch(house, pilot) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"blame": "node"}, {"blame": "pilot"}, {"storage_fault": StorageFault(file="out", written=True)}],
+)
+def test_f3_failures_of_nodes_pilots_and_storages_stop_no_task(house: House, told: dict[str, object]) -> None:
+    task = house.task(jobs=30, max_attempts=3)
+    house.take("broker")
+    pilot = house.pilot()
+    jobs = fetch(house, pilot, most=22)
+    fail(house, pilot, jobs[:12], **told)
+    assert house.take("stop") == 0
+    # Those of payloads count, alone.
+    fail(house, pilot, jobs[12:21])
+    assert house.take("stop") == 0
+    fail(house, pilot, jobs[21:])
+    assert house.take("stop") > 0
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert "first 10 attempts" in found.error
 
 
 def test_f3_different_ends_or_one_good_end_stop_nothing(house: House) -> None:

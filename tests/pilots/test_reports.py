@@ -202,6 +202,7 @@ def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
         (3, failed_before(2, at_queue="task"), S.FAILED),
         (3, failed_before(2, against="task"), S.FAILED),
         (3, failed_before(2, lasted=1000), S.FAILED),
+        (5, failed_before(4, at_queue="unknown", against="task", lasted=1000, blame="pilot"), S.DEFINED),
         (3, failed_before(0), S.FAILED),
     ],
 )
@@ -259,7 +260,7 @@ def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
     decision = reports.receive(having(where, (4, 1)))
     assert follow(jobs, decision) == {
         1: (S.DEFINED, 2),
-        2: (S.FAILED, 3),
+        2: (S.DEFINED, 4),
         3: (S.DEFINED, 2),
         4: (S.RUNNING, 1),
         5: (S.RUNNING, 1),

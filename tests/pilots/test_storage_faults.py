@@ -99,7 +99,7 @@ def test_f4_a_job_that_a_storage_failed_waits_twice_as_long_each_time() -> None:
         assert (again.source, again.target, again.next_attempt) == (JobState.FAILED, JobState.PENDING, True)
         assert again.changes["wake_at"] == NOW + wait
         assert again.cause == (
-            "to be tried again, attempt 2 of 3: "
+            "to be tried again, attempt 2 of 4: "
             f"raw could not be read from HOME-DISK, so it waits {wait:.0f} s (F4)"
         )
     *_, at_once = receive(replace(report, storage_fault=None)).moves

@@ -20,6 +20,10 @@ class AttemptFailedError(Exception):
     """The attempt failed; the message is for the job's owner."""
 
 
+class NodeFailedError(AttemptFailedError):
+    """The node failed the attempt: its disk is full, broken, or cannot be written."""
+
+
 class InputLostError(AttemptFailedError):
     """An input is missing at the queue's storage, or its content differs from the catalogue."""
 

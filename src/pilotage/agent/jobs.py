@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import disk_rate, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
+from .blame import explained
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
@@ -21,11 +22,10 @@ from .file_access import Ways
 from .held import Held, lease_of
 from .logs import STREAMS, add_note, read_streams, stderr_tail, storable
 from .machine import now
-from .node import disk_fault
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import AttemptLogs, Log, MatchAnswer, Node, Output, Pair, Report, StorageFault
+from .wire import AttemptLogs, Log, MatchAnswer, Node, Output, Pair, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -186,39 +186,39 @@ class JobRunner:
         """Work on one attempt, from preparing its directory to its last report."""
         ended = Ended()
         stored: list[Output] = []
-        lost: tuple[str, ...] = ()
-        fault: StorageFault | None = None
+        failed: AttemptFailedError | None = None
         try:
             await self._prepare(held)
             ended = await self._run_payload(held)
-            error = ended.error and f"{ended.error}{self._disk_fault()}"
+            error = ended.error
             if not error:
                 stored = await self._store(held)
         except AttemptFailedError as failure:
-            error = held.stopping or f"{failure}{self._disk_fault()}"
-            lost = (failure.name,) if isinstance(failure, InputLostError) else ()
-            fault = failure.fault if isinstance(failure, StorageFailedError) else None
+            failed, error = failure, held.stopping or str(failure)
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
             error = f"pilot agent: {failure!r}"
+        blame = ""
+        if error:
+            place = self._resources.directory, self._resources.least_disk
+            error, blame = await self._in_thread(explained, error, held.stopping, failed, ended, *place)
         log.info("job %s: %s", held.attempt.name, error.partition("\n")[0] or "done")
         self.working.discard(held)
         if held.dropped:
             self._forget(held, wanted=False)
         else:
             held.done = not error
-            told = asdict(replace(ended, points=())) | {"error": storable(error), "lost_inputs": lost}
-            del told["points"], told["note"]
+            told = asdict(replace(ended, points=())) | {"error": storable(error), "blame": blame}
+            del told["points"], told["note"], told["disk_room"]
             told["outputs"] = tuple(stored) if held.done else ()
-            told["storage_fault"] = None if held.stopping else fault
+            told["lost_inputs"] = (failed.name,) if isinstance(failed, InputLostError) else ()
+            if isinstance(failed, StorageFailedError) and not held.stopping:
+                told["storage_fault"] = failed.fault
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             logs = AttemptLogs(*held.attempt.pair, await self._streams(held), ended.points)
             self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told), logs)
         self._pilot.wake()
-
-    def _disk_fault(self) -> str:
-        return disk_fault(self._resources.directory, self._resources.least_disk)
 
     async def _prepare(self, held: Held) -> None:
         attempt, place = held.attempt, self._place(held)

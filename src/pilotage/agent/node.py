@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .delegated_groups import hierarchies
 from .machine import MEGABYTE
+from .node_disk import free_disk
 from .wire import Node
 
 CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_PPN")
@@ -47,19 +48,6 @@ def look(directory: Path, environment: Mapping[str, str]) -> Node:
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
     )
-
-
-def free_disk(directory: Path) -> float:
-    """Return the MB free for this user on a directory's disk."""
-    return shutil.disk_usage(directory).free / MEGABYTE
-
-
-def disk_fault(directory: Path, least: float) -> str:
-    """Return how a full disk explains a failure; empty if ``least`` MB are free."""
-    left = free_disk(directory)
-    if left >= least:
-        return ""
-    return f"\nthe disk of the pilot is full: {left:.0f} MB free in {directory}"
 
 
 def _smallest(found: Iterator[float]) -> int:

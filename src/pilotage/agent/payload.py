@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ LONGEST_ANSWER = 1 << 20
 """Longest line from a supervisor, in bytes."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before the agent kills the supervisor."""
+_BLAME = {
+    **dict.fromkeys(("stopped", "lease"), "pilot"),
+    **dict.fromkeys(("walltime", "memory", "group memory", "group processes"), "payload"),
+    **dict.fromkeys(("work directory", "too many processes"), "payload"),
+}
+"""Who is to blame for the end of a payload, by the supervisor's cause; the others do not tell."""
 _MODULES = (
     "machine",
     "trees",
@@ -91,7 +98,9 @@ class Ended:
 
     ``max_workdir`` is the most that the payload added to its directory, in MB. ``disk_io`` is its rate of
     reading from disks and writing to them, in kB/s. Both are None without measurements. ``points`` are its
-    time line. ``note`` is a remark on a payload that ended well.
+    time line. ``note`` is a remark on a payload that ended well. ``blame`` is ``pilot`` if its pilot stopped
+    it, ``payload`` if it passed a limit, and otherwise empty. ``disk_room`` are the fewest MB that the disk
+    had free, beside what the payload had written.
     """
 
     error: str = ""
@@ -103,6 +112,8 @@ class Ended:
     disk_io: float | None = None
     points: tuple[Point, ...] = ()
     note: str = ""
+    blame: str = ""
+    disk_room: float = inf
 
 
 @dataclass(frozen=True)
@@ -235,7 +246,8 @@ class Payload:
             return self._as_ended(result)
         self.lost = True
         error = self._stop_reason or self._explained("supervisor killed; its payload was killed with it")
-        return Ended(error=error, wall_seconds=round(now() - self._started, 3))
+        blame = "pilot" if self._stop_reason else ""
+        return Ended(error=error, wall_seconds=round(now() - self._started, 3), blame=blame)
 
     def _walltime_end(self) -> float:
         return self._started + self.order.walltime if self.order.walltime else float("inf")
@@ -288,6 +300,8 @@ class Payload:
             note=_left_behind(result["value"]) if result["cause"] == "processes" else "",
             disk_io=round(result["io"] / 1000 / max(result["wall"], 1.0), 3),
             points=tuple(result["points"]),
+            blame=_BLAME.get(result["cause"], ""),
+            disk_room=result["room"] / MEGABYTE,
         )
 
     def _error(self, cause: str, value: Any, status: int | None) -> str:

@@ -14,12 +14,13 @@ from math import inf
 from time import time
 
 from .attempt import Attempt
+from .blame import OUT_OF_TIME
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
 from .jobs import JobRunner, PilotHost, Resources
 from .logs import OwnLog, weight
 from .machine import now
-from .node import free_disk
+from .node_disk import free_disk
 from .proof import Containment, prove
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
@@ -155,7 +156,7 @@ class PilotAgent:
         if self._is_busy():
             self._busy_at = now()
         if self._time_left() <= 0:
-            self._end("the pilot's walltime is over")
+            self._end(OUT_OF_TIME)
         elif self._draining and not self._is_busy():
             self._end(self._draining)
         elif now() >= self._busy_at + self._idle:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOOK_EVERY = 0.5
+INFINITE = 1 << 62
 LEFT_BEHIND_GRACE = 1.0
 LONGEST_STREAM, STREAM_HEAD = 64_000_000, 1_000_000
 """Longest standard output or error on disk, in bytes, and how much of the beginning a cut keeps."""
@@ -116,6 +117,7 @@ class Supervisor:
         self._look_at_disk = 0.0
         self._unmeasured = ""
         self._disk_at_start = self.max_disk = 0
+        self.disk_room = INFINITE
         # This measurement is the baseline: it counts from 0 and sets the maximum to the current use.
         self._disk_at_start = self._disk_used()
         self.max_disk = 0
@@ -145,7 +147,8 @@ class Supervisor:
         (s), memory (bytes), work directory (bytes), unmeasured (a text), processes (how many were left
         behind), too many processes, or, from its control group, group memory or group processes. ``status``
         is as in wait(2); CPU and wall time are in s; points are as in :mod:`timeline`; ``group_fault`` comes
-        from the control group.
+        from the control group. ``room`` are the fewest bytes that the disk had free, beside what the payload
+        had written.
         """
         return {
             "cause": cause,
@@ -155,6 +158,7 @@ class Supervisor:
             "wall": now() - self.started,
             "rss": self.max_rss,
             "disk": self.max_disk,
+            "room": self.disk_room,
             "io": (self.read_blocks + self.written_blocks) * BLOCK,
             "points": self._timeline.points,
             "group_fault": self.group_fault,
@@ -324,6 +328,9 @@ class Supervisor:
             used, self._unmeasured = self.max_disk, str(error)
         self._look_at_disk = now() + 20 * (now() - begun)
         self.max_disk = max(self.max_disk, used)
+        with suppress(OSError):
+            disk = os.statvfs(self.order["directory"])
+            self.disk_room = min(self.disk_room, disk.f_bavail * disk.f_frsize + used)
         return used
 
     def _reap(self) -> bool:

@@ -9,8 +9,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +24,7 @@ from .attempt import (
     legal_scratch,
 )
 from .file_access import Halt, Ways, is_storages_fault
+from .node_disk import OWN_DISK, on_this_node
 from .storage import OpenStorage, open_beneath
 from .wire import JobInput, Output, StorageFault
 
@@ -56,7 +56,7 @@ class _MeasuredFile:
     def read(self, size: int = CHUNK) -> bytes:
         if self._halted():
             raise AttemptFailedError("given up while its files were moved")
-        with _on_this_node():
+        with on_this_node(OWN_DISK):
             data = self._file.read(size)
         self.checksum.update(data)
         self.size += len(data)
@@ -119,17 +119,8 @@ def _tried(
             return
 
 
-@contextmanager
-def _on_this_node() -> Iterator[None]:
-    """Separate errors of the pilot's own disk from errors of storages. Raises AttemptFailedError."""
-    try:
-        yield
-    except OSError as error:
-        raise AttemptFailedError(f"on the disk of the pilot: {error}") from error
-
-
 def _created(target: Path) -> IO[bytes]:
-    with _on_this_node():
+    with on_this_node(OWN_DISK):
         return target.open("wb")
 
 
@@ -146,7 +137,7 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
             raise AttemptFailedError("given up while its files were moved")
         size += len(chunk)
         checksum.update(chunk)
-        with _on_this_node():
+        with on_this_node(OWN_DISK):
             local.write(chunk)
     if size != file.size:
         more = " or more" if size > file.size else ""

@@ -228,7 +228,8 @@ class Report:
     directory. ``disk_io`` is its disk I/O in kB/s per core: the recent rate while it runs, later the mean.
     ``lost_inputs`` are missing at the queue's storage, or have another size or checksum there. ``read_from``
     names the storages from which a running attempt read its inputs. ``storage_fault`` is the storage that
-    failed it.
+    failed it. ``blame`` is ``node`` if the disk of the pilot failed it, ``pilot`` if its pilot stopped it,
+    and empty if its payload may be to blame.
     """
 
     job: int
@@ -245,6 +246,7 @@ class Report:
     lost_inputs: tuple[str, ...] = ()
     read_from: tuple[str, ...] = ()
     storage_fault: Optional[StorageFault] = None
+    blame: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from . import payload_secrets
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .file_access import Halt, Ways
 from .node import DEVICES_OF_PAYLOADS
+from .node_disk import on_this_node
 from .transfer import fetch
 from .trees import remove_tree
 
+_DIRECTORY = "job directory"
 _STDIN = "tmp/.stdin"
 """Where a text for standard input lies in the directory."""
 
@@ -25,9 +27,10 @@ def prepare(
 
     Inputs lie under ``inputs/`` by their logical names and are listed in ``inputs.txt``, one path a line.
     """
-    try:
+    with on_this_node(_DIRECTORY, always=True):
         remove(directory)
         (directory / "tmp").mkdir(parents=True)
+    with on_this_node(_DIRECTORY):
         for name, text in payload_files.items():
             _write(directory, name, text)
         if attempt.work.stdin:
@@ -36,8 +39,6 @@ def prepare(
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         for file, path in zip(attempt.order.inputs, paths):
             fetch(ways, attempt, file, directory / path, halted)
-    except OSError as error:
-        raise AttemptFailedError(f"job directory: {error}") from error
 
 
 def _write(directory: Path, name: str, text: str) -> None:

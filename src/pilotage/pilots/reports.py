@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pilotage.model.documents.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.documents.moves import AS_BEFORE, JobMoves, NextAttempt, Wait
 from pilotage.model.documents.world import Heartbeat, Output, Report, World
-from pilotage.model.records.failures import Failure, allowed_attempts, ending_of, outweighed
+from pilotage.model.records.failures import Failure, allowed_attempts, outweighed
 from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.records.work import File, Job, Pilot, Replica, Task
+from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.job_payload import payload_of
 from pilotage.model.rules.retry_causes import next_attempt
 from pilotage.model.values.identity import Identity
@@ -128,7 +129,7 @@ class _Hearing:
         self._rates: dict[Attempt, float] = {}
         self._storages = {queue.name: queue.storage for queue in world.federation.queues}
         self._storage_faults = StorageFaults(world, self._storages)
-        self._running = {one.queue: one.running_pilots for one in world.queue_reports}
+        self._failed_attempts = FailedAttempts(world)
         self._world = world
         self._speaking = world.failures
         self._by_queue: dict[str, list[Failure]] = {}
@@ -155,7 +156,8 @@ class _Hearing:
                 lost = (file for file in job.inputs if name_of(file) in report.lost_inputs)
                 self._lost |= {(file, self._storages[job.queue]) for file in lost}
             faults = self._storage_faults.failure(self._pilot, job, report)
-            news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
+            failed = self._noted(self._failed_attempts.told(job, self._pilot, report))
+            news: tuple[Creation, ...] = (*failed, *faults)
             error = report.error or "failed without saying why"
             # Guards do not count it as a failure, so only its history shows it later.
             cause = LOST if report.lost_inputs else FAILED
@@ -202,7 +204,9 @@ class _Hearing:
             if job.state is JobState.SENT:
                 self.moves.retake(job, job.state, self._most(job), "its pilot does not know of it")
             else:
-                self._fail(job, "lost by its pilot", {})
+                lost = "lost by its pilot"
+                failed = self._noted(self._failed_attempts.lost(job, self._pilot, lost))
+                self._fail(job, lost, {}, failed)
 
     def _done(self, job: Job, report: Report) -> None:
         """Process a successful payload: its outputs are staged out; a job without outputs is finished."""
@@ -257,32 +261,11 @@ class _Hearing:
         guard, most = self._world.federation.guard, self._tasks[job.task].most_attempts
         return allowed_attempts(self._speaking, job.id, guard, most)
 
-    def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
-        """Return the failure for guards (F2, F3).
-
-        A lost input is neither its place's fault nor its task's.
-        """
-        if report.lost_inputs:
-            return ()
-        owner = self._tasks[job.task].owner
-        failure = Failure(
-            job=job.id,
-            attempt=job.attempt,
-            task=job.task,
-            owner=owner.name,
-            vo=owner.vo,
-            queue=job.queue,
-            node=self._pilot.place,
-            pilot=self._pilot.id,
-            pilots=self._running.get(job.queue, 0),
-            time=self._world.time,
-            lasted=report.wall_seconds,
-            exit_code=report.exit_code,
-            ending=ending_of(report.error),
-        )
-        self._speaking = (*self._speaking, failure)
+    def _noted(self, failed: tuple[Failure, ...]) -> tuple[Failure, ...]:
+        """Count new failures with those so far, and return them."""
+        self._speaking = (*self._speaking, *failed)
         self._by_queue = {}
-        return (failure,)
+        return failed
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
         """Return earlier failures that count less after a job of the task succeeded here."""

@@ -20,6 +20,7 @@ def stop(world: World) -> Decision:
     Exit code and end of stderr must agree ``guard.same`` times, or once per scout, and no job may have
     succeeded. Of a task with fewer jobs, once per job is enough, if they failed at several nodes or their
     queue has few pilots. If the place may be to blame, the task goes on: its jobs elsewhere will show (F2).
+    Failures of nodes, pilots and storages do not count.
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
@@ -27,7 +28,7 @@ def stop(world: World) -> Decision:
     failures: dict[int, list[Failure]] = defaultdict(list)
     before = {task.id: task.attempts_before for task in world.tasks}
     for failure in world.failures:
-        if failure.attempt > before.get(failure.task, 0):
+        if failure.attempt > before.get(failure.task, 0) and not failure.blame:
             failures[failure.task].append(failure)
     live: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:

@@ -7,9 +7,10 @@ from pilotage.model.circuit_breakers.jobs import open_queues
 from pilotage.model.documents.decision import Decision, Move, Value
 from pilotage.model.documents.moves import FRESH, JobMoves, Wait
 from pilotage.model.documents.world import World
-from pilotage.model.records.failures import allowed_attempts
+from pilotage.model.records.failures import Failure, allowed_attempts
 from pilotage.model.records.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState
 from pilotage.model.records.work import Job, Pilot
+from pilotage.model.rules.failed_attempts import FailedAttempts
 from pilotage.model.rules.rebrokerage import MOVED_FAST, excess
 from pilotage.model.rules.retry_causes import EXCEEDED, next_attempt
 from pilotage.model.rules.timeouts import (
@@ -47,7 +48,9 @@ class _Watchdog:
         self._world = world
         # A pilot that said goodbye runs nothing, so nobody need wait for it.
         self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != PilotState.FINISHED}
+        self._holders = {pilot.id: pilot for pilot in world.pilots}
         self._tasks = {task.id: task for task in world.tasks}
+        self._failed_attempts = FailedAttempts(world)
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
         self._queues = {queue.name for queue in world.federation.queues}
         self._draining = draining_queues(world.federation)
@@ -77,8 +80,9 @@ class _Watchdog:
             changes: dict[str, Value] = {"error": error, "ended": self._world.time}
             if outcome == "retry":
                 following = next_attempt(self._tasks[job.task], job, error, self._federation)
-                most, wait = self._most(job), self._wait(job)
-                moves.fail(job, job.state, most, cause, changes, wait=wait, following=following)
+                failed = self._lost(job, error)
+                most, wait = self._most(job, failed), self._wait(job)
+                moves.fail(job, job.state, most, cause, changes, failed, wait, following)
             elif outcome == "fail":
                 moves.add(job, job.state, JobState.FAILED, cause=cause, changes=changes)
             elif outcome == "retake":
@@ -116,10 +120,18 @@ class _Watchdog:
         """Return the seconds of silence after which a pilot loses a job, by its workflow."""
         return heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
 
-    def _most(self, job: Job) -> int:
-        """Return the most attempts of a job."""
+    def _lost(self, job: Job, error: str) -> tuple[Failure, ...]:
+        """Return the failure of an attempt whose pilot is lost; nothing if its payload may be to blame."""
+        pilot = self._holders.get(job.pilot) if job.pilot is not None and job.state in AT_A_PILOT else None
+        if pilot is None or self._excess(job):
+            return ()
+        is_lost = pilot.id not in self._pilots or self._world.time - pilot.last_heard >= self._silence(job)
+        return self._failed_attempts.lost(job, pilot, error) if is_lost else ()
+
+    def _most(self, job: Job, failed: tuple[Failure, ...] = ()) -> int:
+        """Return the most attempts of a job, after those that ``failed`` now."""
         guard, most = self._federation.guard, self._tasks[job.task].most_attempts
-        return allowed_attempts(self._world.failures, job.id, guard, most)
+        return allowed_attempts((*self._world.failures, *failed), job.id, guard, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
         """Return the oldest jobs that have not started, as many as their queue has too many.

@@ -210,6 +210,9 @@ class Report:
     """Remote storages from which inputs were read."""
     storage_fault: StorageFault | None = None
     """The storage that failed it (F4)."""
+    blame: Literal["", "node", "pilot"] = ""
+    """What certainly failed it: the disk of its ``node``, or its ``pilot``, which stopped it; empty: its
+    payload may be to blame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

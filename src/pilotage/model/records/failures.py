@@ -13,6 +13,10 @@ Against = Literal["queue", "node", "task"]
 Verdict = Literal["task", "place", "doubt", "unknown"]
 """What a failure follows: its task, its place, one of the two, or nobody can tell."""
 
+Blame = Literal["", "node", "pilot", "storage"]
+"""What certainly failed an attempt: the disk of its node; its pilot, which stopped it or was lost; a storage.
+Empty: its payload may be to blame."""
+
 LONGEST_ENDING = 200
 """Most characters kept from the end of an error."""
 
@@ -40,6 +44,8 @@ class FailedAttempt:
     """Exit code of its payload; none: it never ran."""
     ending: str = ""
     """End of its error, with ``#`` for each number in it."""
+    blame: Blame = ""
+    """What is certainly to blame, if that is not its payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,7 @@ class Failure(FailedAttempt):
     @property
     def excused(self) -> bool:
         """Return whether the task is certainly or possibly not to blame."""
-        return bool({self.at_node, self.at_queue} & {"place", "doubt"})
+        return bool(self.blame or {self.at_node, self.at_queue} & {"place", "doubt"})
 
     @property
     def whose(self) -> tuple[str, str]:
@@ -128,15 +134,20 @@ def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstant
     """Return the most attempts of a job: ``most``, and at most as many again for attempts that do not count
     (F2).
 
-    An attempt does not count if it failed fast where the place may be to blame: a black hole gets the first
-    waiting jobs again and again, until five have failed there. A failure at a node where the job failed fast
+    An attempt does not count if its node, its pilot or a storage failed it, or if it failed fast where the
+    place may be to blame: a black hole gets the first waiting jobs again and again, until five have failed
+    there. A failure at a node where the job failed fast
     before does not count either, if one pilot there is too few to close its queue: the first jobs of a task
     have no others to prove their case.
     """
     nodes: set[tuple[str, str]] = set()
     excused = 0
     for one in sorted(failures, key=lambda one: one.attempt):
-        if one.job == job and one.against != "task" and one.lasted <= guard.fast:
+        if one.job != job:
+            continue
+        if one.blame:
+            excused += 1
+        elif one.against != "task" and one.lasted <= guard.fast:
             is_one_of_many = guard.pilots * one.pilots > 1
             excused += one.excused or (is_one_of_many and (one.queue, one.node) in nodes)
             nodes.add((one.queue, one.node))

@@ -52,10 +52,17 @@ def judged(outcomes: TaskOutcomes, time: float) -> Iterator[Failure]:
     - ``doubt``: nothing is shown yet, and the task has jobs elsewhere, which will show; or its scouts failed
       at one place alone, and could run elsewhere; or others fail in the same way here; or the payload never
       ran. A doubt ends after a day.
-    - ``unknown``: nothing is shown, and nothing else will show it.
+    - ``unknown``: nothing is shown, and nothing else will show it; or its pilot or a storage failed it.
+
+    What a pilot found to be its node's fault is the ``place``'s. Such failures show nothing about others.
     """
-    cases = [_Case(outcomes, at_node, time) for at_node in (True, False)]
+    told = tuple(failure for failure in outcomes.failures if not failure.blame)
+    cases = [_Case(replace(outcomes, failures=told), at_node, time) for at_node in (True, False)]
     for failure in outcomes.failures:
+        if failure.blame:
+            verdict: Verdict = "place" if failure.blame == "node" else "unknown"
+            yield replace(failure, at_node=verdict, at_queue=verdict)
+            continue
         at_node, at_queue = (case.verdict(failure) for case in cases)
         scouting = outcomes.possible is not None
         yield replace(failure, at_node=at_node, at_queue=at_queue, scouting=scouting)

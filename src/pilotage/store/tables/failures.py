@@ -56,6 +56,7 @@ failures = Table(
     text_column("ending"),
     Column("against", String, nullable=False),
     Column("others", String, nullable=False, server_default="queue"),
+    Column("blame", String, nullable=False, server_default=""),
     Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
     Index("failures_by_task", "task"),
 )
@@ -96,7 +97,7 @@ _TOO_MANY = delete(failures).where(
 _ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
 _SPEAKING = _ALL.where(_f.against != "task")
 _AT_QUEUES = _SPEAKING.where(among(_f.queue, "queues"))
-_OF_JOBS = _SPEAKING.where(among(_f.job, "jobs"))
+_OF_JOBS = _ALL.where(or_(_f.against != "task", _f.blame != ""), among(_f.job, "jobs"))
 _ENDED_WELL = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
@@ -142,6 +143,7 @@ _SHARED = (
 )
 _ALIKE = (
     select(_f.task)
+    .where(_f.blame == "")
     .group_by(_f.task)
     .having(
         func.count() >= bindparam("least"),
