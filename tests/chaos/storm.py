@@ -19,7 +19,7 @@ from .faults import KINDS as FAULTS
 from .observer import Observer
 from .plan import Arrival, Plan, Strike
 from .system import System
-from .verdict import Evidence, judge
+from .verdict import Evidence, history, judge
 from .work import Expectation, Work, probe, work_of
 
 MOST_OPEN = 12
@@ -197,7 +197,10 @@ class Storm:
             self.outcome.jobs, self.outcome.attempts = connection.execute(
                 text("SELECT COUNT(*), COALESCE(SUM(attempt), 0) FROM jobs")
             ).one()
-            self.outcome.faults += judge(Evidence(connection, self.system.place, self.expected))
+            evidence = Evidence(connection, self.system.place, self.expected)
+            self.outcome.faults += judge(evidence)
+            if self.outcome.faults:
+                (self.system.place / "history.txt").write_text("\n".join(history(evidence)) + "\n")
         engine.dispose()
 
     def _say(self, what: str) -> None:

@@ -11,7 +11,7 @@ from pilotage.store import Store
 from pilotage.testing.stores import bring, create, new_jobs, new_pilot, new_task, new_transfer
 
 from .observer import counted
-from .verdict import HYPOTHESES, Evidence, judge
+from .verdict import HYPOTHESES, Evidence, history, judge
 from .work import Expectation
 
 pytestmark = pytest.mark.postgresql
@@ -52,6 +52,8 @@ def wrong(place: Path, connection: Connection, **expected: str) -> set[str]:
 
 def test_all_hold_where_all_went_well(place: Path, connection: Connection) -> None:
     assert wrong(place, connection) == set()
+    (line,) = history(Evidence(connection, place, {}))
+    assert " task 1 - finished " in line
 
 
 def test_each_hypothesis_finds_what_contradicts_it(

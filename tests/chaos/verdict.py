@@ -168,6 +168,21 @@ HYPOTHESES: tuple[Callable[[Evidence], Iterator[str]], ...] = (
 """What must hold after each storm."""
 
 
+def history(evidence: Evidence) -> Iterator[str]:
+    """Yield a line for each transition of a record, in order: what it takes to understand a verdict."""
+    statement = (
+        "SELECT events.time, kind, source, target, cause, records FROM events"
+        " JOIN meanings ON meanings.id = events.meaning ORDER BY events.id"
+    )
+    for at, kind, source, target, cause, records in evidence.rows(statement):
+        for number in unpacked(records):
+            yield f"{at:.3f} {kind} {number} {source or '-'} {target} {cause}"
+    for line in evidence.rows(
+        "SELECT id, state, file, source, source_path, destination, error FROM transfers ORDER BY id"
+    ):
+        yield f"transfer {' '.join(map(str, line))}"
+
+
 def judge(evidence: Evidence) -> list[str]:
     """Return all that is wrong."""
     return [f"{hypothesis.__name__}: {fault}" for hypothesis in HYPOTHESES for fault in hypothesis(evidence)]
