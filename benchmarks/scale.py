@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from sqlalchemy import Connection, text
 
@@ -22,6 +23,8 @@ from pilotage.api.queues import shown_queues
 from pilotage.computing.loader import load
 from pilotage.flow.calls.match import match
 from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Step, read_world
+from pilotage.flow.steps import STEPS
 from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE
 from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.records.states import JobState
@@ -34,12 +37,21 @@ QUEUES, PER_QUEUE, PILOTS_PER_QUEUE, PER_TASK = 100, 100, 10, 100
 REPORTS, MATCHES, QUESTIONS = 500, 100, 20
 PERIOD = 60.0
 """Seconds between two reports of a pilot."""
+RUN = 3600.0
+"""Seconds that a job runs: after each of them its pilot asks for another one."""
+SIZED = 10
+"""Largest size of which the bytes of a job are measured: PostgreSQL writes all tables again for that."""
 
 PILOTS = """
 INSERT INTO pilots (id, queue, requirements, kind, owner, vo, "group", vo_role, state, created, since, cores,
   memory, walltime, heartbeat, matched, site)
 SELECT id, 'queue-' || id % :queues, (SELECT min(requirements) FROM jobs), 'generic', 'bench', 'bench', '',
   '', 'running', :now, :now, 1, 2000, 86400, :now, 0, 'site-0' FROM generate_series(1, :pilots) AS id"""
+
+
+TASK_QUEUES = """
+INSERT INTO task_queues (queue, requirements, priority, jobs)
+SELECT queue, requirements, priority, count(*) FROM jobs GROUP BY 1, 2, 3"""
 
 
 def figures() -> dict[str, float]:
@@ -58,20 +70,47 @@ def _at(size: int) -> dict[str, float]:
         step, tasks = max(1, pilots // REPORTS), QUEUES * PER_QUEUE * size // PER_TASK
         asking = iter(range(1, pilots, max(1, pilots // (MATCHES + 1))))
         beats = _seconds(REPORTS, lambda at: store.heartbeats.beat(1 + at * step % pilots, time.time()))
-        matches = _seconds(MATCHES, lambda _: match(runtime, next(asking), 1, 2000, 86400, 1))
+        matches = _seconds(MATCHES, lambda _: _match(runtime, next(asking)))
         questions: dict[str, Callable[[int], object]] = {
             "status": lambda _: store.task_lists.page(TaskPage(limit=100)),
             "explain": lambda at: _explain(runtime, 1 + at * 7 % tasks),
             "queues": lambda _: shown_queues(runtime, None),
         }
         found = {f"{name}_p99_ms": _p99(_seconds(QUESTIONS, ask)) for name, ask in questions.items()}
+        passes = {one.name: _pass_seconds(runtime, one) for one in STEPS if one.has_loop}
         runtime.close()
-        return found | {
-            "match_p99_ms": _p99(matches),
-            "report_ms": 1000 * sum(beats) / len(beats),
-            "reports_load": sum(beats) / len(beats) * pilots / PERIOD,
-            "job_bytes": sum(stored_jobs.sizes(store).values()) / (QUEUES * PER_QUEUE * size),
-        }
+        period = store.federation().loops.period
+        return (
+            found
+            | {f"pass_{name}_ms": 1000 * seconds for name, seconds in passes.items()}
+            | {
+                "match_p99_ms": _p99(matches),
+                "match_ms": 1000 * fmean(matches),
+                "report_ms": 1000 * fmean(beats),
+                "reports_load": fmean(beats) * pilots / PERIOD,
+                "matches_load": fmean(matches) * pilots / RUN,
+                "passes_load": sum(passes.values()) / period,
+            }
+            | ({} if size > SIZED else {"job_bytes": _bytes(store) / (QUEUES * PER_QUEUE * size)})
+        )
+
+
+def _bytes(store: Store) -> int:
+    return sum(stored_jobs.sizes(store).values())
+
+
+def _match(runtime: Runtime, pilot: int) -> None:
+    found = match(runtime, pilot, 1, 2000, 86400, 1)
+    assert found.works, "each queue has more jobs than pilots that ask"
+
+
+def _pass_seconds(runtime: Runtime, step: Step) -> float:
+    """Return what a pass takes that reads and decides; nothing is committed, nothing happens outside."""
+    begun = time.perf_counter()
+    world = read_world(step, runtime, runtime.begin(runtime.store.federation().loops.batch))
+    for phase in step.phases(world, runtime.brokerages):
+        phase.decide(world)
+    return time.perf_counter() - begun
 
 
 def _explain(runtime: Runtime, number: int) -> object:
@@ -103,8 +142,8 @@ def _store(size: int) -> Iterator[Store]:
         with house.store("postgresql", place) as url:
             store = Store.open(url)
             store.save_federation(_federation(QUEUES * size), "bench")
-            stored_jobs.fill(store, QUEUES * PER_QUEUE * size, JobState.ACTIVATED, PER_TASK)
-            store.database.write(partial(_spread, size))
+            stored_jobs.fill(store, QUEUES * PER_QUEUE * size, JobState.ACTIVATED, PER_TASK, QUEUES * size)
+            store.database.write(partial(_add_pilots, size))
             stored_jobs.analyze(store)
             yield store
             store.close()
@@ -122,12 +161,12 @@ def _federation(queues: int) -> Federation:
     )
 
 
-def _spread(size: int, connection: Connection) -> None:
-    """Spread the jobs over the queues, add pilots, and let the counters agree."""
+def _add_pilots(size: int, connection: Connection) -> None:
+    """Add pilots, and let the counters and task queues agree with the rows."""
     queues = QUEUES * size
-    connection.execute(text("UPDATE jobs SET queue = 'queue-' || id % :queues"), {"queues": queues})
     values = {"queues": queues, "pilots": queues * PILOTS_PER_QUEUE, "now": time.time()}
     connection.execute(text(PILOTS), values)
+    connection.execute(text(TASK_QUEUES))
     stored_jobs.count_again(
         connection,
         (JOBS_BY_QUEUE, "jobs", "queue", "share"),

@@ -30,9 +30,18 @@ _NUMBERS = {
 _USED = ("exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir")
 
 
-def fill(store: Store, jobs: int, state: JobState = JobState.FINISHED, per_task: int = JOBS_PER_TASK) -> None:
-    """Put so many jobs, finished or defined, in tasks of a thousand, into a store that has none."""
-    store.database.write(lambda connection: _fill(connection, jobs, state, per_task))
+def fill(
+    store: Store,
+    jobs: int,
+    state: JobState = JobState.FINISHED,
+    per_task: int = JOBS_PER_TASK,
+    queues: int = 0,
+) -> None:
+    """Put so many jobs, finished or defined, in tasks of a thousand, into a store that has none.
+
+    They are spread over so many ``queues`` called ``queue-NUMBER``, if any.
+    """
+    store.database.write(lambda connection: _fill(connection, jobs, state, per_task, queues))
     analyze(store)
 
 
@@ -58,7 +67,7 @@ def _alone(store: Store) -> Engine:
     return store.database.engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
-def _fill(connection: Connection, jobs: int, state: JobState, per_task: int) -> None:
+def _fill(connection: Connection, jobs: int, state: JobState, per_task: int, queues: int) -> None:
     ended = state is JobState.FINISHED
     now, spec = time.time() - AGE * ended, TaskSpec(name="stored", jobs=per_task)
     count = jobs // per_task
@@ -71,7 +80,7 @@ def _fill(connection: Connection, jobs: int, state: JobState, per_task: int) -> 
     values |= {"requirements": Requirements.of(spec, OWNER).text, "created": now, "since": now}
     values |= {"queue": queue, "events": 1, "input_count": 0, "history": HISTORY if ended else MADE}
     values |= dict.fromkeys(_USED, 0) | {"pilot": 1, "started": now, "ended": now} if ended else {}
-    _fill_jobs(connection, jobs, values, per_task)
+    _fill_jobs(connection, jobs, values, per_task, queues)
     counted = [(JOBS_BY_QUEUE, queue, "default", jobs)]
     counted += [(JOBS_BY_TASK, str(number), "", per_task) for number in range(1, count + 1)]
     names = ("counter", "first", "second", "count")
@@ -81,10 +90,11 @@ def _fill(connection: Connection, jobs: int, state: JobState, per_task: int) -> 
     connection.execute(insert(numbers), [{"kind": "task", "last": count}, {"kind": "job", "last": jobs}])
 
 
-def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any], per_task: int) -> None:
+def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any], per_task: int, queues: int) -> None:
     """Have the database make the rows: a million in a statement."""
     given = _NUMBERS[connection.dialect.name]
-    names, bound = ", ".join(values), ", ".join(f":{name}" for name in values)
+    spread = {"queue": f"'queue-' || id % {queues}"} if queues else {}
+    names, bound = ", ".join(values), ", ".join(spread.get(name, f":{name}") for name in values)
     task = f"1 + (id - 1) / {per_task}"
     sql = f"INSERT INTO jobs (id, task, {names}) {given} SELECT id, {task}, {bound} FROM n"
     connection.execute(text(sql), values | {"jobs": jobs})

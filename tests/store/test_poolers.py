@@ -16,6 +16,7 @@ from pilotage.doctor.examination import examined
 from pilotage.doctor.installation import Installation
 from pilotage.settings import Settings
 from pilotage.store import Store
+from pilotage.store.database.errors import SessionsShared
 from tests.waiting import PATIENCE, wait_for
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -102,6 +103,11 @@ def test_servers_share_a_store_through_a_pooler_of_sessions(pooled: Pooled, tmp_
     assert faults(tmp_path, url) == []
 
 
-def test_the_doctor_finds_a_pooler_of_transactions(pooled: Pooled, tmp_path: Path) -> None:
-    (what,) = faults(tmp_path, pooled("transaction"))
+def test_a_server_refuses_a_pooler_of_transactions_and_the_doctor_finds_it(
+    pooled: Pooled, tmp_path: Path
+) -> None:
+    url = pooled("transaction")
+    with pytest.raises(SessionsShared, match="pool_mode = session"):
+        Store.open(url, server="one")
+    (what,) = faults(tmp_path, url)
     assert what == "a pooler gives the database's sessions to others after each transaction"

@@ -22,7 +22,8 @@ from .commit.heartbeats import Heartbeats
 from .commit.meanings import meanings
 from .commit.measuring import CommitMeasurements
 from .database.engine import Database
-from .database.errors import NoFederation
+from .database.errors import NoFederation, SessionsShared
+from .database.inspection import share_a_session
 from .database.notices import Notices
 from .matching.matches import Matches, committed
 from .past import Past
@@ -132,10 +133,13 @@ class Store:
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
         ends with this object. The clock is the database's by default. Reasons and events are kept by default.
-        Raises ValueError for another kind of address, and :class:`NewerStore`.
+        Raises ValueError for another kind of address, :class:`NewerStore`, and for a server
+        :class:`SessionsShared`.
         """
         database = Database(url, server)
         try:
+            if server and database.is_postgresql and share_a_session(database.engine):
+                raise SessionsShared
             database.write(schema.upgrade)
             clock = clock or clock_of(database)
         except BaseException:

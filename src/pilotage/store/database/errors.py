@@ -133,6 +133,17 @@ class UnreleasedStore(StoreError):
         )
 
 
+class SessionsShared(StoreError):
+    """A pooler gives the database's sessions to others after each transaction."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a connection pooler gives the database's sessions to others after each transaction, so settings "
+            "and prepared statements of one reach the other: set pool_mode = session there, or give "
+            "PILOTAGE_STORE the database's own address"
+        )
+
+
 class NoticesLost(StoreError):
     """The connection for other processes' notices was lost, or could not be opened."""
 
