@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -127,9 +126,22 @@ def _write_logs(store: Store, jobs: int) -> None:
             KeptLog(key=key, stream=stream, size=len(data), head=len(data), data=zlib.compress(data))  # type: ignore[arg-type]
             for stream, data in streams
         ]
-        points = [(at * 60.0, *(float(dice.randrange(2000)) for _ in range(6))) for at in range(POINTS)]
-        kept.append(usage_log(key, cast(list[Point], points)))
+        kept.append(usage_log(key, [_point(at, dice) for at in range(POINTS)]))
         store.logs.put([(one, stored_jobs.OWNER) for one in kept], now)
+
+
+def _point(at: int, dice: random.Random) -> Point:
+    """What an event loop uses: a core, steady memory, and reads and writes that go on."""
+    memory = 1500 + dice.randrange(40)
+    return (
+        at * 60.0,
+        at * 57.0 + dice.randrange(3),
+        memory,
+        at * 9000.0 + dice.randrange(900),
+        at * 90.0,
+        0,
+        0,
+    )
 
 
 def _lines(dice: random.Random) -> Iterator[str]:
