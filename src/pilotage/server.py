@@ -20,6 +20,7 @@ from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.api.pages import Pages
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
+from pilotage.flow.background import BackgroundService
 from pilotage.flow.calls import circuit_breakers, federation_changes, secrets
 from pilotage.flow.loops.adding_measurements import AddingMeasurements
 from pilotage.flow.loops.archiving import archiving
@@ -28,7 +29,6 @@ from pilotage.flow.loops.loops import Loops
 from pilotage.flow.loops.noting_breakers import NOTE_BREAKERS, noting_breakers
 from pilotage.flow.loops.recording_use import RECORD_USE, recording_use
 from pilotage.flow.loops.server_activity import server_activity
-from pilotage.flow.loops.sole import SoleLoop
 from pilotage.flow.loops.wakeup_relay import WakeupRelay
 from pilotage.flow.outside.kept_worlds import FOLDER, KeptWorlds
 from pilotage.flow.outside.membership import Membership, new_name, this_process
@@ -63,9 +63,6 @@ COLLECTED_AFTER = (50_000, 20, 100)
 PRIORITY_FILES = ("dtr.state.prio", "transfers.prio")
 """Files in the server's home where operators leave priorities of transfers: the published name, and ours
 (D9)."""
-
-Service = Membership | AddingMeasurements | Loops | WakeupRelay | SoleLoop
-"""What runs beside the API in threads of its own."""
 
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
@@ -206,7 +203,7 @@ def _run(
 
 
 @contextmanager
-def _running(services: Sequence[Service], runtime: Runtime) -> Iterator[None]:
+def _running(services: Sequence[BackgroundService], runtime: Runtime) -> Iterator[None]:
     """Run services until the block ends. The first one, which beats, stops when all else is done."""
     for service in services:
         service.start()
@@ -229,7 +226,7 @@ def _membership(
 
 def _services(
     runtime: Runtime, settings: Settings, steps: Sequence[Step], membership: Membership
-) -> tuple[Service, ...]:
+) -> tuple[BackgroundService, ...]:
     """Return what runs beside the API, in the order in which it starts."""
     store = runtime.store
     relay = WakeupRelay(store, runtime.wakeups, STEPS, runtime.tell_news)

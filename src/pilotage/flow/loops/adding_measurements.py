@@ -1,8 +1,8 @@
 """A process's measurements go to the store from time to time, where any server reads those of all."""
 
 import logging
-import threading
 
+from pilotage.flow.background import BackgroundService
 from pilotage.store import Store, outage
 
 log = logging.getLogger(__name__)
@@ -11,22 +11,12 @@ PERIOD = 10.0
 """Seconds between two additions. A process that is killed loses what it measured since the last."""
 
 
-class AddingMeasurements:
-    """A process's thread that adds its measurements to those of all."""
+class AddingMeasurements(BackgroundService):
+    """A process's thread that adds its measurements to those of all, what is left at its end too."""
 
     def __init__(self, store: Store) -> None:
+        super().__init__({"adding-measurements": self._loop})
         self._store = store
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="adding-measurements", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Add what is left, and end."""
-        self._stopping.set()
-        self._thread.join()
 
     def _loop(self) -> None:
         is_last = False

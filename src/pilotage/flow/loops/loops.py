@@ -1,11 +1,12 @@
 """Loops: one thread per step, which runs pass after pass while there is something to do."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pilotage import log_context
+from pilotage.flow.background import BackgroundService
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.model.records.measurements import FAILED_PASSES, LAST_PASS, LOOP_LAGS, PASSES
@@ -32,7 +33,7 @@ LOOK_AT_ENDING = 0.2
 """Longest pause in s between two passes of a loop that waits for what it has in hand, to end."""
 
 
-class Loops:
+class Loops(BackgroundService):
     """The loops of some steps. A pass that changed something is followed by another at once.
 
     Loops that stop begin nothing, but wait for what this process has begun outside, and record how it ended:
@@ -40,27 +41,19 @@ class Loops:
     """
 
     def __init__(self, runtime: Runtime, steps: Sequence[Step], finish_within: float = 0.0) -> None:
+        super().__init__({f"loop-{step.name}": partial(self._loop, step) for step in steps})
         self._runtime = runtime
         self._finish_within = finish_within
         self._finish_until = 0.0
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._loop, args=(step,), name=f"loop-{step.name}", daemon=True)
-            for step in steps
-        ]
-
-    def start(self) -> None:
-        """Start every loop."""
-        for thread in self._threads:
-            thread.start()
 
     def stop(self) -> None:
         """Let every loop finish its pass and what it has in hand, and wait for it."""
         self._finish_until = time.monotonic() + self._finish_within
-        self._stopping.set()
+        super().stop()
+
+    def wake(self) -> None:
+        """Let every loop look for work."""
         self._runtime.wakeups.wake_all()
-        for thread in self._threads:
-            thread.join()
 
     def _loop(self, step: Step) -> None:
         with log_context.bound(loop=step.name):

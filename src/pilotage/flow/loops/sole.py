@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from pilotage.flow.background import BackgroundService
 from pilotage.model.records.servers import LoopPass
 from pilotage.ports.presence import Presence
 from pilotage.store import LeaseLost, NoFederation, Store
@@ -23,32 +24,23 @@ WITHOUT_LEASE = 1.0
 """Seconds until a server looks again that found its own lease over."""
 
 
-class SoleLoop:
+class SoleLoop(BackgroundService):
     """A thread that does some work every ``period`` s, unless another server does it.
 
-    ``work`` gets a pause that it takes between its parts, so that others write in between. It has the lease
-    that is called like the loop. The work of a server that is gone is taken over at once: call :meth:`wake`.
+    ``work`` gets a pause that it takes between its parts: others write in between, and there it may end. It
+    has the lease that is called like the loop. The work of a server that is gone is taken over at once: call
+    :meth:`wake`.
     """
 
     def __init__(
         self, store: Store, presence: Presence, name: str, period: float, work: Callable[[Pause], None]
     ) -> None:
+        super().__init__({f"loop-{name}": self._loop})
         self.name = name
         self.last: LoopPass | None = None
         self._store, self._presence = store, presence
         self._period, self._work = period, work
-        self._stopping, self._woken = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._loop, name=f"loop-{name}", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the current part of the work."""
-        self._stopping.set()
-        self._woken.set()
-        self._thread.join()
+        self._woken = threading.Event()
 
     def wake(self) -> None:
         """Look at once whether the work is due: a server is gone."""

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
+from pilotage.flow.background import BackgroundService
 from pilotage.flow.step import Step
 from pilotage.model.documents.decision import Committed, Decision
 from pilotage.store import NoticesLost, Store
@@ -24,7 +25,7 @@ PAUSE = 2.0
 """Seconds before a lost connection is opened again."""
 
 
-class WakeupRelay:
+class WakeupRelay(BackgroundService):
     """Tells other processes about this one's commits, and wakes its loops at their notices.
 
     ``steps`` are those that any process may run. A notice names kinds and states, so its length is bounded.
@@ -40,6 +41,9 @@ class WakeupRelay:
         steps: Iterable[Step],
         heard: Callable[[], None] = lambda: None,
     ) -> None:
+        threads = {"relay-tell": self._tell, "relay-listen": self._listen}
+        # The others' periods find the rest.
+        super().__init__(threads, patience=2 * LISTENED)
         self._heard_of = heard
         self._store = store
         self._wakeups = wakeups
@@ -48,26 +52,16 @@ class WakeupRelay:
         self._news: set[str] = set()
         self._lock = threading.Lock()
         self._has_news = threading.Event()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._tell, name="relay-tell", daemon=True),
-            threading.Thread(target=self._listen, name="relay-listen", daemon=True),
-        ]
 
     def start(self) -> None:
         """Start sending and listening, if the store supports notices."""
         if self._store.notices.are_carried:
             self._store.listeners.append(self._committed)
-            for thread in self._threads:
-                thread.start()
+            super().start()
 
-    def stop(self) -> None:
-        """Stop. The others' periods find the rest."""
-        self._stopping.set()
+    def wake(self) -> None:
+        """Send a notice at once."""
         self._has_news.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(2 * LISTENED)
 
     def _committed(self, decision: Decision, committed: Committed) -> None:
         words = {_word(subject) for subject in arrivals(decision, committed)} & self._subjects.keys()

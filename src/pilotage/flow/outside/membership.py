@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import NamedTuple
 
+from pilotage.flow.background import BackgroundService
 from pilotage.model.records.servers import ServerActivity, ServerProcess
 from pilotage.ports.presence import Presence
 from pilotage.store import ServerBeat, Store, outage
@@ -97,7 +98,7 @@ def joined(url: str, loops: Sequence[str]) -> Iterator[tuple[Store, "Membership"
             member.stop()
 
 
-class Membership:
+class Membership(BackgroundService):
     """This server among those of its store. It implements :class:`~pilotage.ports.presence.Presence`.
 
     ``on_gone`` is called, from a thread, after others are found gone. ``report`` tells what this server does;
@@ -114,10 +115,12 @@ class Membership:
         host: Presence | None = None,
         steady: Callable[[], float] = _steady,
     ) -> None:
+        self.times = times_of(store)
+        threads = {"heartbeat": self._beats, "server-report": self._reports}
+        super().__init__(threads, patience=self.times.beats)
         self._store = store
         self.on_gone: list[Callable[[], None]] = list(on_gone)
         self.report = report
-        self.times = times_of(store)
         self._host = host or HostProcesses()
         self.server = server
         self._steady = steady
@@ -127,11 +130,6 @@ class Membership:
         self._held_until = float("-inf")
         self._term = 0
         self._told = ServerActivity()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._beats, name="heartbeat", daemon=True),
-            threading.Thread(target=self._reports, name="server-report", daemon=True),
-        ]
 
     @property
     def name(self) -> str:
@@ -166,15 +164,11 @@ class Membership:
         """Join the store's servers, and begin to beat."""
         self._store.servers.join(self.server)
         self.beat()
-        for thread in self._threads:
-            thread.start()
+        super().start()
 
     def stop(self) -> None:
         """Leave. Others take over at once."""
-        self._stopping.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(self.times.beats)
+        super().stop()
         try:
             self._store.servers.leave(self.name, self._store.clock())
         except Exception as error:
