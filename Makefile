@@ -14,7 +14,7 @@ QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos fuzz pictures quick check bench lock format docs site clean
+.PHONY: help demo test test-endurance test-sites test-rucio test-page chaos fuzz audit pictures quick check bench lock format docs site clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -60,6 +60,11 @@ chaos: $(READY) ## a storm of faults on a real federation, and what it broke; MI
 
 fuzz: $(READY) ## requests from the OpenAPI document to real servers, in all MINUTES=5; SEED=7 repeats one, ONLY="sqlite,operator" for parts
 	$(BIN)/python -m tests.fuzz --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") --only "$(ONLY)"
+
+audit: $(READY) ## advisories on packages of the lock, by pip-audit where it reaches a database; licences
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/pip install --quiet pip-audit
+	$(BIN)/python docs/audit.py build/audit/bin/pip-audit
 
 pictures: $(READY) ## screenshots of every view of the page, light and dark, into build/pictures (needs chromium too)
 	tests/page/install.sh

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from draw import draw_stale
 from generators.conformance import brokerage, conformance
+from generators.dependencies import dependencies
 from generators.fields import fields_of_files
 from generators.flow import pictures, states, steps, time_outs
 from generators.interfaces import api, command_line, python_client
@@ -29,6 +30,7 @@ def pages() -> dict[str, str]:
         "api.md": NOTE + _for_users(api()),
         "cli.md": NOTE + _for_users(command_line()),
         "client.md": NOTE + _for_users(python_client()),
+        "dependencies.md": NOTE + dependencies(),
         "steps.md": NOTE + _for_users(steps()),
         "world.schema.json": schema_text(World),
         "federation.schema.json": schema_text(Federation),
