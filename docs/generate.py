@@ -7,7 +7,7 @@ from generators.conformance import brokerage, conformance
 from generators.dependencies import dependencies
 from generators.fields import fields_of_files
 from generators.flow import pictures, states, steps, time_outs
-from generators.interfaces import api, command_line, python_client
+from generators.interfaces import api, command_line, python_client, settings
 from pilotage.model.documents.decision import Decision
 from pilotage.model.documents.serialization import schema_text
 from pilotage.model.documents.world import World
@@ -29,6 +29,7 @@ def pages() -> dict[str, str]:
         "documents.md": NOTE + _for_users(fields_of_files()),
         "api.md": NOTE + _for_users(api()),
         "cli.md": NOTE + _for_users(command_line()),
+        "settings.md": NOTE + settings(),
         "client.md": NOTE + _for_users(python_client()),
         "dependencies.md": NOTE + dependencies(),
         "steps.md": NOTE + _for_users(steps()),

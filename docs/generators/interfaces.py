@@ -1,5 +1,6 @@
-"""Pages on what people and programs call: the API, the command line, the Python client."""
+"""Pages on what people and programs call: the API, commands and their settings, the Python client."""
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -13,6 +14,8 @@ from pilotage.api.app import document
 from pilotage.cli.app import app
 from pilotage.client._sync.functions import MappedTask
 from pilotage.client.executor import TaskExecutor
+from pilotage.model.values.docstrings import describe_fields
+from pilotage.settings import Settings
 
 
 def api() -> str:
@@ -44,6 +47,36 @@ def _summarise_whole(group: TyperGroup) -> None:
         command.short_help = " ".join((command.help or "").partition("\n\n")[0].split())
         if isinstance(command, TyperGroup):
             _summarise_whole(command)
+
+
+def settings() -> str:
+    """The variables that set what servers and commands do."""
+    fields = {field.name: field for field in dataclasses.fields(Settings)}
+    schema: dict[str, Any] = {"properties": {name: {} for name in fields}}
+    describe_fields(schema, Settings)
+    rows = [
+        (
+            f"`PILOTAGE_{name.upper()}`",
+            first_sentence(found["description"]),
+            _default_of(fields[name].default),
+        )
+        for name, found in schema["properties"].items()
+        if found
+    ]
+    return (
+        "# Settings\n\nServers, commands and the Python client read these variables of the environment. "
+        "A blank one counts as not set.\n\n"
+        + table(("variable", "what it sets", "default"), rows)
+        + "\n`pilotage up` also reads [variables for its log](../how-to/server-log.md). With "
+        "`PILOTAGE_DEBUG=1` a command that fails shows its traceback. `pilotage doctor` names wrong and "
+        "unknown variables.\n"
+    )
+
+
+def _default_of(value: object) -> str:
+    if value is dataclasses.MISSING or value in (None, "", ()):
+        return "–"
+    return ("yes" if value else "no") if isinstance(value, bool) else f"`{value:g}`"
 
 
 def python_client() -> str:

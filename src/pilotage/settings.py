@@ -52,44 +52,53 @@ class Settings:
     """Settings of this machine's server and commands.
 
     The variable of the same name sets each, if it is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and
-    so on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``.
-    ``url`` is the server's address for clients and pilots, by default that of the home's running server.
-    ``host`` and ``port`` are where it listens, by default those of the set url. ``archive`` is a
-    directory where the server moves records that ended ``archive_after`` days ago; without it the server
-    keeps all. ``events_kept`` is the number of days that the server keeps events, ``worlds_kept`` that
-    for worlds of some decisions; 0 keeps none. ``token_file`` is the file that the token came from.
-    ``more_urls`` are further servers of the same store: pilots go on to the next where one does not
-    answer. Notifications go to ``https`` URLs in public networks, also to those in ``notify_networks``
-    and, with ``notify_http``, to ``http`` URLs; to the ``notify_commands``, paths by name; and by the
-    SMTP server at ``smtp``, from ``mail_from``. At most ``notify_per_address`` messages go to one address
-    within an hour, and ``notify_per_person`` of one person. Who has the ``metrics_token`` may read the
-    metrics; with ``metrics_from`` loopback, each program on this machine may. A server that is told to
-    end waits ``finish_within`` seconds for what it has begun outside.
+    so on.
     """
 
     home: Path
+    """The folder of this machine's files: the default store, token and federation; else ``~/.pilotage``."""
     url: str
+    """The server's address for clients and pilots; else that of the home's running server."""
     url_given: bool
     host: str
+    """The address to listen on; else that of ``PILOTAGE_URL``."""
     port: int
+    """The port to listen on; else that of ``PILOTAGE_URL``."""
     store: str = field(repr=False)
+    """The database: ``postgresql+psycopg://user@host/database``; else ``pilotage.sqlite`` in the home."""
     token: str = field(repr=False)
+    """The token of commands and clients; else the content of ``token`` in the home."""
     token_file: Path | None = None
     archive: Path | None = None
+    """A folder to which the server moves old records; without it the server keeps all."""
     archive_after: float = 90.0
+    """Days after their end when records count as old."""
     events_kept: float = 7.0
+    """Days for which the server keeps events."""
     worlds_kept: float = 2.0
+    """Days for which the server keeps worlds of some decisions; 0 keeps none."""
     more_urls: tuple[str, ...] = ()
+    """Addresses of further servers of the same store. Pilots go on to the next where one does not answer."""
     notify_networks: tuple[str, ...] = ()
+    """Networks that are not public and may get notifications all the same: ``10.1.0.0/16``."""
     notify_http: bool = False
+    """Whether notifications may go to ``http`` URLs: ``yes`` or ``no``."""
     notify_commands: Mapping[str, str] = field(default_factory=dict)
+    """Commands that notifications may run, by name: ``page=/usr/local/bin/page``."""
     notify_per_address: int = 20
+    """Most messages to one address within an hour."""
     notify_per_person: int = 60
+    """Most messages of one person within an hour."""
     smtp: str = field(default="", repr=False)
+    """The SMTP server for e-mail: ``smtps://USER:PASSWORD@HOST``. Without it there is no e-mail."""
     mail_from: str = ""
+    """The address that mail comes from; else ``pilotage@`` and the host's name."""
     metrics_token: str = field(default="", repr=False)
+    """A token that may read the metrics and nothing else."""
     metrics_from: str = ""
+    """With ``loopback``, each program on this machine may read the metrics."""
     finish_within: float = 10.0
+    """Seconds that a server which is told to end waits for what it has begun outside."""
 
     @classmethod
     def read(cls, **given: str) -> Self:

@@ -36,6 +36,19 @@ QUESTIONS = {
     "How do I watch the server?": ("docs/how-to/metrics.md", "alerts.yml"),
     "What is wrong with my installation?": ("docs/how-to/doctor.md", "pilotage doctor"),
     "What is stuck?": ("docs/how-to/doctor.md", "pilotage stuck"),
+    "Which variables set what the server does?": ("docs/reference/settings.md", "`PILOTAGE_STORE`"),
+    "The store is lost. Where are the results?": (
+        "docs/how-to/backup.md",
+        "tasks/FEDERATION/TASK/JOB/NAME",
+    ),
+    "Would another policy have done better yesterday?": (
+        "docs/how-to/simulate.md",
+        "pilotage simulate --day yesterday",
+    ),
+    "A storage's token ends tonight. What now?": (
+        "docs/how-to/storage-web.md",
+        "to renew the token, replace the file",
+    ),
     # Developers
     "How does my program follow what happens?": ("docs/how-to/events.md", "client.events("),
     "How do I add a check or a weight?": ("docs/how-to/plugin.md", "pilotage.brokerage"),
@@ -45,6 +58,7 @@ QUESTIONS = {
         "docs/explanation/architecture.md",
         "A policy is a function from a world to a decision",
     ),
+    "How do I run one test, or repeat a random one?": ("CONTRIBUTING.md", 'OPTIONS="-k slurm"'),
     "Why was it built so?": ("docs/decisions/README.md", "rejected alternatives"),
 }
 
