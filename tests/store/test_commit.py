@@ -8,7 +8,7 @@ import pytest
 from pilotage.model.documents.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TaskState, TransferState
-from pilotage.model.records.work import File, NewJob, Replica
+from pilotage.model.records.work import File, NewJob, NewTransfer, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
 from pilotage.store.worlds.borrowings import for_queue
 from pilotage.testing import NOW
@@ -84,6 +84,25 @@ def test_a_record_of_another_attempt_is_handed_back(store: Store) -> None:
     step = move("job", jobs, J.RUNNING, J.HOLDING, attempts=(1, 1))
     assert store.commit(decision(step), "tester").accepted == ((jobs[1],),)
     assert states(store, task) == {jobs[0]: J.RUNNING, jobs[1]: J.HOLDING}
+
+
+def test_outputs_wait_for_the_end_of_an_upload_of_an_earlier_attempt(store: Store) -> None:
+    task = new_task(store)
+    jobs = new_jobs(store, task, 2)
+    bring(store, jobs, J.HOLDING)
+
+    def upload(job: int, path: str) -> NewTransfer:
+        return new_transfer(f"out-{job}", direction="upload", source_path=path)
+
+    first, second = jobs
+    (former, _) = create(store, upload(first, "scratch/1.1/out"), upload(second, "scratch/2.1/out"))
+    creates = {first: (upload(first, "scratch/1.2/out"),), second: (upload(second, "scratch/2.1/out"),)}
+    begin = move("job", jobs, J.HOLDING, J.TRANSFERRING, creates=creates)
+    assert store.commit(decision(begin), "tester").accepted == ((second,),), "the same upload serves"
+    assert states(store, task)[first] == J.HOLDING
+    end = move("transfer", [former], TransferState.QUEUED, TransferState.CANCELLED)
+    again = move("job", [first], J.HOLDING, J.TRANSFERRING, creates={first: creates[first]})
+    assert store.commit(decision(end, again), "tester").accepted == ((former,), (first,))
 
 
 def test_one_decision_may_move_a_record_several_times(store: Store) -> None:

@@ -49,6 +49,7 @@ from .forgetting import forget
 from .job_rooms import CommitJobRooms
 from .meanings import BY_A_PERSON
 from .measuring import CommitMeasurements
+from .transfer_requests import held_up
 from .working_set import CHANGES, ID, KEYS, TASK, Record, WorkingSet
 
 QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
@@ -216,7 +217,7 @@ class Commit:
             rows = [row for row in rows if row[QUEUE] == move.at]
         rows = _unchanged(move, rows)
         taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
-        taken = self._job_rooms.fitting(move, taken)
+        taken = self._ready_to_bring(move, self._job_rooms.fitting(move, taken))
         self._handed_back += len(set(move.ids)) - len(taken)
         reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
         if not taken:
@@ -243,6 +244,15 @@ class Commit:
         ids = tuple(row[ID] for row in taken)
         self._note_end(move, ids)
         return ids
+
+    def _ready_to_bring(self, move: Move, rows: list[Record]) -> list[Record]:
+        """Return the records whose outputs no upload of an earlier attempt is still bringing."""
+        if not rows or not move.creates:
+            return rows
+        # Transfers that this decision has ended hold nothing up.
+        self._records.write("transfer")
+        waiting = held_up(self._connection, move.creates)
+        return [row for row in rows if row[ID] not in waiting] if waiting else rows
 
     def _log(self, move: Move, rows: Sequence[Record]) -> None:
         """Note the events of a move."""

@@ -3,11 +3,12 @@
 A live transfer serves everybody who asks for the same, with the best share and priority (D2).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from pilotage.model.documents.decision import Creation
 from pilotage.model.records.states import QUEUED_TRANSFERS, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.records.work import NewTransfer
 from pilotage.store.database.columns import is_state
@@ -25,6 +26,33 @@ _RAISE = (
     .where(_x.id == bindparam("of"))
     .values(share=bindparam("best_share"), share_priority=bindparam("best_base"), priority=bindparam("best"))
 )
+
+
+_PATHS = select(_x.file, _x.destination, _x.source_path).where(
+    among(_x.file, "names"), is_state(transfers, *UNFINISHED_TRANSFERS)
+)
+
+
+def held_up(connection: Connection, creates: Mapping[int, Sequence[Creation]]) -> frozenset[int]:
+    """Return the records whose new uploads cannot begin yet: a live one brings the file of another attempt.
+
+    It went on while the decision was made, so the next pass ends it first.
+    """
+    uploads = [
+        (id_, one)
+        for id_, records in creates.items()
+        for one in records
+        if isinstance(one, NewTransfer) and one.direction == "upload"
+    ]
+    if not uploads:
+        return frozenset()
+    names = sorted({one.file for _, one in uploads})
+    live = {row[:2]: row[2] for row in map(tuple, raw_rows(connection, _PATHS, names=names))}
+    return frozenset(
+        id_
+        for id_, one in uploads
+        if live.get((one.file, one.destination), one.source_path) != one.source_path
+    )
 
 
 @dataclass(frozen=True, slots=True)
