@@ -146,7 +146,7 @@ def test_a_dataset_gathers_the_outputs_of_one_task_by_either_name(house: Publish
     asked = {"outputs": ("out",), "command": ("x",)}
     house.submit({**asked, "output_dataset": "results"})
     assert refusals(house.submit({**asked, "output_dataset": RESULTS}).refused) == [
-        f"{RESULTS} is the dataset of task 1; name another one"
+        f"{RESULTS} is the dataset of task 1; wait for its end or cancel it, or name another one"
     ]
     bob = house.submit({**asked, "output_dataset": "results"}, owner=Identity(name="bob", vo="ligo"))
     assert len(bob.tasks) == 1

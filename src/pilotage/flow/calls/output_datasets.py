@@ -6,6 +6,7 @@ from pilotage.model.records.publications import is_own, split_dataset
 from pilotage.model.records.work import TaskSpec
 from pilotage.model.rules.sources import output_storages
 from pilotage.ports.catalogue import CatalogueError
+from pilotage.store import DatasetTaken
 
 from .inputs import Fault
 
@@ -23,9 +24,11 @@ class OutputDatasets:
         if not wanted:
             return []
         task = self._runtime.store.publication_queries.task_of(wanted)
-        if wanted in self._named or task is not None:
-            whose = "another task of this submission" if task is None else f"task {task}"
-            return [("output_dataset", f"{wanted} is the dataset of {whose}; name another one")]
+        if task is not None:
+            return [("output_dataset", str(DatasetTaken(wanted, task)))]
+        if wanted in self._named:
+            told = f"{wanted} is the dataset of another task of this submission; name another one"
+            return [("output_dataset", told)]
         try:
             if not is_own(wanted):
                 catalogue, scope, name = split_dataset(wanted)

@@ -1,5 +1,6 @@
 """Refusals of the store. The message names the fault, its place, and the remedy."""
 
+from pilotage.model.records.publications import is_own, split_dataset
 from pilotage.model.records.states import TRANSITIONS, Kind, State
 
 
@@ -48,9 +49,20 @@ class FileConflict(StoreError):
 class DatasetTaken(StoreError):
     """A dataset gathers the outputs of another task already."""
 
-    def __init__(self, dataset: str, task: int, remedy: str = "name another one") -> None:
-        super().__init__(f"{dataset} is the dataset of task {task}; {remedy}")
+    def __init__(self, dataset: str, task: int, remedy: str = "") -> None:
+        super().__init__(f"{dataset} is the dataset of task {task}; {remedy or _another(dataset)}")
         self.dataset = dataset
+
+
+def _another(dataset: str) -> str:
+    """Return what works in place of a dataset that another task holds."""
+    if is_own(dataset):
+        return "wait for its end or cancel it, or name another one"
+    name = split_dataset(dataset)[2]
+    return (
+        f"its catalogue keeps no versions, so each task needs a name of its own, like {dataset}.2; or leave "
+        f"the catalogue out: {name} is in your own scope, and gets a new version from each task"
+    )
 
 
 class PersonClosed(StoreError):
