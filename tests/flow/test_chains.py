@@ -260,8 +260,8 @@ def test_files_of_two_tasks_are_never_mixed_in_a_dataset_of_another_catalogue(ho
     assert len(house.gathered().files) == 1
     assert refusals(house.submit({**AGAIN, "output_dataset": "rucio~user.alice:results"}).refused) == [
         f"rucio~user.alice:results is the dataset of task {task}; its catalogue keeps no versions, so each "
-        "task needs a name of its own, like rucio~user.alice:results.2; or leave the catalogue out: results is "
-        "in your own scope, and gets a new version from each task"
+        "task needs a name of its own, like rucio~user.alice:results.2; or leave the catalogue out: results "
+        "is in your own scope, and gets a new version from each task"
     ]
     retry(house.runtime, task, "user:alice")
     run(house)
