@@ -177,10 +177,11 @@ def test_where_no_job_is_short_their_wait_is_absent_and_not_the_best(tmp_path: P
 def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     path = str(small(tmp_path, scenario=FEW))
     runner = CliRunner()
-    table = runner.invoke(app, ["simulate", path, "--policy", "pilotage", "--policy", "bound"])
+    words = ["simulate", path, "--workers", "1", "--policy", "pilotage"]
+    table = runner.invoke(app, [*words, "--policy", "bound"])
     assert table.exit_code == 0, table.output
     assert {"task time (s)", "moved (GB)"} <= {line.split("  ")[0] for line in table.stdout.splitlines()}
-    document = json.loads(runner.invoke(app, ["simulate", path, "--json"]).stdout)
+    document = json.loads(runner.invoke(app, [*words, "--json"]).stdout)
     assert document["runs"][0]["metrics"]["lost"] == 0
     assert document["compared"]["pilotage"]["wait"]["ratio"] is None
 
