@@ -77,7 +77,10 @@ def _at(size: int) -> dict[str, float]:
             "queues": lambda _: shown_queues(runtime, None),
         }
         found = {f"{name}_p99_ms": _p99(_seconds(QUESTIONS, ask)) for name, ask in questions.items()}
-        passes = {one.name: _pass_seconds(runtime, one) for one in STEPS if one.has_loop}
+        # The second pass of each: the first one loads what it needs.
+        passes = {
+            one.name: [_pass_seconds(runtime, one) for _ in range(2)][1] for one in STEPS if one.has_loop
+        }
         runtime.close()
         period = store.federation().loops.period
         return (
@@ -105,12 +108,15 @@ def _match(runtime: Runtime, pilot: int) -> None:
 
 
 def _pass_seconds(runtime: Runtime, step: Step) -> float:
-    """Return what a pass takes that reads and decides; nothing is committed, nothing happens outside."""
-    begun = time.perf_counter()
+    """Return the processor's seconds of a pass that reads and decides.
+
+    Nothing is committed, and nothing happens outside. Those of the database do not count.
+    """
+    begun = time.process_time()
     world = read_world(step, runtime, runtime.begin(runtime.store.federation().loops.batch))
     for phase in step.phases(world, runtime.brokerages):
         phase.decide(world)
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
 
 def _explain(runtime: Runtime, number: int) -> object:

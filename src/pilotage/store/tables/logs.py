@@ -173,11 +173,13 @@ class Logs:
         def write(connection: Connection) -> None:
             before = time - bounds.retention
             connection.execute(_SILENT, {"time": time})
-            for vo, owner, oldest, _ in raw_rows(connection, _USED):
-                if oldest < before:
+            used = raw_rows(connection, _USED)
+            if old := [(vo, owner) for vo, owner, oldest, _ in used if oldest < before]:
+                for vo, owner in old:
                     connection.execute(_OLD, {"of_vo": vo, "of_owner": owner, "before": before})
+                used = raw_rows(connection, _USED)
             by_vo: dict[str, int] = {}
-            for vo, owner, _, stored in raw_rows(connection, _USED):
+            for vo, owner, _, stored in used:
                 by_vo[vo] = by_vo.get(vo, 0) + int(stored)
                 if stored > bounds.by_user * MEGABYTE:
                     _shorten(connection, bounds.by_user, "vo = :vo AND owner = :owner", vo=vo, owner=owner)

@@ -90,7 +90,10 @@ def of_queues(
             pilots=dict(pilots_there[queue.name]),
             last_pilot=seen.get(queue.name, (None, None))[0],
             last_start=seen.get(queue.name, (None, None))[1],
-            errors=(errors := _errors(reader, queue.name)),
+            # Most queues have no failed pilots: then there is nothing to look up, one queue at a time.
+            errors=(
+                errors := _errors(reader, queue.name) if pilots_there[queue.name][PilotState.FAILED] else ()
+            ),
             tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
             if errors
             else None,
