@@ -33,6 +33,7 @@ OPERATORS = {
     ("GET", "/world"),
     ("GET", "/servers"),
     ("GET", "/stuck"),
+    ("GET", "/worlds"),
     ("POST", "/people/close"),
     ("POST", "/storages/{storage}/move"),
     ("GET", "/pilots"),

@@ -17,6 +17,7 @@ ADDRESSES = (
     "/admin/history?after=1",
     "/admin/tokens",
     "/admin/servers",
+    "/admin/days",
 )
 
 

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from pilotage.flow.outside.kept_worlds import KeptWorlds
+from pilotage.store import SimulationResult
+from pilotage.store.tables.simulations import KEPT_FOR
 from pilotage.web import simulation_worker
-from pilotage.web.simulation_runs import SimulationRuns
+from pilotage.web.simulation_runs import LONGEST, SimulationRuns
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import OLGA, PageHouse, TestClient
@@ -28,14 +31,18 @@ def sent(operator: TestClient, **fields: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_two_policies_are_simulated_and_drawn(operator: TestClient) -> None:
+def test_two_policies_are_simulated_and_drawn_at_whatever_server(
+    pages: PageHouse, operator: TestClient
+) -> None:
+    other = PageHouse(pages.house).browser()
+    other.cookies = operator.cookies
     form = sent(operator, first="pilotage", second="early", seeds="1")
     assert operator.post("/simulate", data=form).status_code == 303
-    assert operator.post("/simulate", data=form).status_code == 422, "one at a time"
-    running = operator.get("/simulate").text
+    assert other.post("/simulate", data=form).status_code == 422, "one at a time"
+    running = other.get("/simulate").text
     assert 'http-equiv="refresh"' in running
     wait_for(lambda: "It runs" not in operator.get("/simulate").text, "the simulation ends")
-    text = operator.get("/simulate").text
+    text = other.get("/simulate").text
     assert text.count("<figure") == 2, text
     assert "pilotage" in text
 
@@ -64,6 +71,45 @@ def test_a_recording_reads_the_server_itself_and_not_its_proxy(
     monkeypatch.setattr(SimulationRuns, "start", lambda *given: begun.append(given[-1]))
     assert browser.post("/simulate", data=sent(browser, work="recorded")).status_code == 303
     assert [one["PILOTAGE_URL"] for one in begun] == ["http://localhost:8470"]
+
+
+def test_a_simulation_whose_server_is_gone_is_over(pages: PageHouse, operator: TestClient) -> None:
+    simulations, now = pages.store.simulations, pages.house.now
+    assert simulations.begin(":olga", ("pilotage", "early"), now, LONGEST)
+    assert not simulations.begin(":olga", ("early",), now + 1, LONGEST)
+    assert "It runs for" in operator.get("/simulate").text
+    pages.house.now += LONGEST
+    assert "its server ended before it did" in operator.get("/simulate").text
+    assert simulations.begin(":olga", ("early",), pages.house.now, LONGEST)
+    simulations.end(":olga", now, now + 5, SimulationResult(policies=(), text="of before"))
+    found = simulations.of(":olga", pages.house.now)
+    assert found
+    assert (found.ended, found.result.policies) == (None, ("early",))
+    assert simulations.of(":olga", pages.house.now + KEPT_FOR + 1) is None
+
+
+def test_a_day_is_chosen_in_admin_and_simulated(
+    pages: PageHouse, operator: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "No world is kept here" in operator.get("/admin/days").text
+    pages.house.runtime.kept_worlds = KeptWorlds(tmp_path, days=2)
+    for name in ("20261126T020312Z-broker", "20261126T021812Z-broker", "20261127T000001Z-stage"):
+        (tmp_path / f"{name}.json.gz").write_bytes(b"x" * 2000)
+    text = operator.get("/admin/days").text
+    assert "2 worlds</a>: 2 broker" in text
+    assert "pilotage simulate --day 2026-11-26 --policy pilotage --policy early" in text
+    assert "pilotage replay 20261126T021812Z-broker" in operator.get("/admin/days?day=2026-11-26").text
+    told = operator.get("/as-json/worlds").json()["worlds"]
+    assert [(one["step"], one["bytes"]) for one in told] == [("broker", 2000)] * 2 + [("stage", 2000)]
+    chosen = operator.get("/simulate?work=day&day=2026-11-26").text
+    assert "<option selected>2026-11-26</option>" in chosen
+    begun: list[Sequence[Sequence[str]]] = []
+    monkeypatch.setattr(SimulationRuns, "start", lambda *given: begun.append(given[3]))
+    form = sent(operator, work="day", day="2026-11-26", seeds="1")
+    assert operator.post("/simulate", data=form).status_code == 303
+    (((*words,),),) = begun
+    assert words[:3] == ["simulate", "--day", "2026-11-26"]
+    assert operator.get("/simulate?work=day&day=x").status_code == 422
 
 
 def test_a_simulation_ends_with_its_server() -> None:

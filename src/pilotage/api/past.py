@@ -1,4 +1,4 @@
-"""What the last weeks were like: the use of shares over time, and failed attempts by day."""
+"""What the last days were like: the use of shares, failed attempts by day, and the worlds that were kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from statistics import fmean
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
 
+from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.flow.runtime import Runtime
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store import FailureHistory, ShareSpan
 
-from .access import FOR_PEOPLE, Person, owner_seen
+from .access import FOR_OPERATORS, FOR_PEOPLE, Person, owner_seen
 from .answers import answer, documented
 from .dependencies import PREFIX, TheRuntime
 
@@ -22,6 +24,12 @@ router = APIRouter(prefix=PREFIX, tags=["health"])
 MOST_DAYS = 30
 
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="how many days back")]
+
+
+class KeptWorldList(BaseModel):
+    """The worlds that this server kept."""
+
+    worlds: Annotated[list[KeptWorldView], Field(description="Oldest first. Another server keeps its own.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +95,9 @@ def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Respons
     """
     after = runtime.clock() - (days - 1) * 86_400
     return answer(runtime.store.past.failures(owner_seen(caller), after))
+
+
+@router.get("/worlds", dependencies=[FOR_OPERATORS], responses=documented(KeptWorldList))
+def get_worlds(runtime: TheRuntime) -> Response:
+    """The worlds of decisions that this server kept: `pilotage replay` decides from one again there."""
+    return answer({"worlds": runtime.kept_worlds.listed()})

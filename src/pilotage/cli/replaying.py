@@ -1,5 +1,6 @@
 """Repeat decisions of the last days from the worlds that the server kept."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,9 +58,7 @@ def _list(found: "list[KeptWorld]", json_output: bool) -> None:
     from pilotage.model.values.phrases import moment
 
     if json_output:
-        show_json(
-            [{"name": one.name, "time": one.time, "step": one.step, "bytes": one.size} for one in found]
-        )
+        show_json([asdict(one.view) for one in found])
         return
     rows = [(one.name, moment(one.time), one.step, f"{one.size / 1000:.0f}") for one in found]
     show(WORLDS, rows, "No world is kept here: no server has decided anything lately, or keeps none.")

@@ -36,6 +36,7 @@ from .tables.notification_settings import PersonNotify
 from .tables.servers import ServerBeat
 from .tables.set_aside import SetAsideRecord
 from .tables.share_hours import ShareSample, ShareSpan
+from .tables.simulations import SimulationResult, StoredSimulation
 from .tables.tasks import TaskDetails, TaskView
 from .tables.tokens import PersonToken
 from .views.event_log import Ends, LoggedEvent
@@ -99,12 +100,14 @@ __all__ = [
     "ShareSpan",
     "ShareUse",
     "ShareView",
+    "SimulationResult",
     "Slice",
     "Store",
     "StoreCounts",
     "StoreError",
     "StoreHeld",
     "StoredLog",
+    "StoredSimulation",
     "TaskDetails",
     "TaskFilter",
     "TaskPage",

@@ -41,6 +41,7 @@ from .tables.notification_settings import NotificationSettings
 from .tables.secrets import Secrets
 from .tables.servers import Servers
 from .tables.set_aside import SetAsideRecords
+from .tables.simulations import Simulations
 from .tables.tasks import SpecCache
 from .tables.tokens import Tokens
 from .transition_log import log_transitions
@@ -108,10 +109,10 @@ class Store:
         self.catalogue = Catalogue(database, specs)
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
-        self.publication_queries = PublicationQueries(database)
+        self.publication_queries, self.storage_moves = PublicationQueries(database), StorageMoves(database)
         self.workflow_queries = WorkflowQueries(database, specs)
         self.metrics_queries = MetricsQueries(database, specs)
-        self.past, self.storage_moves = Past(database), StorageMoves(database)
+        self.past, self.simulations = Past(database), Simulations(database)
         self.notification_queries, self.stuck_queries = NotificationQueries(database), StuckQueries(database)
         self.batch_waits, self.set_aside = PilotWaits(database), SetAsideRecords(database)
         self.servers, self.leases = Servers(database), Leases(database)

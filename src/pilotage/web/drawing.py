@@ -117,7 +117,7 @@ def _marked(filled: float, mark: float, told: str, urgent: float = 0.0) -> Marku
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrendStep:
     """A value of a line from ``time`` (s since 1970) on."""
 
     time: float
@@ -125,7 +125,7 @@ class Step:
 
 
 def trend(
-    steps: Sequence[Step], targets: Sequence[Step], begin: float, end: float, length: float, told: str
+    steps: Sequence[TrendStep], targets: Sequence[TrendStep], begin: float, end: float, length: float, told: str
 ) -> Markup:
     """Return values over time as a line of steps, each ``length`` s long, with their targets as a second one.
 
@@ -133,7 +133,7 @@ def trend(
     """
     top = max([1.0, *(one.value for one in (*steps, *targets))])
 
-    def path(found: Sequence[Step], look: str) -> str:
+    def path(found: Sequence[TrendStep], look: str) -> str:
         parts, last = [], None
         for one in found:
             x = 600 * (max(one.time, begin) - begin) / (end - begin)

@@ -5,12 +5,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cachetools import TTLCache
+from pilotage.store import SimulationResult, Store
 
 MOST_PROCESSOR = 120
 """Seconds of processor time of a command."""
@@ -30,23 +29,22 @@ MOST_PICTURE = 300_000
 MOST_AT_ONCE = 2
 """Most simulations at a server at once."""
 
-KEPT, KEPT_FOR = 50, 3600.0
-"""Most results that a server keeps, and seconds for which it keeps one."""
+LONGEST = 2 * MOST_TIME + 60.0
+"""Seconds after which no simulation runs any more: its server ended before it did."""
+
+SMALLER = "simulate less work, or use the command line"
 
 FEDERATION, SCENARIO = "federation.yaml", "scenario.yaml"
 PICTURES = ("ratios.svg", "runs.svg")
 
 
-@dataclass(kw_only=True)
-class SimulationRun:
-    """One simulation: what it compares, and its words and pictures as soon as it has ended."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSimulation:
+    """The last simulation of a person: when it began (s since 1970), and its result once it has ended."""
 
-    policies: Sequence[str]
     begun: float
-    text: str = ""
-    fault: str = ""
-    pictures: Sequence[str] = ()
-    is_running: bool = True
+    is_running: bool
+    result: SimulationResult
 
 
 class NoRoom(Exception):
@@ -54,17 +52,23 @@ class NoRoom(Exception):
 
 
 class SimulationRuns:
-    """Starts simulations, one at a time for each person, and keeps the last result of each."""
+    """Starts simulations, one at a time for each person, a few at a server. The store keeps the results."""
 
-    def __init__(self) -> None:
-        self._runs: TTLCache[str, SimulationRun] = TTLCache(KEPT, KEPT_FOR)
-        self._running: set[str] = set()
-        self._lock = threading.Lock()
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
-    def of(self, person: str) -> SimulationRun | None:
-        """Return the last simulation of a person."""
-        with self._lock:
-            return self._runs.get(person)
+    def of(self, person: str) -> ShownSimulation | None:
+        """Return the last simulation of a person, at whatever server it ran."""
+        now = self._clock()
+        found = self._store.simulations.of(person, now)
+        if found is None:
+            return None
+        is_running = found.ended is None and now - found.begun < LONGEST
+        result = found.result
+        if found.ended is None and not is_running:
+            result = replace(result, fault="its server ended before it did; start it again")
+        return ShownSimulation(begun=found.begun, is_running=is_running, result=result)
 
     def start(
         self,
@@ -75,50 +79,52 @@ class SimulationRuns:
         environment: Mapping[str, str],
     ) -> None:
         """Run commands one after another in a folder with these files. Raises :class:`NoRoom`."""
-        run = SimulationRun(policies=policies, begun=time.time())
-        with self._lock:
-            if person in self._running:
+        if not self._places.acquire(blocking=False):
+            raise NoRoom(f"{MOST_AT_ONCE} simulations run at this server; try again in some minutes")
+        begun = self._clock()
+        try:
+            if not self._store.simulations.begin(person, tuple(policies), begun, LONGEST):
                 raise NoRoom("your last simulation still runs; wait for it")
-            if len(self._running) >= MOST_AT_ONCE:
-                raise NoRoom(f"{MOST_AT_ONCE} simulations of others run here; try again in some minutes")
-            self._running.add(person)
-            self._runs[person] = run
+        except BaseException:
+            self._places.release()
+            raise
 
-        def done() -> None:
-            run.is_running = False
-            with self._lock:
-                self._running.discard(person)
+        def run() -> None:
+            try:
+                result = _result(SimulationResult(policies=tuple(policies)), commands, files, environment)
+                self._store.simulations.end(person, begun, self._clock(), result)
+            finally:
+                self._places.release()
 
-        threading.Thread(
-            target=_run, args=(run, commands, files, environment, done), name="simulation", daemon=True
-        ).start()
+        threading.Thread(target=run, name="simulation", daemon=True).start()
 
 
-def _run(
-    run: SimulationRun,
+def _result(
+    begun: SimulationResult,
     commands: Sequence[Sequence[str]],
     files: Mapping[str, str],
     environment: Mapping[str, str],
-    done: Callable[[], None],
-) -> None:
+) -> SimulationResult:
+    """Run commands in a folder with these files, until one fails. Return what they said and drew."""
+    text = ""
     try:
         with tempfile.TemporaryDirectory(prefix="pilotage-simulation-") as folder:
             place = Path(folder)
-            for name, text in files.items():
-                (place / name).write_text(text)
+            for name, content in files.items():
+                (place / name).write_text(content)
             for words in commands:
-                if fault := _command(run, words, place, environment):
-                    run.fault = fault
-                    return
-            run.pictures = [_picture(place / name) for name in PICTURES if (place / name).exists()]
+                told, fault = _command(words, place, environment)
+                text = told or text
+                if fault:
+                    return replace(begun, text=text, fault=fault)
+            pictures = [_picture(place / name) for name in PICTURES if (place / name).exists()]
+            return replace(begun, text=text, pictures=tuple(pictures))
     except OSError as error:
-        run.fault = f"the simulation cannot run here: {error.strerror}"
-    finally:
-        done()
+        return replace(begun, text=text, fault=f"the simulation cannot run here: {error.strerror}")
 
 
-def _command(run: SimulationRun, words: Sequence[str], place: Path, environment: Mapping[str, str]) -> str:
-    """Run a command, and keep what it says; return why it failed, or nothing."""
+def _command(words: Sequence[str], place: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Run a command. Return what it says, and why it failed, or nothing."""
     bounds = map(str, (MOST_PROCESSOR, MOST_MEMORY, os.getpid()))
     worker = [sys.executable, "-m", "pilotage.web.simulation_worker", *bounds]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PILOTAGE_")}
@@ -137,14 +143,11 @@ def _command(run: SimulationRun, words: Sequence[str], place: Path, environment:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"it was ended after {MOST_TIME / 60:.0f} minutes; simulate less work, or use the command line"
-    run.text = found.stdout[-MOST_TEXT:] or run.text
+        return "", f"it was ended after {MOST_TIME / 60:.0f} minutes; {SMALLER}"
+    text = found.stdout[-MOST_TEXT:]
     if found.returncode < 0:
-        return (
-            f"it was ended after {MOST_PROCESSOR} s of processor time; "
-            "simulate less work, or use the command line"
-        )
-    return found.stderr[-MOST_TEXT:].strip() if found.returncode else ""
+        return text, f"it was ended after {MOST_PROCESSOR} s of processor time; {SMALLER}"
+    return text, found.stderr[-MOST_TEXT:].strip() if found.returncode else ""
 
 
 def _picture(path: Path) -> str:

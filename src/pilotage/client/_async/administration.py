@@ -109,6 +109,10 @@ class AsyncAdministration(AsyncApi):
         """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
         return await self._record("/failures", None, days=days)
 
+    async def kept_worlds(self) -> Table[Record]:
+        """Return the worlds of decisions that the server kept, oldest first."""
+        return Table[Record].of(await self._get("/worlds"), "worlds", Record)
+
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
         return await self._record("/servers")

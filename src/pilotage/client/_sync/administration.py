@@ -108,6 +108,10 @@ class Administration(Api):
         """Return failed attempts by day, error and queue over some days: your own, or everybody's."""
         return self._record("/failures", None, days=days)
 
+    def kept_worlds(self) -> Table[Record]:
+        """Return the worlds of decisions that the server kept, oldest first."""
+        return Table[Record].of(self._get("/worlds"), "worlds", Record)
+
     def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
         return self._record("/servers")

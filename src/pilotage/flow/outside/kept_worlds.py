@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pilotage.model.documents.serialization import from_stored, to_json
 from pilotage.model.documents.world import World
+from pilotage.model.values.types import DESCRIBED
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,22 @@ LARGEST = 50_000
 _NAME = re.compile(r"(\d{8}T\d{6}Z)-([a-z]+)\.json\.gz")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWorldView:
+    """A world that a server kept, as people see it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    name: str
+    """Its name, by which `pilotage replay` decides from it again."""
+    time: float
+    """When the step decided, in s since 1970."""
+    step: str
+    """The step."""
+    bytes: int
+    """The size of its file."""
+
+
 class KeptWorld(NamedTuple):
     """A kept world: its time in s since 1970 UTC, the step that decided, its file, and the file's bytes."""
 
@@ -46,6 +63,11 @@ class KeptWorld(NamedTuple):
     def name(self) -> str:
         """Return the word by which people ask for it: ``20261127T020312Z-broker``."""
         return self.file.name.removesuffix(".json.gz")
+
+    @property
+    def view(self) -> KeptWorldView:
+        """Return it as people see it."""
+        return KeptWorldView(name=self.name, time=self.time, step=self.step, bytes=self.size)
 
 
 class KeptWorlds:
@@ -76,6 +98,10 @@ class KeptWorlds:
                 target=self._write, args=(self._folder, step, plain), name="kept-worlds", daemon=True
             )
             self._writing.start()
+
+    def listed(self) -> list[KeptWorldView]:
+        """Return the worlds that are there, oldest first."""
+        return [] if self._folder is None else [one.view for one in kept(self._folder)]
 
     def wait(self) -> None:
         """Wait until the last offered world is written."""

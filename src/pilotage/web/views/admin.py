@@ -1,9 +1,11 @@
 """What operators administer: the federation and its history, restrictions, tokens and circuit breakers."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.api import set_aside_lines
@@ -13,8 +15,10 @@ from pilotage.api.servers import shown_servers
 from pilotage.federation.text import render
 from pilotage.flow.calls import circuit_breakers, federation_changes
 from pilotage.flow.calls.federation_changes import DescribedVersion
+from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.model.documents.serialization import to_document
 from pilotage.model.records.restrictions import Restriction
+from pilotage.model.values.phrases import day
 from pilotage.store import PersonToken
 from pilotage.web.commands import command
 from pilotage.web.pages import Cursor, Page, Staleness, Visit, view
@@ -34,6 +38,7 @@ TABS: Sequence[tuple[str, str]] = (
     ("History", "/admin/history"),
     ("Tokens", "/admin/tokens"),
     ("Servers", "/admin/servers"),
+    ("Days", "/admin/days"),
 )
 
 
@@ -150,10 +155,70 @@ def servers(visit: Visit) -> Page:
     return _page("Servers", part, "/servers", command("servers"), Staleness(seconds=15))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDay:
+    """A day, its kept worlds by step, and their bytes."""
+
+    day: str
+    steps: Mapping[str, int]
+    size: int
+
+    @property
+    def command(self) -> str:
+        """The command that simulates the day's work."""
+        return command("simulate", day=self.day, policy=["pilotage", "early"])
+
+
+class DayQuery(BaseModel):
+    """The day whose worlds are listed; empty: none."""
+
+    day: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaysPart:
+    """Days with kept worlds, newest first, and the worlds of one of them."""
+
+    days: Sequence[RecordedDay]
+    day: str
+    worlds: Sequence[KeptWorldView]
+    more: int
+
+
+def recorded_days(visit: Visit) -> list[RecordedDay]:
+    """Return the days of which this server kept worlds, newest first."""
+    by_day: dict[str, list[KeptWorldView]] = defaultdict(list)
+    for one in visit.runtime.kept_worlds.listed():
+        by_day[day(one.time)].append(one)
+    return [
+        RecordedDay(
+            day=name,
+            steps=dict(sorted(Counter(one.step for one in found).items())),
+            size=sum(one.bytes for one in found),
+        )
+        for name, found in sorted(by_day.items(), reverse=True)
+    ]
+
+
+def days(visit: Visit) -> Page:
+    """Show of which days this server kept worlds, and the worlds of one."""
+    visit.for_operators("administer")
+    chosen = visit.query(DayQuery).day
+    worlds = [one for one in visit.runtime.kept_worlds.listed() if day(one.time) == chosen][::-1]
+    part = DaysPart(
+        days=recorded_days(visit),
+        day=chosen,
+        worlds=worlds[:MOST_ROWS],
+        more=max(len(worlds) - MOST_ROWS, 0),
+    )
+    return _page("Days", part, "/worlds", command("replay"), Staleness(seconds=60))
+
+
 ROUTES: Sequence[Route] = (
     view("/admin", current),
     view("/admin/federation", federation),
     view("/admin/history", history),
     view("/admin/tokens", tokens),
     view("/admin/servers", servers),
+    view("/admin/days", days),
 )

@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from pilotage.store import FailureHistory
 from pilotage.web.commands import command
-from pilotage.web.drawing import Step
+from pilotage.web.drawing import TrendStep
 from pilotage.web.pages import Page, Staleness, Visit, view
 
 from .shares import DAY, DaysQuery, DaysSpan, span_of
@@ -19,7 +19,7 @@ class FailuresModel:
 
     found: FailureHistory
     span: DaysSpan
-    steps: Sequence[Step]
+    steps: Sequence[TrendStep]
     most: int
     attempts: int
 
@@ -39,7 +39,7 @@ def failures(visit: Visit) -> Page:
         model=FailuresModel(
             found=found,
             span=span,
-            steps=[Step(time, counted.get(time, 0) / (most or 1)) for time in times],
+            steps=[TrendStep(time, counted.get(time, 0) / (most or 1)) for time in times],
             most=most,
             attempts=sum(counted.values()),
         ),

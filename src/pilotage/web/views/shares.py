@@ -10,7 +10,7 @@ from starlette.routing import Route
 from pilotage.api.past import MOST_DAYS, ShareTrend, share_history
 from pilotage.store import NoFederation, ShareUse, ShareView, share_uses, step_of
 from pilotage.web.commands import command
-from pilotage.web.drawing import Step
+from pilotage.web.drawing import TrendStep
 from pilotage.web.pages import OF_PLACES, Page, Visit, view
 
 MOST_SHARES = 500
@@ -49,8 +49,8 @@ class DrawnTrend:
     """The use of a share over time, and its steps: of its use and of its target."""
 
     trend: ShareTrend
-    used: Sequence[Step]
-    targets: Sequence[Step]
+    used: Sequence[TrendStep]
+    targets: Sequence[TrendStep]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,8 @@ def _trends(visit: Visit, days: int) -> TrendsModel:
         drawn=[
             DrawnTrend(
                 trend=one,
-                used=[Step(span.time, span.used) for span in one.spans],
-                targets=[Step(span.time, span.target) for span in one.spans],
+                used=[TrendStep(span.time, span.used) for span in one.spans],
+                targets=[TrendStep(span.time, span.target) for span in one.spans],
             )
             for one in found[:MOST_TRENDS]
         ],

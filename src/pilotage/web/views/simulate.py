@@ -15,7 +15,9 @@ from pilotage.federation.faults import BadDocument
 from pilotage.web.commands import command
 from pilotage.web.pages import Page, Redirect, Visit, action, view
 from pilotage.web.sessions import session_token
-from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRun, SimulationRuns
+from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, ShownSimulation, SimulationRuns
+
+from .admin import recorded_days
 
 EXAMPLE = f"""\
 name: busy-morning
@@ -35,7 +37,8 @@ Word = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]
 class SimulateForm(BaseModel):
     """What is simulated, under which policies."""
 
-    work: Literal["recorded", "scenario"] = "scenario"
+    work: Literal["recorded", "day", "scenario"] = "scenario"
+    day: Annotated[str, Field(pattern=r"^(yesterday|today|\d{4}-\d\d-\d\d)$")] = "yesterday"
     hours: Annotated[float, Field(ge=0.1, le=168, allow_inf_nan=False)] = 24
     scenario: Annotated[str, Field(max_length=50_000)] = EXAMPLE
     first: Word = "pilotage"
@@ -48,36 +51,47 @@ class SimulateModel:
     """The form, and the person's last simulation."""
 
     form: SimulateForm
-    run: SimulationRun | None
+    days: Sequence[str]
+    run: ShownSimulation | None
     pictures: Sequence[Markup]
     fault: str = ""
 
 
 def simulate(visit: Visit) -> Page:
-    """Show the form, and the pictures of the last simulation."""
+    """Show the form, filled in as the address says, and the pictures of the last simulation."""
     visit.for_operators("simulate")
-    return _shown(visit, SimulateForm())
+    return _shown(visit, visit.query(SimulateForm))
 
 
 def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
     run = _runs(visit).of(visit.caller.identity.key)
     # Pictures of our own program, whose words it escapes.
-    pictures = [Markup(one) for one in run.pictures] if run else []
+    pictures = [Markup(one) for one in run.result.pictures if one] if run else []
     return Page(
         template="simulate.html",
         title="Simulate",
         section="Simulate",
-        model=SimulateModel(form=form, run=run, pictures=pictures, fault=fault),
-        command=command("simulate", SCENARIO, policy=[form.first, form.second], seeds=form.seeds),
+        model=SimulateModel(form=form, days=_days(visit, form), run=run, pictures=pictures, fault=fault),
+        command=command(
+            *("simulate", *([] if form.work == "day" else [SCENARIO])),
+            day=form.day if form.work == "day" else None,
+            policy=[form.first, form.second],
+            seeds=form.seeds,
+        ),
         again=3 if run and run.is_running else 0,
         status=422 if fault else 200,
     )
 
 
+def _days(visit: Visit, form: SimulateForm) -> list[str]:
+    """Return the days to choose from: the last two, those with kept worlds, and the one that is asked for."""
+    return list(dict.fromkeys(["yesterday", "today", *(one.day for one in recorded_days(visit)), form.day]))
+
+
 def _runs(visit: Visit) -> SimulationRuns:
     state = visit.request.app.state
     if not hasattr(state, "simulations"):
-        state.simulations = SimulationRuns()
+        state.simulations = SimulationRuns(visit.store, visit.runtime.clock)
     found: SimulationRuns = state.simulations
     return found
 
@@ -89,12 +103,13 @@ def start(visit: Visit) -> Page | Redirect:
     files = {FEDERATION: write(without_options(visit.store.declared_federation()))}
     policies = [form.first, form.second]
     asked = [word for policy in dict.fromkeys(policies) for word in ("--policy", policy)]
-    simulated = ["simulate", SCENARIO, *asked, *f"--seeds {form.seeds} --workers 1 --pictures .".split()]
-    commands = [simulated]
+    work = ["--day", form.day] if form.work == "day" else [SCENARIO]
+    commands = [["simulate", *work, *asked, *f"--seeds {form.seeds} --workers 1 --pictures .".split()]]
     environment = {}
-    if form.work == "recorded":
+    if form.work != "scenario":
         # The recording reads this server as its caller may, beside a proxy that speaks TLS.
-        commands = [["record", SCENARIO, "--hours", f"{form.hours:g}"], simulated]
+        if form.work == "recorded":
+            commands.insert(0, ["record", SCENARIO, "--hours", f"{form.hours:g}"])
         host, port = visit.request.scope["server"]
         environment = {
             "PILOTAGE_URL": f"http://{f'[{host}]' if ':' in host else host}:{port}",
