@@ -125,7 +125,12 @@ class TrendStep:
 
 
 def trend(
-    steps: Sequence[TrendStep], targets: Sequence[TrendStep], begin: float, end: float, length: float, told: str
+    steps: Sequence[TrendStep],
+    targets: Sequence[TrendStep],
+    begin: float,
+    end: float,
+    length: float,
+    told: str,
 ) -> Markup:
     """Return values over time as a line of steps, each ``length`` s long, with their targets as a second one.
 

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0137"
-down_revision = "0136"
+down_revision = "0152"
 
 
 def upgrade() -> None:
