@@ -94,12 +94,16 @@ def counted(connection: Connection) -> Counter[tuple[str, str]]:
 
 
 class Observer:
-    """Looks at the tables from a thread of its own. ``most`` keeps the highest counts."""
+    """Looks at the tables from a thread of its own.
+
+    ``most`` keeps the highest counts, ``states`` the latest state of each task.
+    """
 
     def __init__(self, system: System) -> None:
         self._engine = system.engine()
         self.most: Counter[tuple[str, str]] = Counter()
         self.most_recent: Counter[tuple[str, str]] = Counter()
+        self.states: dict[int, str] = {}
         self.looks = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -124,6 +128,7 @@ class Observer:
             try:
                 with self._engine.connect() as connection:
                     found = counted(connection)
+                    self.states = dict(connection.execute(text("SELECT id, state FROM tasks")).tuples().all())
             except OperationalError:
                 continue  # the database is a victim itself
             self.most |= found

@@ -22,8 +22,8 @@ from .system import System
 from .verdict import Evidence, history, judge
 from .work import Expectation, Work, probe, work_of
 
-MOST_OPEN = 12
-"""Tasks that have not ended, at which an arrival is left out: a slow machine gets less work."""
+MOST_OPEN, MOST_PROBES = 12, 6
+"""Tasks that have not ended, and probes, at which a new one is left out: a slow machine gets less work."""
 
 LONGEST_END = 60.0
 """Seconds in which a server must end after SIGTERM, once there is nothing left to do."""
@@ -77,28 +77,28 @@ class Storm:
         self._end = inf
         self._probes = 0
         self._begun = time.monotonic()
+        self._observer = Observer(system)
 
     def run(self) -> Outcome:
         """Let it storm, wait for calm, and judge."""
-        observer = Observer(self.system)
         try:
-            self._storm(observer)
+            self._storm()
             self._settle()
         finally:
-            observer.close()
-        self.outcome.looks = observer.looks
-        self.outcome.faults += observer.faults()
+            self._observer.close()
+        self.outcome.looks = self._observer.looks
+        self.outcome.faults += self._observer.faults()
         self._judge()
         return self.outcome
 
-    def _storm(self, observer: Observer) -> None:
+    def _storm(self) -> None:
         plan = self.outcome.plan
         moments: list[Strike | Arrival] = [*plan.strikes, *plan.arrivals]
         for number, what in enumerate(sorted(moments, key=lambda one: one.at)):
             time.sleep(max(0.0, self._begun + what.at - time.monotonic()))
             if isinstance(what, Strike):
                 self._beside(self._strike, what)
-            elif observer.most_recent["open tasks", "the user"] < MOST_OPEN:
+            elif self._observer.most_recent["open tasks", "the user"] < MOST_OPEN:
                 self._beside(self._submit, work_of(number, what, self.system.place))
         for thread in self._threads:
             thread.join()
@@ -137,8 +137,10 @@ class Storm:
             self._beside(self._recover, strike.kind, begun)
 
     def _recover(self, kind: str, begun: float) -> None:
-        """Note how long it takes until new work gets through."""
+        """Note how long it takes until new work gets through, unless many others do so now."""
         with self._lock:
+            if sum(one.is_alive() for one in self._probing) > MOST_PROBES:
+                return
             self._probes += 1
             number = self._probes
         (task,) = self._submit(probe(number, self.system.place))
@@ -157,7 +159,8 @@ class Storm:
         return tasks
 
     def _final_state(self, task: int) -> str:
-        while (state := str(self.system.call("GET", f"/tasks/{task}")["state"])) not in ENDED:
+        # Questions to the servers would keep a slow machine busy.
+        while (state := self._observer.states.get(task, "")) not in ENDED:
             if time.monotonic() > self._end:
                 raise AssertionError(f"task {task} does not end")
             time.sleep(0.2)
