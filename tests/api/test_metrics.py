@@ -47,6 +47,7 @@ def test_metrics_are_the_counters_of_the_store(client: TestClient) -> None:
     assert found["pilotage_pilots", "north-queue", "created"] == 1
     assert found["pilotage_database_size_bytes",] > 0
     assert found["pilotage_notifications_unsent",] == 0
+    assert ("pilotage_notification_oldest_timestamp_seconds",) not in found
 
 
 def test_only_the_metrics_token_and_operators_read_them(client: TestClient, store: Store) -> None:

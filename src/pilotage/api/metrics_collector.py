@@ -67,6 +67,9 @@ class _StoreCollector(Collector):
         yield _gauge("transfers", "Transfers by link and state.", link, found.transfers)
         unsent: Values = {(): found.unsent_notifications}
         yield _gauge("notifications_unsent", "Notifications not sent yet.", (), unsent)
+        oldest: Values = {} if found.oldest_unsent is None else {(): found.oldest_unsent}
+        text = "When the oldest notification was made that is not sent, in s since 1970 UTC."
+        yield _gauge("notification_oldest_timestamp_seconds", text, (), oldest)
         yield _gauge("database_size_bytes", "Bytes of the database.", (), {(): found.database_size})
         federation = self._federation()
         if federation is not None:

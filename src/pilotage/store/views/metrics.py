@@ -22,7 +22,7 @@ _SUMS = (
     .where(_c.counter.in_([JOBS_BY_QUEUE, PILOTS_BY_QUEUE, TRANSFERS_BY_LINK]))
     .group_by(_c.counter, _c.first, _c.second, _c.state)
 )
-_UNSENT = select(func.count()).select_from(notifications).where(is_unsent)
+_UNSENT = select(func.count(), func.min(_n.created)).where(is_unsent)
 _SIZE = {
     "postgresql": "SELECT pg_database_size(current_database())",
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -32,13 +32,15 @@ _SIZE = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCounts:
     """Numbers of records. ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
-    source, destination, direction and state. ``database_size`` is in bytes. ``measured`` is what all
-    processes have measured."""
+    source, destination, direction and state. ``oldest_unsent`` is when the oldest notification was made that
+    is not sent, in s since 1970 UTC; None: there is none. ``database_size`` is in bytes. ``measured`` is what
+    all processes have measured."""
 
     jobs: dict[tuple[str, ...], int]
     pilots: dict[tuple[str, ...], int]
     transfers: dict[tuple[str, ...], int]
     unsent_notifications: int
+    oldest_unsent: float | None
     database_size: int
     measured: dict[MeasuredKey, float]
 
@@ -59,12 +61,14 @@ class MetricsQueries:
             for counter, first, second, state, many in raw_rows(connection, _SUMS):
                 key = (first, *(second.split(" ") if counter != PILOTS_BY_QUEUE else ()), state)
                 found[counter][key] = found[counter].get(key, 0) + int(many)
+            unsent, oldest = raw_rows(connection, _UNSENT)[0]
             size = connection.exec_driver_sql(_SIZE[connection.dialect.name]).scalar_one()
             return StoreCounts(
                 jobs=found[JOBS_BY_QUEUE],
                 pilots=found[PILOTS_BY_QUEUE],
                 transfers=found[TRANSFERS_BY_LINK],
-                unsent_notifications=int(raw_rows(connection, _UNSENT)[0][0]),
+                unsent_notifications=int(unsent),
+                oldest_unsent=oldest,
                 database_size=int(size),
                 measured=everything(connection),
             )
