@@ -19,7 +19,7 @@ import uvicorn
 
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, untaken
-from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
+from pilotage.api.guard import LARGEST_BODY, MOST_HELD, SMALL_BODY
 from pilotage.model.values.identity import Credential
 from tests import sqlite
 from tests.waiting import PATIENCE, wait_for
@@ -110,6 +110,26 @@ def test_bodies_are_bounded_by_route_and_by_the_number_of_values(server: Server)
     assert status == 422
     status, text = server.ask("POST", "/tasks", b'{"tasks":[' + b"[]," * 1_500_000 + b"[]]}", token)
     assert (status, "more than 1000000 values" in text) == (413, True)
+
+
+def test_the_bodies_of_one_person_take_so_much_memory_and_no_more(server: Server) -> None:
+    """Bodies that arrive slowly waited in memory, 16 MB for each of 4,096 connections."""
+    token, other = server.token(), server.token(pilot=1)
+    head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Length: "
+    most = MOST_HELD // LARGEST_BODY
+    with contextlib.ExitStack() as stack:
+        for _ in range(most):
+            slow = stack.enter_context(server.connect())
+            slow.sendall(f"{head}{LARGEST_BODY}\r\n\r\n".encode() + b" " * (LARGEST_BODY - 1000))
+
+        def is_refused() -> bool:
+            status, text = server.ask("POST", "/tasks", b" " * 16_000, token)
+            return status == 429 and str(MOST_HELD) in text
+
+        wait_for(is_refused, "a refusal, once all has arrived")
+        assert server.ask("GET", "/tasks", None, token)[0] == 200
+        assert server.ask("POST", "/pilot/report", b" ", other)[0] not in (429, 503)
+    wait_for(lambda: server.ask("POST", "/tasks", b" " * 16_000, token)[0] == 422, "room again")
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])

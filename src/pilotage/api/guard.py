@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -27,6 +28,9 @@ LARGEST_BODY = 16 * 1024 * 1024
 
 SMALL_BODY = 64 * 1024
 """Most bytes of any other request."""
+
+MOST_HELD = 4 * LARGEST_BODY
+"""Most bytes of all bodies of one person, or of one pilot, that arrive or are worked on."""
 
 MOST_VALUES = 1_000_000
 """Most values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to
@@ -97,6 +101,7 @@ class Guard:
         # Pilots' calls are short and many. A person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
         self._each: dict[str, _Room] = {}
+        self._held: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -109,9 +114,17 @@ class Guard:
             # Always serve it: it takes no thread that others could hold.
             await self._serve(scope, receive, send, lambda: None)
             return
+        held = _HeldBytes(self._held)
+        try:
+            await self._take(scope, receive, send, held)
+        finally:
+            held.release()
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send, held: "_HeldBytes") -> None:
+        """Admit one request, and serve it when there is room."""
         receive = incoming = _Incoming(receive)
         try:
-            body = await self._admitted(Request(scope), receive)
+            body = await self._admitted(Request(scope), receive, held)
             # Only after the body has arrived: a slow sender takes no place from others.
             release = await self._room(Request(scope), receive)
         except _Refusal as refusal:
@@ -189,7 +202,7 @@ class Guard:
             return page
         return JSONResponse({"detail": detail}, status, headers)
 
-    async def _admitted(self, request: Request, receive: Receive) -> bytes | None:
+    async def _admitted(self, request: Request, receive: Receive, held: "_HeldBytes") -> bytes | None:
         """Return the whole body, None if its route reads it. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
         if announced == "0" and "transfer-encoding" not in request.headers:
@@ -197,7 +210,11 @@ class Guard:
         path = self._path(request.scope)
         opened = self._pages.open_bodies.get(request.url.path, 0) if self._pages else 0
         token = bearer_of(request.headers.get("authorization", ""))
-        if not opened and (token is None or await self._tokens().find(token) is None):
+        caller = await self._tokens().find(token) if token else None
+        if caller is not None:
+            # Pilots of one owner are many, and one of them takes nothing from the others.
+            held.sender = f"pilot {caller.pilot}" if caller.pilot else caller.identity.key
+        elif not opened:
             raise _Refusal(401, UNKNOWN)
         streamed = path.startswith(STREAMED)
         is_large = path in LARGE or (self._pages and request.url.path in self._pages.large_bodies)
@@ -208,7 +225,7 @@ class Guard:
             return None
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
-                return await _read(receive, limit)
+                return await _read(receive, limit, held)
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
 
@@ -244,7 +261,7 @@ def _too_large(limit: int) -> _Refusal:
     return _Refusal(413, f"the request is larger than {limit} bytes; send it in parts")
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def _read(receive: Receive, limit: int, held: "_HeldBytes") -> bytes:
     parts: list[bytes] = []
     size = values = 0
     while True:
@@ -258,10 +275,33 @@ async def _read(receive: Receive, limit: int) -> bytes:
         values += part.count(b",")
         if size > limit:
             raise _too_large(limit)
+        held.take(len(part))
         if values > MOST_VALUES:
             raise _Refusal(413, f"the request has more than {MOST_VALUES} values; send it in parts")
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+class _HeldBytes:
+    """The bytes of a request's body in memory, among all that its sender has there."""
+
+    def __init__(self, of_all: Counter[str]) -> None:
+        self.sender = ""
+        self._of_all = of_all
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        """Count further bytes. Raises :class:`_Refusal` if the sender has too many in memory."""
+        if self._of_all[self.sender] + size > MOST_HELD:
+            raise _Refusal(429, f"requests of yours hold {MOST_HELD} bytes already; send fewer at once")
+        self._of_all[self.sender] += size
+        self._size += size
+
+    def release(self) -> None:
+        """Count the request's bytes no more."""
+        self._of_all[self.sender] -= self._size
+        if not self._of_all[self.sender]:
+            del self._of_all[self.sender]
 
 
 class _Room:
