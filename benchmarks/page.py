@@ -49,6 +49,8 @@ VIEWS = {
     "storages": "/storages",
     "storage": "/storages/disk-0077",
     "shares": "/shares",
+    "failures": "/failures",
+    "stuck": "/stuck",
     "pilots": "/pilots",
     "transfers": "/transfers",
     "workflows": "/workflows",
