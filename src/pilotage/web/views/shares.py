@@ -31,7 +31,7 @@ class DaysQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaysSpan:
-    """Days from the beginning of the first one, UTC, until now; and other numbers of days to choose from."""
+    """A span of days (s since 1970 UTC), and the numbers of days to choose from."""
 
     days: int
     begin: float
@@ -40,8 +40,9 @@ class DaysSpan:
 
 
 def span_of(visit: Visit, days: int) -> DaysSpan:
-    """Return the span of so many days; today is one."""
-    return DaysSpan(days=days, begin=(visit.now // DAY - days + 1) * DAY, end=visit.now)
+    """Return the span of so many whole days; today is one."""
+    tomorrow = (visit.now // DAY + 1) * DAY
+    return DaysSpan(days=days, begin=tomorrow - days * DAY, end=tomorrow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
