@@ -21,7 +21,7 @@ LONGEST_ERROR = 3900
 
 
 def log_of(stream: str, head: bytes, tail: bytes, size: int) -> Log:
-    """Return the log of a stream of ``size`` bytes, of which these are kept."""
+    """Return the log of a stream of ``size`` bytes, with the kept ones."""
     return Log(stream, size, len(head), base64.b64encode(zlib.compress(head + tail)).decode())
 
 

@@ -1,4 +1,4 @@
-"""Namespaces of users, processes and mounts: a payload sees only its own processes and the files it is given.
+"""Namespaces of users, processes and mounts: a payload sees only its own processes and its files.
 
 They work without root if the kernel lets ordinary users make namespaces (and has mount_setattr, Linux 5.12).
 """

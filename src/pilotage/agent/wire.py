@@ -307,7 +307,7 @@ class Stops:
 class FileRequest:
     """One file of an attempt that a pilot wants to read, or to write with ``size`` bytes.
 
-    An input is given by its name and a ``source`` of its work (empty: the queue's storage). Otherwise the
+    An input has its name and a ``source`` of its work (empty: the queue's storage). Otherwise the
     file is an output.
     """
 

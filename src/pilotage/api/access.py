@@ -1,7 +1,7 @@
 """Identity and rights of callers: bearer tokens give credentials, and each route has one policy.
 
 The store finds tokens by their hash. A found token stays valid for a few seconds, so that frequent reports
-cost no query. If a pilot was given up meanwhile, the step that it calls finds out.
+cost no query. The step that it calls finds out if the pilot is lost.
 """
 
 import asyncio

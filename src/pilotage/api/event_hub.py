@@ -167,7 +167,7 @@ class Stream:
 
 
 class Sign(Stream):
-    """What waits for a reader who only wants to know that something happened, not what."""
+    """Waiting news for a reader who only wants to know that something happened."""
 
     def offer(self, chunk: bytes) -> None:  # noqa: ARG002
         """Keep one sign, however much happens before it is read."""

@@ -200,7 +200,7 @@ def get_content(
 
 
 def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
-    """Return storages from which a file can be read; only ``storage`` if that is given.
+    """Return storages from which a file can be read; only ``storage`` if there is one.
 
     Raises HTTPException if there is none.
     """
@@ -254,8 +254,8 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
     """Register the files at a storage that match a pattern; copies and outputs are none of them.
 
-    Links within the storage are followed. Those that cannot be registered are told, other links and special
-    files too, and the others are registered.
+    Links within the storage are followed. The answer names files that cannot be registered, other links and
+    special files.
     """
     scope = body.scope or scopes_of(caller.identity)[0]
     check_scope(caller, scope)

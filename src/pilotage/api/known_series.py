@@ -23,7 +23,7 @@ SERVER_FAULT = "500"
 
 
 def known_series(found: StoreCounts, federation: Federation | None, loops: Iterable[str]) -> set[MeasuredKey]:
-    """Return the counters that begin at 0, by what is known: loop, queue, share, link and route."""
+    """Return the counters that begin at 0, by known values: loop, queue, share, link and route."""
     series = {MeasuredKey(STORE_RETRIES.name, (cause,), "") for cause in HINDRANCES}
     series |= {MeasuredKey(FAILED_PASSES.name, (loop,), "") for loop in loops}
     series |= set(_of_work(found))

@@ -1,6 +1,6 @@
 """What the metrics say, in Prometheus's text format.
 
-Counters and histograms are the store's. Each process adds what it measured. So any server answers for all
+Counters and histograms are the store's. Each process adds its measurements. So any server answers for all
 processes, also for those without an API (decision 55).
 """
 

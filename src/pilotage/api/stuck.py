@@ -36,7 +36,7 @@ class StuckRecords(BaseModel):
 
 
 class Stuck(BaseModel):
-    """What is stuck, the worst first."""
+    """Stuck records, the worst first."""
 
     stuck: Annotated[list[StuckRecords], Field(description="By how far they exceed their limits.")]
 
@@ -51,7 +51,7 @@ def get_stuck(runtime: TheRuntime) -> Response:
 
 
 def shown_stuck(runtime: Runtime) -> list[StuckRecords]:
-    """Return what is stuck as operators see it, the worst first. Raises :class:`NoFederation`."""
+    """Return stuck records as operators see them, the worst first. Raises :class:`NoFederation`."""
     return [*map(_loop, servers.failing_loops(runtime)), *map(_records, stuck.everything(runtime))]
 
 

@@ -1,6 +1,6 @@
 """Outputs in Rucio: replicas where they lie, their datasets, and rules.
 
-Every part may be repeated: Rucio keeps what it already has.
+Every part may be repeated: Rucio keeps its entries.
 """
 
 from collections import defaultdict

@@ -63,7 +63,7 @@ def _told(failure: CommandFailure | ClientError) -> int:
 
 
 def _needs_server(error: ModuleNotFoundError) -> None:
-    """Say what installs a package that the base installation lacks. Raise what is no such package."""
+    """Say what installs a package that the base installation lacks. Raise the error for others."""
     if os.environ.get("PILOTAGE_DEBUG") or (error.name or "pilotage").partition(".")[0] == "pilotage":
         raise error
     echo(not_installed(error.name or "a package", "server"), err=True)

@@ -19,7 +19,7 @@ def confirmed(question: str) -> bool:
 
 
 def ask(told: str, named: str = "") -> None:
-    """Ask whether to do what is ``told``, with a line before that is ``named``.
+    """Ask whether to do ``told``, with a line before that is ``named``.
 
     Raises :class:`BadInput` where nobody can answer, :class:`CommandFailure` if the answer is no.
     """

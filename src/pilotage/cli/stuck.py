@@ -1,4 +1,4 @@
-"""List what is stuck."""
+"""List stuck records."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -73,7 +73,7 @@ def error_of(error: Exception) -> Exception:
 
 
 def read(text: str) -> "typing.Any":
-    """Return what was pickled."""
+    """Return the unpickled value."""
     return pickle.load(io.BytesIO(zlib.decompress(base64.b64decode(text))))
 
 

@@ -144,12 +144,12 @@ def error_of(status: int, reason: str, answer: Any) -> ClientError | None:
 
 
 def broken(status: int, reason: str) -> str:
-    """Return what is said of a server that fails."""
+    """Return the message about a server that fails."""
     return f"the server failed with {status} {reason}"
 
 
 def refusal(answer: Any) -> Refused:
-    """Return the error for tasks of which none was accepted. Raises :class:`BadAnswer`."""
+    """Return the error for tasks that were all refused. Raises :class:`BadAnswer`."""
     try:
         faults = tuple(
             Fault(str(fault["field"]), str(fault["message"]), task["index"])

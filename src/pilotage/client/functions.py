@@ -94,7 +94,7 @@ def rows_of(parameters: "Mapping[str, Iterable[Any]] | Iterable[Any]") -> Any:
 
 
 def value_of(result: bytes) -> Any:
-    """Return what a call returned, or raise what it raised.
+    """Return the result of a call, or raise its exception.
 
     The pickle comes from a job of the caller's own: whoever can change the job's output can run code here.
     """

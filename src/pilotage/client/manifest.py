@@ -65,7 +65,7 @@ def _earlier(text: str, rows: list[dict[str, object]], to: Path) -> Iterator[dic
 
 
 def rows_of(jobs: Iterable[Any], fetched: Iterable[tuple[WantedFile, Any]]) -> Iterator[dict[str, object]]:
-    """Yield the lines of files, with what is known of their jobs."""
+    """Yield the lines of files, with the known facts of their jobs."""
     known = {job["id"]: job for job in jobs}
     numbered = [(_job_number(output), one) for one, output in fetched]
     for number, one in sorted(numbered, key=lambda row: (row[0], row[1].place.name)):

@@ -48,7 +48,7 @@ def submission(answer: Any) -> "Record":
 
 
 def outcome(answer: Any) -> "Record":
-    """Return the answer that has what came of each task. Raises :class:`Refused` if the whole request has
+    """Return the answer with the outcome of each task. Raises :class:`Refused` if the whole request has
     faults, and :class:`BadAnswer`."""
     if isinstance(answer, dict) and "tasks" not in answer and (error := error_of(422, "", answer)):
         raise error

@@ -42,7 +42,7 @@ def number_of(word: str) -> int | None:
 
 
 def parsed(word: "int | str | RequestSubject") -> "RequestSubject | str":
-    """Return what a word means, or the plain name of a task. Raises :class:`Refused` for what is neither."""
+    """Return what a word means, or the plain name of a task. Raises :class:`Refused` for anything else."""
     if isinstance(word, RequestSubject):
         return word
     if isinstance(word, int):

@@ -122,7 +122,7 @@ def is_right(wanted: WantedFile, folder: OpenFolder) -> bool:
 
 
 def arrived(task: int, outputs: Sequence[Any], merged: bool, match: str) -> tuple[list[Any], list[str]]:
-    """Return the outputs that are asked for and lie somewhere, and the names of those that never arrived.
+    """Return the wanted outputs that lie somewhere, and the names of outputs that never arrived.
 
     Raises :class:`NotFound` if there is none.
     """

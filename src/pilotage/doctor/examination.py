@@ -31,7 +31,7 @@ class Examined:
 
 
 def examined(known: Installation, checks: Sequence[DoctorCheck], limit: float = LIMIT) -> Iterator[Examined]:
-    """Yield the result of each check. Those that others need end before the others begin.
+    """Yield the result of each check. A check that others need ends before these begin.
 
     ``limit`` is the time in s of each check of one thing.
     """

@@ -66,7 +66,7 @@ class Installation:
             raise NotExamined("no federation is loaded") from None
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close the store."""
         if self.client is not None:
             self.client.close()
         if self.open_store is not None:

@@ -1,4 +1,4 @@
-"""What people were told of a task, and what they could not be told."""
+"""Sent notifications of a task, and those that failed."""
 
 from collections.abc import Iterator, Mapping
 

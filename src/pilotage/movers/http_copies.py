@@ -59,7 +59,7 @@ class WebServer(Protocol):
 
 
 class HttpCopies:
-    """Copies to one web server from others. It remembers those that cannot copy."""
+    """Copies to one web server from others. It remembers servers that cannot copy."""
 
     def __init__(self, target: WebServer) -> None:
         self._target = target

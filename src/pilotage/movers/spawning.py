@@ -7,8 +7,8 @@ There are two kinds of workers with two protocols. Here is their common part. Wh
 - Somebody waits for each call, for so many seconds. A call that hangs is killed with its process, alone.
 - The same kill in a worker would end the deliveries of others.
 - A delivery may take hours. Its worker sends news each second, and is given up when it falls silent.
-- A cancelled delivery has 20 s to remove its temporary files. A call that is given up has none.
-- Deliveries of a worker that died start again, each alone. A call that was taken is never made twice.
+- A cancelled delivery has 20 s to remove its temporary files. An abandoned call has none.
+- Deliveries of a worker that died start again, each alone. A worker never makes a call twice.
 - A call carries the bytes of a file over its connection, where no other message may come between.
 - Small files of one slot go one after another in one worker (D8). Calls have no slots.
 - One protocol would need both loops, and would ask at each step which of the two it serves.

@@ -39,7 +39,7 @@ GRACE = 5.0
 
 
 class Cancelled(Exception):
-    """A delivery was given up while its bytes were moving."""
+    """A mover gave a delivery up while its bytes were moving."""
 
 
 @dataclass(slots=True)

@@ -166,7 +166,7 @@ class VirtualMovers:
         if moving is None:
             return DeliveryStatus(state="unknown")
         if not moving.arrived:
-            # A virtual delivery always makes progress: only stalled transfers are given up.
+            # A virtual delivery always makes progress: Pilotage gives up only stalled transfers.
             return DeliveryStatus(state="moving", bytes=int(self._clock()))
         del self._moving[reference]
         if moving.fault:

@@ -24,7 +24,7 @@ def step_of(seconds: float) -> int:
 
 
 class Past:
-    """Adds to what is kept, deletes what is old, and reads it."""
+    """Adds to the kept sums, deletes old ones, and reads them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class Past:
         self._database.write(lambda connection: share_hours.add(connection, found, time))
 
     def forget(self, now: float) -> None:
-        """Delete what is older than :data:`KEPT`."""
+        """Delete everything older than :data:`KEPT`."""
         before = now - KEPT
         self._database.write(lambda connection: share_hours.forget(connection, before))
         self._database.write(lambda connection: daily_failures.forget(connection, before))

@@ -292,7 +292,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 async def answered(endpoint: Endpoint, request: Request) -> Response:
-    """Answer a request; make a page of what it raises."""
+    """Answer a request; make a page of its error."""
     try:
         return await endpoint(request)
     except HTTPException as error:

@@ -105,7 +105,7 @@ def _result(
     files: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> SimulationResult:
-    """Run commands in a folder with these files, until one fails. Return what they said and drew."""
+    """Run commands in a folder with these files, until one fails. Return their texts and pictures."""
     text = ""
     try:
         with tempfile.TemporaryDirectory(prefix="pilotage-simulation-") as folder:

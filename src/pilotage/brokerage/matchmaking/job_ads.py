@@ -1,4 +1,4 @@
-"""The ClassAd of similar jobs: what their task requests, and what it requires of a site (M3, M4)."""
+"""The ClassAd of similar jobs: the requests of their task, and its requirements of a site (M3, M4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

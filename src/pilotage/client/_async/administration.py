@@ -85,7 +85,7 @@ class AsyncAdministration(AsyncApi):
     async def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
     ) -> Record:
-        """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
+        """End a person's tokens, tasks, private pilots and secrets; return these, and what remains."""
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
         return await self._posted("/people/close", None, body)
 
@@ -114,7 +114,7 @@ class AsyncAdministration(AsyncApi):
         return Table[Record].of(await self._get("/worlds"), "worlds", Record)
 
     async def servers(self) -> Record:
-        """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
+        """Return the ``servers`` that share the store, with their loops, leases and missing packages."""
         return await self._record("/servers")
 
     async def health(self) -> Record:

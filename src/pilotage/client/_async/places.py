@@ -130,7 +130,7 @@ class AsyncPlaces(AsyncApi):
         return await self._sent("PUT", "/restrictions/{kind}/{name}", place, body=body)
 
     async def breakers(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
-        """Return circuit breakers that are open or half-open; on the first page also what is set aside."""
+        """Return circuit breakers that are open or half-open; on the first page also records set aside."""
         return await self._table("breakers", "/breakers", after=after, limit=limit)
 
     async def lift_breakers(self, name: str, *, kind: str | None = None) -> Record:

@@ -184,7 +184,7 @@ class AsyncTask(Record):
         return await self._then_refreshed(await self._client.release(self))
 
     async def finish(self) -> Record:
-        """End it with what it has."""
+        """End it with its outputs so far."""
         return await self._then_refreshed(await self._client.finish(self))
 
     async def cancel(self) -> Record:

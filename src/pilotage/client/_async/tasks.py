@@ -250,7 +250,7 @@ class AsyncTaskRequests(AsyncApi):
     ) -> ExplainedRecord:
         """Explain why a task, job, pilot, transfer or queue is where it is, or waits. ``lines`` is the text.
 
-        With ``queue``: what was decided at this queue about a task's jobs. ``limit`` bounds the decisions of
+        With ``queue``: the decisions at this queue about a task's jobs. ``limit`` bounds the decisions of
         a task or job, newest first; ``width`` folds the lines to so many columns. With ``rules`` the lines
         name the published rules that decided.
         """

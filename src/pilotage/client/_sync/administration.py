@@ -84,7 +84,7 @@ class Administration(Api):
     def close_person(
         self, name: str, *, because: str, vo: str | None = None, dry_run: bool = False
     ) -> Record:
-        """End a person's tokens, tasks, private pilots and secrets; return what ended, and what stays."""
+        """End a person's tokens, tasks, private pilots and secrets; return these, and what remains."""
         body = {"name": name, "vo": vo, "because": because, "dry_run": dry_run}
         return self._posted("/people/close", None, body)
 
@@ -113,7 +113,7 @@ class Administration(Api):
         return Table[Record].of(self._get("/worlds"), "worlds", Record)
 
     def servers(self) -> Record:
-        """Return the ``servers`` that share the store, with their loops, leases, and what they lack."""
+        """Return the ``servers`` that share the store, with their loops, leases and missing packages."""
         return self._record("/servers")
 
     def health(self) -> Record:

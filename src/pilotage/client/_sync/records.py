@@ -185,7 +185,7 @@ class Task(Record):
         return self._then_refreshed(self._client.release(self))
 
     def finish(self) -> Record:
-        """End it with what it has."""
+        """End it with its outputs so far."""
         return self._then_refreshed(self._client.finish(self))
 
     def cancel(self) -> Record:

@@ -161,7 +161,7 @@ class Arc:
 
     def _remember(self, names: Mapping[str, str]) -> None:
         with self._lock:
-            # One that has no name yet is asked for again.
+            # Ask again for one without a name.
             self._names.update({job: name for job, name in names.items() if name})
 
     def _job(self, reference: str) -> str:

@@ -76,7 +76,7 @@ class ArcJobs:
         return found
 
     def names(self, jobs: Collection[str]) -> dict[str, str]:
-        """Return the names of jobs. The service's own files name those that have no record yet."""
+        """Return the names of jobs. The service's own files name jobs without a record."""
         names = {job: _text(record, "Name") for job, record in self.activities(jobs).items()}
         for job in jobs:
             if not names.get(job):

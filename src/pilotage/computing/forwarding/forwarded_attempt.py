@@ -86,7 +86,7 @@ class Handover:
 
     def spec(self) -> dict[str, Any]:
         """Return the task to submit: this one job, tried once, because this side counts attempts."""
-        # An earlier version does not know all fields: only those that say something are sent.
+        # An earlier version does not know all fields: send only fields that say something.
         document = {
             name: value
             for name, value in self.asked.spec.items()

@@ -107,7 +107,7 @@ class Process:
         return {text: self._status(text) for text in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Ask the agents to end, then kill what is left of them and of everything that they started."""
+        """Ask the agents to end, then kill their remaining processes and everything that they started."""
         tree: list[psutil.Process] = []
         for text in references:
             if self._status(text).state == "running":
@@ -181,7 +181,7 @@ class Process:
             os.close(pipe)
 
     def _reap(self, pid: int, reference: str, place: Path) -> None:
-        """Wait for a child, so that no zombie stays. Keep its exit code, and remove what it left behind."""
+        """Wait for a child, so that no zombie stays. Keep its exit code, and remove its remains."""
         try:
             _, status = os.waitpid(pid, 0)
         except ChildProcessError:  # psutil reaps children, too, when it waits for them

@@ -102,7 +102,7 @@ class PlainProfile(Profile):
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Ask the sessions to end, then kill what is left of them."""
+        """Ask the sessions to end, then kill the rest."""
         return ("sh", "-c", END, "end", *jobs)
 
     def capacity(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is stuck: records that stay in a state for longer than is usual for their kind there."""
+"""Stuck records stay in a state for longer than is usual for their kind there."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,7 +146,7 @@ def usual_times(past: Iterable[Stay]) -> dict[tuple[Kind, State, str], float]:
 def stuck(
     live: Iterable[StayingRecord], usual: Mapping[tuple[Kind, State, str], float], now: float
 ) -> list[StuckGroup]:
-    """Return what is stuck at ``now``, by kind, state and place; those that exceed their limit most first."""
+    """Return stuck records at ``now``, by kind, state and place; those that exceed their limit most first."""
     groups: defaultdict[tuple[Kind, State, str], list[StayingRecord]] = defaultdict(list)
     for record in live:
         if (record.kind, record.state) in EXPECTED:

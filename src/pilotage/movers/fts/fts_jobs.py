@@ -146,7 +146,7 @@ class FtsJobs:
             self._carried = [one for one in self._carried if not (one.done.is_set() or one.given_up)]
 
     def _begin(self, new: list[_Waiting]) -> None:
-        """Submit files, except those that the server still has from earlier attempts. End those that fail."""
+        """Submit files, except those that the server still has from earlier attempts. End the failed ones."""
         try:
             self._take_up([one for one in new if one.attempt > 1])
             # Check it now and then while files are copied, and always before a job.

@@ -24,7 +24,7 @@ _OWNERS = select(_t.id, _t.vo, _t.group, _t.owner, _t.state, _t.planned_jobs).wh
 class CommitJobRooms:
     """The room for live jobs that a decision's moves may take, one after the other.
 
-    The caller is alone, so what it reads stays true. It reads nothing for moves without ``job_quotas``, and
+    The caller is alone, so its readings stay true. It reads nothing for moves without ``job_quotas``, and
     no counts of jobs where unfinished tasks could not pass a quota.
     """
 

@@ -72,7 +72,7 @@ def inspected(connection: Connection) -> DatabaseFacts:
 def share_a_session(engine: Engine) -> bool:
     """Return whether a connection to PostgreSQL gets the session of another one that is still open.
 
-    A pooler does that which takes sessions back after each transaction.
+    A pooler that takes sessions back after each transaction does so.
     """
     mark = secrets.token_hex(8)
     with engine.connect() as first:

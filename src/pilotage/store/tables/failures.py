@@ -163,7 +163,7 @@ _OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f
 
 
 def write(connection: Connection, found: Sequence[Failure]) -> None:
-    """Write failures, or what they now count against. Delete old or excess ones."""
+    """Write failures, or their present subjects. Delete old or excess ones."""
     rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
     connection.execute(_SAVE, rows)
     connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})

@@ -1,7 +1,7 @@
 """Circuit breakers that the events have told of: table, reading, and noting changes.
 
 Breakers follow from failures, and open and close as time passes. A row says what the stream of events has
-told of one. So each change is told once, however many servers look.
+told of one. So one event tells each change, however many servers look.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

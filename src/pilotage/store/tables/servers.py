@@ -94,7 +94,7 @@ class Servers:
         self._database = database
 
     def join(self, server: ServerProcess) -> None:
-        """Record a server that starts. Forget those that have been gone for :data:`KEPT_FOR` s."""
+        """Record a server that starts. Forget servers that have been gone for :data:`KEPT_FOR` s."""
 
         def write(connection: Connection) -> None:
             connection.execute(_OLD, {"before": server.started - KEPT_FOR})
@@ -148,7 +148,7 @@ class Servers:
         return int(self._database.run(_CUT_OFF, {"session": self._database.session_of(name)})[0][0])
 
     def named(self, names: Collection[str]) -> tuple[ServerBeat, ...]:
-        """Return those that the store knows of some servers."""
+        """Return the known ones of some servers."""
         return self._database.read(
             lambda connection: tuple(
                 ServerBeat(*row) for row in raw_rows(connection, _NAMED, names=sorted(names))
@@ -156,7 +156,7 @@ class Servers:
         )
 
     def everything(self) -> tuple[ServerProcess, ...]:
-        """Return all that the store knows, those that started first at the beginning."""
+        """Return all known servers, the oldest first."""
         return self._database.read(
             lambda connection: tuple(_server(row) for row in raw_rows(connection, _ALL))
         )

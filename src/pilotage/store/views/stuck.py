@@ -1,4 +1,4 @@
-"""What stays in a state for long, and how long that took for those that ended lately."""
+"""Records that stay in a state for long, and the usual times of records that ended lately."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise

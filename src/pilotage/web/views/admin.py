@@ -186,7 +186,7 @@ class DaysPart:
 
 
 def recorded_days(visit: Visit) -> list[RecordedDay]:
-    """Return the days of which this server kept worlds, newest first."""
+    """Return the days with kept worlds, newest first."""
     by_day: dict[str, list[KeptWorldView]] = defaultdict(list)
     for one in visit.runtime.kept_worlds.listed():
         by_day[day(one.time)].append(one)
@@ -201,7 +201,7 @@ def recorded_days(visit: Visit) -> list[RecordedDay]:
 
 
 def days(visit: Visit) -> Page:
-    """Show of which days this server kept worlds, and the worlds of one."""
+    """Show the days with kept worlds, and the worlds of one."""
     visit.for_operators("administer")
     chosen = visit.query(DayQuery).day
     worlds = [one for one in visit.runtime.kept_worlds.listed() if day(one.time) == chosen][::-1]

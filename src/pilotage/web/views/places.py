@@ -49,7 +49,7 @@ class PlacePage(Generic[_Place]):
 
     @property
     def is_filtered(self) -> bool:
-        """Return whether a selection is asked for."""
+        """Return whether somebody asks for a selection."""
         return bool(self.query.name or self.query.site)
 
 

@@ -16,7 +16,7 @@ PAGES = {"task": "/tasks/{}", "job": "/jobs/{}", "transfer": "/transfers/{}", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckRow:
-    """What is stuck at one place, in words, and the address of the oldest record; empty: it has none."""
+    """Stuck records of one place, in words, and the address of the oldest record; empty: it has none."""
 
     found: StuckRecords
     what: str
@@ -25,13 +25,13 @@ class StuckRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckModel:
-    """What is stuck, the worst first."""
+    """Stuck records, the worst first."""
 
     rows: Sequence[StuckRow]
 
 
 def stuck(visit: Visit) -> Page:
-    """Show what is stuck, the worst first."""
+    """Show stuck records, the worst first."""
     visit.for_operators("see what is stuck")
     return Page(
         template="stuck.html",

@@ -1,4 +1,4 @@
-"""People are told about their tasks: notifications, their own settings, and what a task is still to tell."""
+"""Tell people about their tasks: notifications, their own settings, and what a task is still to tell."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -14,7 +14,7 @@ def _text(name: str) -> sa.Column[str]:
 
 
 def upgrade() -> None:
-    """Add the table. Breakers that are open already are told of once."""
+    """Add the table. Tell once of breakers that are open already."""
     op.create_table(
         "noted_breakers",
         sa.Column("id", _ID, primary_key=True, autoincrement=False),
