@@ -30,7 +30,7 @@ FILES = ("_file", "kubeconfig", "known_hosts", "ca_path")
 
 
 def ends_soon(what: str, end: float, now: float, mend: str, why: str) -> Iterator[Finding]:
-    """Yield a finding for everything that has ended, or ends within :data:`SOON` s. Times in s since 1970 UTC."""
+    """Yield a finding if ``end`` is over, or within :data:`SOON` s. Times in s since 1970 UTC."""
     if end <= now:
         yield Finding(what=f"{what} ended {moment(end)}", why=why, mend=mend)
     elif end - now < SOON:

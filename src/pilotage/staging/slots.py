@@ -158,7 +158,7 @@ class Slots:
         (D5).
 
         While slots change hands, more shares than slots take turns. Then only a share whose first transfer
-        came after the last slot was given has an emergency. If no transfer got a slot for ``emergency_after`` s,
+        came after the last slot was given has an emergency. If nobody got a slot for ``emergency_after`` s,
         any share has one. Otherwise emergencies would be the rule wherever shares outnumber slots. If not all
         can have one, draw the shares, each in proportion to its priority.
         """
