@@ -90,10 +90,7 @@ def of_queues(
             pilots=dict(pilots_there[queue.name]),
             last_pilot=seen.get(queue.name, (None, None))[0],
             last_start=seen.get(queue.name, (None, None))[1],
-            # Most queues have no failed pilots: then there is nothing to look up, one queue at a time.
-            errors=(
-                errors := _errors(reader, queue.name) if pilots_there[queue.name][PilotState.FAILED] else ()
-            ),
+            errors=(errors := _errors(reader, queue.name, pilots_there[queue.name])),
             tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
             if errors
             else None,
@@ -130,8 +127,11 @@ def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
     return [queue for queue, _ in reader.raw_rows(_WAITING_JOBS, task=task)]
 
 
-def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
+def _errors(reader: RecordReader, queue: str, pilots_there: Mapping[PilotState, int]) -> tuple[str, ...]:
     """Return the errors of pilots that failed since one last called home, newest first."""
+    # Most queues have no failed pilots: then there is nothing to look up, one queue at a time.
+    if not pilots_there.get(PilotState.FAILED):
+        return ()
     found = []
     for state, error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
         if heartbeat is not None:
