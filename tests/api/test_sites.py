@@ -40,6 +40,7 @@ def test_m2_a_site_sends_its_own_ad_and_no_others(house: House, north: TestClien
         "jobs": 0,
         "slots": 0,
         "problem": "",
+        "restriction": "",
     }
     refused = north.put("/sites/south/ad", json={"ad": AD})
     assert (refused.status_code, refused.json()["detail"]) == (

@@ -50,7 +50,7 @@ def _row(site: Mapping[str, Any]) -> tuple[object, ...]:
         _of(site["current_jobs"], site["max_jobs"]),
         _of(site["current_submitting_jobs"], site["max_submitting_jobs"]),
         "" if site["matched"] is None else site["matched"],
-        site["restriction"] or site["problem"] or "matches",
+        site.get("restriction") or site["problem"] or "matches",
     )
 
 
