@@ -151,10 +151,11 @@ def test_faults_of_a_whole_submission_are_a_refusal(client: Client, server: Fake
         (lambda client: client.make_token("ada"), "lacks token"),
         (lambda client: client.open_place("site", "S"), "lacks opened"),
         (lambda client: client.hold(5), "no document"),
+        (lambda client: client.cancel(5), "lacks id, state"),
         (lambda client: client.plan([{}]), "lacks tasks, refused"),
         (lambda client: next(client.events()), "no stream of events"),
     ],
-    ids=["list", "task", "job", "rows", "token", "opened", "verb", "plan", "stream"],
+    ids=["list", "task", "job", "rows", "token", "opened", "verb", "cancel", "plan", "stream"],
 )
 def test_an_answer_of_another_form_names_what_it_lacks_and_both_versions(
     client: Client, server: FakeServer, call: Callable[[Client], object], text: str
@@ -168,6 +169,7 @@ def test_an_answer_of_another_form_names_what_it_lacks_and_both_versions(
         "POST /tokens": {"secret": "x"},
         "DELETE /restrictions/site/S": {},
         "POST /tasks/5/hold": ["held"],
+        "POST /tasks/5/cancel": {"cancelled": [5]},
         "POST /plan/broker": {"lines": []},
         "GET /events": {"events": []},
         "GET /health/live": {"status": "ok", "version": "0.0.9"},

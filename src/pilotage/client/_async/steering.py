@@ -46,15 +46,15 @@ class AsyncSteering(AsyncApi):
 
     async def hold(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Start no more jobs of a task until it is released. Jobs that run go on."""
-        return await self._posted("/tasks/{task}/hold", await self._task(task))
+        return await self._posted("/tasks/{task}/hold", await self._task(task), needs=["task"])
 
     async def release(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Let jobs of a held task start again."""
-        return await self._posted("/tasks/{task}/release", await self._task(task))
+        return await self._posted("/tasks/{task}/release", await self._task(task), needs=["task"])
 
     async def finish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """End a task with what it has: a merge takes the outputs so far; other jobs close."""
-        return await self._posted("/tasks/{task}/finish", await self._task(task))
+        return await self._posted("/tasks/{task}/finish", await self._task(task), needs=["task"])
 
     async def cancel(self, about: "int | str | RequestSubject | AsyncTask | AsyncJob") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
@@ -62,7 +62,7 @@ class AsyncSteering(AsyncApi):
 
     async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return await self._posted("/tasks/{task}/publish", await self._task(task))
+        return await self._posted("/tasks/{task}/publish", await self._task(task), needs=["id"])
 
     async def renew(self, task: "int | str | RequestSubject | AsyncTask", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
@@ -72,4 +72,7 @@ class AsyncSteering(AsyncApi):
         self, about: "int | str | RequestSubject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
     ) -> Record:
         found = (await self.subject(about)).of_kinds("task", "job")
-        return await self._posted(f"{found.path}/{verb}", found.values, body, width=width or None)
+        needs = ["id", "state"] if verb == "cancel" else ["jobs"]
+        return await self._posted(
+            f"{found.path}/{verb}", found.values, body, needs=needs, width=width or None
+        )

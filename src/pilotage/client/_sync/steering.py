@@ -47,15 +47,15 @@ class Steering(Api):
 
     def hold(self, task: "int | str | RequestSubject | Task") -> Record:
         """Start no more jobs of a task until it is released. Jobs that run go on."""
-        return self._posted("/tasks/{task}/hold", self._task(task))
+        return self._posted("/tasks/{task}/hold", self._task(task), needs=["task"])
 
     def release(self, task: "int | str | RequestSubject | Task") -> Record:
         """Let jobs of a held task start again."""
-        return self._posted("/tasks/{task}/release", self._task(task))
+        return self._posted("/tasks/{task}/release", self._task(task), needs=["task"])
 
     def finish(self, task: "int | str | RequestSubject | Task") -> Record:
         """End a task with what it has: a merge takes the outputs so far; other jobs close."""
-        return self._posted("/tasks/{task}/finish", self._task(task))
+        return self._posted("/tasks/{task}/finish", self._task(task), needs=["task"])
 
     def cancel(self, about: "int | str | RequestSubject | Task | Job") -> Record:
         """Cancel a task with its jobs and transfers, or one job. Outputs that are stored stay."""
@@ -63,7 +63,7 @@ class Steering(Api):
 
     def publish(self, task: "int | str | RequestSubject | Task") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return self._posted("/tasks/{task}/publish", self._task(task))
+        return self._posted("/tasks/{task}/publish", self._task(task), needs=["id"])
 
     def renew(self, task: "int | str | RequestSubject | Task", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
@@ -73,4 +73,5 @@ class Steering(Api):
         self, about: "int | str | RequestSubject | Task | Job", verb: str, body: Any, width: int
     ) -> Record:
         found = (self.subject(about)).of_kinds("task", "job")
-        return self._posted(f"{found.path}/{verb}", found.values, body, width=width or None)
+        needs = ["id", "state"] if verb == "cancel" else ["jobs"]
+        return self._posted(f"{found.path}/{verb}", found.values, body, needs=needs, width=width or None)
