@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.client import Client, TaskFailed
+from tests.conftest import locked_port
 from tests.waiting import wait_for
 
 from .pages import PAGES, commands, files, ran, run
@@ -24,21 +26,35 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def place(tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, a home and an address of its own."""
-    monkeypatch.setenv("PILOTAGE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PILOTAGE_URL", f"http://127.0.0.1:{free_port}")
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
+    _enter(tmp_path, free_port, monkeypatch)
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Start what the reader leaves running in another terminal. It serves several tutorials in turn."""
+    with locked_port() as port, pytest.MonkeyPatch.context() as environment:
+        place = tmp_path_factory.mktemp("tutorials")
+        _enter(place, port, environment)
+        subprocess.run(["pilotage", "init"], check=True, capture_output=True)
+        with subprocess.Popen(["pilotage", "up"]) as process:
+            wait_for((place / "home" / "token").exists, "the server runs")
+            yield place
+            process.terminate()
+
+
 @pytest.fixture
-def server(place: Path) -> Iterator[None]:
-    """What the reader leaves running in another terminal."""
-    subprocess.run(["pilotage", "init"], check=True, capture_output=True)
-    with subprocess.Popen(["pilotage", "up"]) as process:
-        wait_for((place / "home" / "token").exists, "the server runs")
-        yield
-        process.terminate()
+def folder(server: Path) -> Path:
+    """The folder of that server, without results of other tutorials."""
+    shutil.rmtree(server / "results", ignore_errors=True)
+    return server
+
+
+def _enter(place: Path, port: int, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("PILOTAGE_HOME", str(place / "home"))
+    environment.setenv("PILOTAGE_URL", f"http://127.0.0.1:{port}")
+    environment.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    environment.chdir(place)
 
 
 def followed(page: str, place: Path, saved: set[str], fault: str) -> list[tuple[str, int]]:
@@ -64,40 +80,37 @@ def followed(page: str, place: Path, saved: set[str], fault: str) -> list[tuple[
     return ended
 
 
-@pytest.mark.usefixtures("server")
-def test_a_first_task_and_a_sweep_bring_their_results(place: Path) -> None:
-    """One after the other, on one server."""
+def test_a_first_task_and_a_sweep_bring_their_results(folder: Path) -> None:
+    """First of all, because the page names the first task by its number."""
     text = (PAGES / "first-task.md").read_text()
     for command in ("submit task.yaml --watch", "explain 1", "fetch 1 --to results"):
         assert f"\n    pilotage {command}\n" in text
         subprocess.run(["pilotage", *shlex.split(command)], check=True, capture_output=True, timeout=300)
-    assert (place / "results" / "manifest.csv").exists()
-    ended = followed("sweep.md", place, {"sweep.yaml"}, "")
+    assert (folder / "results" / "manifest.csv").exists()
+    ended = followed("sweep.md", folder, {"sweep.yaml"}, "")
     assert [command for command, code in ended if code] == [], ended
-    rows = [line.split("\t") for line in (place / "results" / "table.tsv").read_text().splitlines()]
+    rows = [line.split("\t") for line in (folder / "results" / "table.tsv").read_text().splitlines()]
     years = {(rate, room): int(count) for rate, room, count in rows}
     assert len(rows) == len(years) == 12
     assert years["2", "100"] < 10
     assert years["1.1", "10000"] > 100
 
 
-@pytest.mark.usefixtures("server")
-def test_forty_files_become_a_table_although_ten_were_broken(place: Path) -> None:
-    ended = followed("failures.md", place, {"make_samples.py", "gc.yaml"}, "has no sequence")
+def test_forty_files_become_a_table_although_ten_were_broken(folder: Path) -> None:
+    ended = followed("failures.md", folder, {"make_samples.py", "gc.yaml"}, "has no sequence")
     assert [command for command, code in ended if code] == ["pilotage wait gc"], ended
     assert ended.index(("pilotage wait gc", 1)) < ended.index(("pilotage retry gc", 0))
-    table = (place / "results" / "table.tsv").read_text().splitlines()
+    table = (folder / "results" / "table.tsv").read_text().splitlines()
     assert len(table) == 40
     assert all(re.fullmatch(r"sample-\d\d\t0\.\d{3}", line) for line in table)
-    assert (place / "results" / "manifest.csv").exists()
+    assert (folder / "results" / "manifest.csv").exists()
 
 
-@pytest.mark.usefixtures("server")
-def test_a_chain_goes_on_after_its_middle_was_repaired(place: Path) -> None:
-    ended = followed("chain.md", place, {"make_data.py", "analysis.yaml"}, "the reference is empty")
+def test_a_chain_goes_on_after_its_middle_was_repaired(folder: Path) -> None:
+    ended = followed("chain.md", folder, {"make_data.py", "analysis.yaml"}, "the reference is empty")
     assert [command for command, code in ended if code] == ["pilotage wait analysis"], ended
     assert ended.index(("pilotage wait analysis", 1)) < ended.index(("pilotage retry compare", 0))
-    (report,) = (place / "results").rglob("report.txt")
+    (report,) = (folder / "results").rglob("report.txt")
     assert [line.split("\t") for line in report.read_text().splitlines()[1:]] == [
         [f"sample-{number}", f"{number}.0"] for number in range(1, 7)
     ]
@@ -105,7 +118,6 @@ def test_a_chain_goes_on_after_its_middle_was_repaired(place: Path) -> None:
 
 
 def _waiting_ends_where_a_failure_holds_the_rest() -> None:
-    """On the same server, because starting another one takes longer."""
     usual = {"command": ["false"], "scouts": 0, "max_attempts": 1}
     tasks = [
         {"name": "one", **usual},
@@ -146,8 +158,7 @@ def test_two_sites_send_work_to_files_and_files_to_work(place: Path) -> None:
     assert "share alice-download, priority 40" in shown["pilotage explain job:9"]
 
 
-@pytest.mark.usefixtures("server")
-def test_a_chain_runs_from_a_notebook(place: Path) -> None:
+def test_a_chain_runs_from_a_notebook(folder: Path) -> None:
     """The cells of the page are those of the notebook among the examples."""
     import nbformat
     from nbclient import NotebookClient
@@ -158,7 +169,7 @@ def test_a_chain_runs_from_a_notebook(place: Path) -> None:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     page = re.findall(r"```python\n(.*?)\n```", (PAGES / "notebook.md").read_text(), re.DOTALL)
     assert page == [cell.source for cell in cells]
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(place)}}).execute()
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     shown = json.dumps([cell.outputs for cell in cells])
     assert "<table>" in shown
     assert "pi is about 3.1" in shown
