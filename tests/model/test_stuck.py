@@ -17,6 +17,7 @@ from pilotage.model.rules.stuck import (
     stuck,
     usual_times,
 )
+from pilotage.model.values.quantiles import quantile
 
 NOW = 1_000_000.0
 ACTIVATED = EXPECTED["job", JobState.ACTIVATED].floor
@@ -83,3 +84,8 @@ def test_every_kind_that_can_be_stuck_has_a_reason_and_a_command(kind: Kind, sta
     assert words.reason_of(group, "the disk is full") == "the disk is full"
     assert words.verb_of(group, 4).startswith("pilotage ")
     assert "{" not in words.verb_of(group, 4)
+
+
+def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed() -> None:
+    assert [quantile(range(1, 21), part) for part in (0.01, 0.05, 0.94, 0.95, 1)] == [1, 1, 19, 19, 20]
+    assert (quantile([7.0], 0.95), quantile([], 0.95)) == (7, 0)

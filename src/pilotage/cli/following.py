@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.records.states import AT_A_PILOT, ENDED, JobState, TaskState
-from pilotage.model.values.phrases import plural
+from pilotage.model.values.phrases import jobs_wait
 
 from .errors import CommandFailure, Detached, StillUnderWay
 from .layout import visible
@@ -138,17 +138,13 @@ def waiting(view: Mapping[str, Any], is_explained: bool = False) -> list[str]:
         lines.append("its scouts go first: the other jobs are made when these have shown what they need")
     pending = jobs.get(JobState.PENDING, 0)
     if pending and not is_explained:
-        lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
+        lines.append(f"{jobs_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
     lines += [view["throttled"]] if view.get("throttled") else []
     if ready and not is_explained:
-        lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
+        lines.append(f"{jobs_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
     # Where jobs have started, their files may wait all the same.
     lines += [f"{'nothing starts' if ready else 'held up'}: {one}" for one in view.get("troubles", ())]
     return lines
-
-
-def _wait(jobs: int) -> str:
-    return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
 
 
 def has_ended(view: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
 from pilotage.model.rules.likely_ends import LikelyEnd
-from pilotage.model.values.phrases import plural
+from pilotage.model.values.phrases import jobs_wait, plural, rough
 
 from .analysis import first_obstacle
 from .sure_waits import told
@@ -43,7 +43,7 @@ def why(
         JobState.ACTIVATED: f"{pilot}{where}{f' while {busy} run' if busy else ''}",
         JobState.ASSIGNED: "for their input files",
     }
-    return next((f"{_wait(jobs[one])} {cause}." for one, cause in causes.items() if jobs.get(one)), "")
+    return next((f"{jobs_wait(jobs[one])} {cause}." for one, cause in causes.items() if jobs.get(one)), "")
 
 
 def line(tasks: int, jobs: int, share: str) -> str:
@@ -59,18 +59,6 @@ def likely(end: LikelyEnd) -> str:
     earliest, latest = rough(end.earliest), rough(end.latest)
     when = f"in about {latest}" if earliest == latest else f"in {earliest} to {latest}"
     return f"It is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs."
-
-
-def rough(seconds: float) -> str:
-    """Return a time in the largest unit that leaves two of it."""
-    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _wait(jobs: int) -> str:
-    return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
 
 
 def _refusal(last: Choice | None) -> str:

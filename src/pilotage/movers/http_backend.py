@@ -121,11 +121,9 @@ class HttpBackend:
                 raise StorageError(f"{answer.url} is no listing: its server has neither WebDAV nor an index")
             yield from from_index(whole_text(answer), urlsplit(answer.url).path)
 
-    @contextmanager
-    def read(self, path: str) -> Iterator[Download]:
+    def read(self, path: str) -> AbstractContextManager[Download]:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        with self.read_from(path, 0) as download:
-            yield download
+        return self.read_from(path, 0)
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Download]:

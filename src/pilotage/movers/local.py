@@ -71,14 +71,12 @@ class LocalBackend:
             raise LinkError(f"{path} leads out of the storage")
         return real[len(root.rstrip("/")) + 1 :]
 
-    @contextmanager
-    def read(self, path: str) -> Iterator[IO[bytes]]:
+    def read(self, path: str) -> AbstractContextManager[IO[bytes]]:
         """See :class:`~pilotage.movers.backend.Backend`.
 
         Raises WrongFileError for anything except a plain file.
         """
-        with self.read_from(path, 0) as stream:
-            yield stream
+        return self.read_from(path, 0)
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[IO[bytes]]:

@@ -4,7 +4,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from io import RawIOBase
@@ -87,11 +87,9 @@ class S3Backend:
                 if found["Key"] != prefix:
                     yield found["Key"].removeprefix(prefix), PathEntry("file", found["Size"])
 
-    @contextmanager
-    def read(self, path: str) -> Iterator[Readable]:
+    def read(self, path: str) -> AbstractContextManager[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        with self.read_from(path, 0) as body:
-            yield body
+        return self.read_from(path, 0)
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:

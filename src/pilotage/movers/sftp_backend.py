@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -102,11 +102,9 @@ class SftpBackend:
         """See :class:`~pilotage.movers.backend.LinkingBackend`."""
         return self._call(self._resolved(path))
 
-    @contextmanager
-    def read(self, path: str) -> Iterator[Readable]:
+    def read(self, path: str) -> AbstractContextManager[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`. It resumes after a broken connection."""
-        with self.read_from(path, 0) as stream:
-            yield stream
+        return self.read_from(path, 0)
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:

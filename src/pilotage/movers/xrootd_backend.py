@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,11 +96,9 @@ class XRootDBackend:
         for item in found:
             yield item.name, _entry(item.statinfo)
 
-    @contextmanager
-    def read(self, path: str) -> Iterator[Readable]:
+    def read(self, path: str) -> AbstractContextManager[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        with self.read_from(path, 0) as stream:
-            yield stream
+        return self.read_from(path, 0)
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:

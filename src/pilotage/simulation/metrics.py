@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from pilotage.model.values.quantiles import quantile
 from pilotage.model.values.types import DESCRIBED
 
 from .bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
@@ -121,11 +122,11 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         done_99=scenario.limit if done is None else done,
         done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
         wait=_mean([wait for wait, _ in waits]),
-        wait_95=_quantile([wait for wait, _ in waits], 0.95),
+        wait_95=quantile([wait for wait, _ in waits], 0.95),
         short_wait=fmean(short) if short else None,
         task_time=_mean(times),
         task_time_bound=shortest(best, rate),
-        task_time_95=_quantile(times, 0.95),
+        task_time_95=quantile(times, 0.95),
         share_error=_share_error(simulation, window),
         moved=journal.moved / 1e9,
         unused=journal.unused / journal.moved if journal.moved else 0.0,
@@ -185,7 +186,3 @@ def _share_error(simulation: Simulation, window: float) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
-
-
-def _quantile(values: Sequence[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else 0.0

@@ -60,7 +60,7 @@ _TIMES = (
 )
 
 
-def _steady() -> float:
+def steady_time() -> float:
     """Return seconds that also count during suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -84,7 +84,7 @@ class MonotoneClock:
     seem silent, every lease over. A newest time of more than a day ahead is not followed.
     """
 
-    def __init__(self, read: Clock, steady: Clock = _steady, newest: float = 0.0) -> None:
+    def __init__(self, read: Clock, steady: Clock = steady_time, newest: float = 0.0) -> None:
         self._read, self._steady = read, steady
         self._lock = threading.Lock()
         right = read()
@@ -140,7 +140,7 @@ class DatabaseClock:
         self,
         read: Clock,
         local: Clock = time.time,
-        steady: Clock = _steady,
+        steady: Clock = steady_time,
         every: float = READ_EVERY,
         apart: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:

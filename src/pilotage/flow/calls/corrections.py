@@ -37,7 +37,7 @@ def correct(runtime: Runtime, given: Sequence[InputFile], actor: str, *, trusted
     ones. The known description wins if Pilotage moved the file under it. A ``trusted`` operator's description
     is right without this check. If no bytes can be seen, so is that of the unconfirmed description's author.
     """
-    conflicts = runtime.store.queries.conflicts([_file(one) for one in given])
+    conflicts = runtime.store.queries.conflicts([one.described() for one in given])
     agreeing = {one.identifier for at, one in enumerate(given) if at not in conflicts}
     limit = time.monotonic() + TIME_LIMIT
     records: list[Creation] = []
@@ -165,7 +165,3 @@ def agrees(size: int, checksum: str, found: InputFile) -> bool:
     kinds = {one.partition(":")[0] for one in (checksum, found.checksum)}
     comparable = checksum and found.checksum and len(kinds) == 1
     return size == found.size and (not comparable or checksum == found.checksum)
-
-
-def _file(one: InputFile) -> File:
-    return File(name=one.identifier, size=one.size, checksum=one.checksum)

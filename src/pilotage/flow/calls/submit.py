@@ -16,7 +16,7 @@ from pilotage.model.records.advertisements import Advertisement
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.inputs import Input
 from pilotage.model.records.spec import LiveWork
-from pilotage.model.records.work import File, InputFile, NewTask, Replica, TaskSpec
+from pilotage.model.records.work import InputFile, NewTask, Replica, TaskSpec
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.paths import is_output, maker
 from pilotage.store import DatasetTaken, FileConflict, Store
@@ -298,7 +298,7 @@ def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Se
     """
     named = [(file, task.paths) for task in tasks for file in task.spec.inputs if isinstance(file, InputFile)]
     if len(named) > FILES_AT_ONCE:
-        runtime.store.queries.refuse_conflicts([_file(one) for one, _ in named])
+        runtime.store.queries.refuse_conflicts([one.described() for one, _ in named])
     # The last part goes with the tasks, so that a small submission is one commit.
     last = max(0, len(named) - FILES_AT_ONCE)
     for start in range(0, last, FILES_AT_ONCE):
@@ -309,13 +309,9 @@ def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Se
 
 def _file_records(named: Iterable[tuple[InputFile, inputs.Paths]]) -> Iterator[Creation]:
     for one, paths in named:
-        yield _file(one)
+        yield one.described()
         for storage in one.replicas:
             yield Replica(file=one.identifier, storage=storage, path=paths.get((one.identifier, storage), ""))
-
-
-def _file(named: InputFile) -> File:
-    return File(name=named.identifier, size=named.size, checksum=named.checksum)
 
 
 def _decided(runtime: Runtime, change: Create) -> Decision:

@@ -9,7 +9,6 @@ import logging
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from pilotage.flow.background import BackgroundService
 from pilotage.model.records.servers import ServerActivity, ServerProcess
 from pilotage.ports.presence import Presence
 from pilotage.store import ServerBeat, Store, outage
+from pilotage.store.clock import steady_time
 
 from .host_processes import HostProcesses
 
@@ -72,11 +72,6 @@ def this_process(store: Store, name: str, loops: Sequence[str], url: str = "") -
     )
 
 
-def _steady() -> float:
-    """Return seconds that go on while a process, or its machine, is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 @dataclass(slots=True)
 class _Watched:
     """The last beat that was seen of a server, and since when it stands still."""
@@ -113,7 +108,7 @@ class Membership(BackgroundService):
         on_gone: Sequence[Callable[[], None]] = (),
         report: Callable[[], ServerActivity] = ServerActivity,
         host: Presence | None = None,
-        steady: Callable[[], float] = _steady,
+        steady: Callable[[], float] = steady_time,
     ) -> None:
         self.times = times_of(store)
         threads = {"heartbeat": self._beats, "server-report": self._reports}

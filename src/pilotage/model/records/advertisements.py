@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
-from pilotage.model.values.classad import LARGEST, ClassAdError, Lexeme, constant, read, tokens
+from pilotage.model.values.classad import LARGEST, ClassAdError, TokenReader, constant, read
 from pilotage.model.values.types import DESCRIBED, SMALLEST
 
 Constant = Any
@@ -262,13 +262,11 @@ def _is_constant(value: object) -> bool:
     )
 
 
-class _Ad:
+class _Ad(TokenReader):
     """Parses the text of an ad."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = tokens(text, MOST_BYTES, 20 * MOST_ATTRIBUTES)
-        self._at = 0
+        super().__init__(text, MOST_BYTES, 20 * MOST_ATTRIBUTES)
         self.attributes: dict[str, Constant] = {}
         self.places: dict[str, int] = {}
         self.requirements = ""
@@ -341,21 +339,3 @@ class _Ad:
                 self._needs("}")
                 break
         return tuple(values)
-
-    @property
-    def _now(self) -> Lexeme:
-        return self._tokens[self._at]
-
-    def _takes(self, sign: str) -> bool:
-        if self._now.kind == "sign" and self._now.text == sign:
-            self._at += 1
-            return True
-        return False
-
-    def _needs(self, sign: str) -> None:
-        if not self._takes(sign):
-            raise self._unexpected(repr(sign))
-
-    def _unexpected(self, expected: str) -> ClassAdError:
-        found = repr(self._now.text) if self._now.text else "the end"
-        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")

@@ -18,6 +18,8 @@ from pilotage.model.values.types import (
     Whole,
 )
 
+from .data import File
+
 TaskReference = Annotated[Whole, Field(ge=1, le=2**53)] | Name
 """Another task: by number, or by name."""
 
@@ -46,6 +48,10 @@ class InputFile:
     def identifier(self) -> str:
         """Return ``SCOPE:NAME``, the identifier in the catalogue."""
         return identifier(self.scope, self.name)
+
+    def described(self) -> File:
+        """Return it as the catalogue's record."""
+        return File(name=self.identifier, size=self.size, checksum=self.checksum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
 """Stuck records stay in a state for longer than is usual for their kind there."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import NamedTuple
 
 from pilotage.model.records.states import (
@@ -16,6 +15,7 @@ from pilotage.model.records.states import (
     TaskState,
     TransferState,
 )
+from pilotage.model.values.quantiles import quantile
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
@@ -140,7 +140,7 @@ def usual_times(past: Iterable[Stay]) -> dict[tuple[Kind, State, str], float]:
     for stay in past:
         for place in (stay.place, "*"):
             found[stay.kind, stay.state, place].append(stay.seconds)
-    return {key: _quantile(times) for key, times in found.items() if len(times) >= LEAST_PAST}
+    return {key: quantile(times, QUANTILE) for key, times in found.items() if len(times) >= LEAST_PAST}
 
 
 def stuck(
@@ -177,7 +177,3 @@ def limit_of(kind: Kind, state: State, usual: float | None) -> float:
     """Return the time in s after which a record of a kind is stuck in a state, by its ``usual`` time."""
     floor = EXPECTED[kind, state].floor
     return floor if usual is None else min(max(floor, FACTOR * usual), max(floor, LONGEST_USUAL))
-
-
-def _quantile(times: Sequence[float]) -> float:
-    return sorted(times)[ceil(QUANTILE * len(times)) - 1]

@@ -29,53 +29,13 @@ WORLD_TIME = "WorldTime"
 WORLD_CHANCE = "WorldChance"
 """The site attribute behind ``random()``: drawn in [0, 1) with the world's seed."""
 
-FUNCTIONS = frozenset(
-    [
-        "allcompare",
-        "anycompare",
-        "avg",
-        "bool",
-        "ceiling",
-        "floor",
-        "identicalmember",
-        "ifthenelse",
-        "int",
-        "iserror",
-        "isboolean",
-        "isinteger",
-        "islist",
-        "isreal",
-        "isstring",
-        "isundefined",
-        "max",
-        "member",
-        "min",
-        "pow",
-        "quantize",
-        "real",
-        "round",
-        "size",
-        "strcat",
-        "strcmp",
-        "stricmp",
-        "string",
-        "stringlistimember",
-        "stringlistmember",
-        "stringlistsize",
-        "stringlistsubsetmatch",
-        "substr",
-        "sum",
-        "tolower",
-        "toupper",
-        "versioncmp",
-        "versiongt",
-        "versionge",
-        "versionle",
-        "versionlt",
-        "versioneq",
-        "version_in_range",
-    ]
-)
+_FUNCTIONS = """
+allcompare anycompare avg bool ceiling floor identicalmember ifthenelse int iserror isboolean
+isinteger islist isreal isstring isundefined max member min pow quantize real round size strcat
+strcmp stricmp string stringlistimember stringlistmember stringlistsize stringlistsubsetmatch substr
+sum tolower toupper versioncmp versiongt versionge versionle versionlt versioneq version_in_range
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Functions that are allowed besides ``time()`` and ``random()``, in lower case."""
 
 _SLOW = frozenset(["regexp", "regexps", "replace", "replaceall", "stringlistregexpmember", "regexpmember"])
@@ -200,7 +160,7 @@ def _flat(span: _Span) -> Iterator[_Span]:
         yield from _flat(side)
 
 
-def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> list[Lexeme]:
+def _tokens(text: str, longest: int, most: int) -> list[Lexeme]:
     """Return the words and signs of a text, followed by an ``end``. Raises :class:`ClassAdError`."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
@@ -220,14 +180,40 @@ def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -
     return [*found, Lexeme("end", "", len(text), len(text))]
 
 
-class _Parser:
+class TokenReader:
+    """Reads a text token by token. Each method raises :class:`ClassAdError` at what it did not expect."""
+
+    def __init__(self, text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> None:
+        self._text = text
+        self._tokens = _tokens(text, longest, most)
+        self._at = 0
+
+    @property
+    def _now(self) -> Lexeme:
+        return self._tokens[self._at]
+
+    def _takes(self, *signs: str) -> bool:
+        if self._now.kind == "sign" and self._now.text in signs:
+            self._at += 1
+            return True
+        return False
+
+    def _needs(self, sign: str) -> int:
+        if not self._takes(sign):
+            raise self._unexpected(repr(sign))
+        return self._tokens[self._at - 1].end
+
+    def _unexpected(self, expected: str) -> ClassAdError:
+        found = repr(self._now.text) if self._now.text else "the end"
+        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")
+
+
+class _Parser(TokenReader):
     """Parses one expression from its first token to its last."""
 
     def __init__(self, text: str, of_site: bool) -> None:
-        self._text = text
+        super().__init__(text)
         self._of_site = of_site
-        self._tokens = tokens(text)
-        self._at = 0
         self._depth = 0
         self._references: list[tuple[int, AttributeReference]] = []
         self._bound: list[tuple[int, int, str]] = []
@@ -261,29 +247,10 @@ class _Parser:
                 at = end
         return "".join([*pieces, self._text[at : span.end]])
 
-    @property
-    def _now(self) -> Lexeme:
-        return self._tokens[self._at]
-
     def _next(self) -> Lexeme:
         token = self._now
         self._at += 1
         return token
-
-    def _takes(self, *signs: str) -> bool:
-        if self._now.kind == "sign" and self._now.text in signs:
-            self._at += 1
-            return True
-        return False
-
-    def _needs(self, sign: str) -> int:
-        if not self._takes(sign):
-            raise self._unexpected(repr(sign))
-        return self._tokens[self._at - 1].end
-
-    def _unexpected(self, expected: str) -> ClassAdError:
-        found = repr(self._now.text) if self._now.text else "the end"
-        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")
 
     def _condition(self) -> _Span:
         """Parse ``condition ? value : other``, ``value ?: other``, or neither."""

@@ -24,6 +24,19 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def jobs_wait(count: int) -> str:
+    """Return ``1 job waits`` or ``3 jobs wait``."""
+    return f"{plural(count, 'job')} {'waits' if count == 1 else 'wait'}"
+
+
+def rough(seconds: float) -> str:
+    """Return a time in the largest unit that leaves two of it."""
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def not_installed(package: str, extra: str) -> str:
     """Return that a package is missing, and the command that installs it, quoted for every shell."""
     return f"{package} is not installed: pip install 'pilotage[{extra}]'"
