@@ -59,6 +59,12 @@ def echo(text: str, err: bool = False, colour: str = "") -> None:
         typer.secho(line, err=err, fg=colour if colour and has_colour(err) else None)
 
 
+def warn(answer: Mapping[str, Any]) -> None:
+    """Print the warnings of the server's answer to standard error."""
+    for warning in answer.get("warnings", ()):
+        echo(f"warning: {warning}", err=True)
+
+
 def width(stderr: bool = False) -> int:
     """Return the columns of the terminal; 0 if the output is none."""
     stream = sys.stderr if stderr else sys.stdout

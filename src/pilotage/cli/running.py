@@ -13,7 +13,7 @@ from pilotage.model.values.phrases import plural
 from .configuration import connect
 from .errors import BadInput, CommandFailure, PayloadFailed
 from .layout import visible
-from .output import Json, echo, show_json
+from .output import Json, echo, show_json, warn
 
 if TYPE_CHECKING:
     from pilotage.client import Client, Refused
@@ -86,8 +86,7 @@ def run(
         except Refused as error:
             raise BadInput(_faults(error)) from None
         (task,) = (one["id"] for one in answer["tasks"])
-        for warning in answer.get("warnings", []):
-            echo(f"warning: {warning}", err=True)
+        warn(answer)
         (view,) = following.follow(client, [task], shown=not json_output, stderr=True)
         jobs = list(client.jobs(task, sort="state", limit=10_000))
         if json_output:

@@ -11,7 +11,7 @@ import typer
 from . import submissions
 from .configuration import connect
 from .deciding import references
-from .output import Json, echo, show_json
+from .output import Json, echo, show_json, warn
 
 if TYPE_CHECKING:
     from pilotage.client import Client, Record
@@ -54,8 +54,7 @@ def submit(
 
     from . import following
 
-    source = _source(file)
-    tasks, workflow = _read(source)
+    tasks, workflow = _read(source := _source(file))
     with connect() as client:
         if not (key or yes):
             submissions.ask_if_known(client, source.content)
@@ -112,5 +111,4 @@ def _tell(answer: Any) -> None:
         echo(f"workflow:{answer['id']} {answer['name']}")
     for task in answer["tasks"]:
         echo(f"{task['id']} {task['name']}")
-    for warning in answer.get("warnings", []):
-        echo(f"warning: {warning}", err=True)
+    warn(answer)
