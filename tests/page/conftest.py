@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, StorageState, exp
 
 from pilotage.api import create_app
 from pilotage.api.event_hub import EventHub
+from pilotage.flow.outside.kept_worlds import KeptWorlds
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.values.identity import Credential, Identity, Role
@@ -101,6 +102,7 @@ def browser() -> Iterator[Browser]:
 def served(template: Path, browser: Browser) -> Iterator[Served]:
     """A server on loopback with work of Alice and Bob."""
     with contextmanager(copied)(template) as house, locked_port() as port:
+        house.runtime.kept_worlds = KeptWorlds(template.parent / "worlds", days=2)
         made = Served(house, port, browser)
         made.start()
         yield made

@@ -1,4 +1,4 @@
-"""Screenshots of every view, for a phone and a desk, light and dark. ``make pictures`` writes them."""
+"""Screenshots of every view at three widths, light and dark. ``make pictures`` writes them."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 import pytest
 
 from .conftest import Visit
+from .test_looks import WIDTHS
 from .views import VIEWS, SeenView
 
 PICTURES = Path(__file__).parents[2] / "build" / "pictures"
@@ -16,7 +17,7 @@ THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 def test_picture(visit: Visit, seen: SeenView) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     page = visit(seen.person, seen.address, seen.status)
-    for width in (390, 1440):
+    for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)

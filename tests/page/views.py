@@ -68,7 +68,7 @@ VIEWS = (
     SeenView("admin-history", "/admin/history", "olga"),
     SeenView("admin-tokens", "/admin/tokens", "olga"),
     SeenView("admin-servers", "/admin/servers", "olga"),
-    SeenView("admin-days", "/admin/days?day=2026-11-26", "olga"),
-    SeenView("simulate-day", "/simulate?work=day&day=2026-11-26", "olga"),
+    SeenView("admin-days", "/admin/days?day=2027-01-15", "olga"),
+    SeenView("simulate-day", "/simulate?work=day&day=2027-01-15", "olga"),
     SeenView("refusal", "/tasks/999999", status=404),
 )
