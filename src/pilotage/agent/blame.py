@@ -12,7 +12,7 @@ OUT_OF_TIME = "the pilot's walltime is over"
 """Why a pilot ends that lived as long as it may. A payload that it stops may be too slow."""
 
 
-def explained(
+def with_blame(
     error: str, stopping: str, failed: AttemptFailedError | None, ended: Ended, directory: Path, least: float
 ) -> tuple[str, str]:
     """Return the error of an attempt with what explains it, and who is to blame.

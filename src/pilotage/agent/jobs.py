@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import disk_rate, outputs, payload_secrets, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
-from .blame import explained
+from .blame import with_blame
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
@@ -201,7 +201,7 @@ class JobRunner:
         blame = ""
         if error:
             place = self._resources.directory, self._resources.least_disk
-            error, blame = await self._in_thread(explained, error, held.stopping, failed, ended, *place)
+            error, blame = await self._in_thread(with_blame, error, held.stopping, failed, ended, *place)
         log.info("job %s: %s", held.attempt.name, error.partition("\n")[0] or "done")
         self.working.discard(held)
         if held.dropped:
