@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -43,9 +44,10 @@ Pooled = Callable[[str], str]
 
 
 @pytest.fixture
-def pooled(postgresql_url: str, free_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooled]:
+def pooled(postgresql_url: str, free_port: int) -> Iterator[Pooled]:
     """Start a pooler of a mode before a new store, and return the store's address there."""
-    place = tmp_path_factory.mktemp("pooler")
+    # Not below pytest's own folder, which the pooler's user may not enter.
+    place = Path(tempfile.mkdtemp(prefix="pilotage-pooler-"))
     url = make_url(postgresql_url)
     socket, started = Path(str(url.query["host"])), list[subprocess.Popen[bytes]]()
 
@@ -59,9 +61,6 @@ def pooled(postgresql_url: str, free_port: int, tmp_path_factory: pytest.TempPat
         if os.getuid() != owner:
             for path in (place, *place.iterdir()):
                 os.chown(path, owner, -1)
-            for path in place.parents:
-                if path.owner() == pwd.getpwuid(os.getuid()).pw_name and path.name.startswith("pytest-"):
-                    path.chmod(0o755)
         user = ("-u", pwd.getpwuid(owner).pw_name)
         started.append(subprocess.Popen([str(PROGRAM), "-q", *user, str(file)]))
         log = place / "log"
@@ -73,6 +72,7 @@ def pooled(postgresql_url: str, free_port: int, tmp_path_factory: pytest.TempPat
     for process in started:
         process.terminate()
         process.wait(PATIENCE)
+    shutil.rmtree(place)
 
 
 def faults(home: Path, url: str) -> list[str]:
