@@ -644,7 +644,8 @@ def test_what_holds_jobs_up_is_told_by_status_whatever_their_state(
     """Files wait for a server that can move them, before a job starts and after it has run."""
     trouble = "2 transfers wait for a server that can move them; this one cannot"
     server.answers["GET /tasks/12"] = view("running", {state: 2, "running": 1}) | {"troubles": [trouble]}
-    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    server.answers["GET /tasks/12/queues"] = {"queues": {}}
+    server.answers["GET /tasks/12/wait"] = {}
     assert f"held up: {trouble}" in pilotage("status", 12).stdout
 
 
@@ -653,7 +654,8 @@ def test_why_nothing_starts_is_told_by_status_and_submit(
 ) -> None:
     trouble = "no pilot of north has ever called home"
     server.answers["GET /tasks/12"] = view("running", {"activated": 1}) | {"troubles": [trouble]}
-    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    server.answers["GET /tasks/12/queues"] = {"queues": {}}
+    server.answers["GET /tasks/12/wait"] = {}
     assert f"nothing starts: {trouble}" in pilotage("status", 12).stdout
     file = tmp_path / "task.yaml"
     file.write_text("name: t\njobs: 1\n")
