@@ -15,8 +15,8 @@ MOST_READERS, MOST_OF_PILOTS = 16, 8
 """Most files read at once by people, and most read or written by pilots. Each takes one of the server's 40
 threads while its bytes move."""
 
-MOST_OF_ONE = 8
-"""Most files read at once by one person, so that a slow reader leaves others half of the places."""
+MOST_OF_ONE = 4
+"""Most files read at once by one person: three people who read slowly leave places to others."""
 
 Place = tuple[Storage, str]
 """A storage, and a path below its URL."""
