@@ -102,6 +102,17 @@ def test_a_body_that_no_parser_reads_is_refused_with_a_reason(
         assert told in answer.json()["detail"][0]["message"]
 
 
+def test_a_million_faults_are_counted_and_not_told(house: House) -> None:
+    """To tell them took the event loop, which is everybody's, 40 s."""
+    many = {f"k{number}": 1 for number in range(2000)}
+    operator, (_, pilot) = house.as_("operator", ALICE), house.pilot()
+    for client, path in ((operator, "/tokens"), (operator, "/files"), (pilot, "/pilot/report")):
+        answer = client.post(path, json=many)
+        assert answer.status_code == 422
+        (fault,) = answer.json()["detail"]
+        assert "faults; send one record to see its" in fault["message"]
+
+
 @pytest.mark.hypothesis
 def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
     house.activate(submit(jobs=JOBS, max_attempts=1, scouts=0))

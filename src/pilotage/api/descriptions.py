@@ -356,6 +356,7 @@ PARAMETERS: Mapping[str, str] = {
     "storage": "name of the storage",
     "task": "number of the task",
     "transfer": "number of the transfer",
+    "user-agent": "the program that asks, with its version",
     "workflow": "number of the workflow",
 }
 """Parameters of paths and queries without a description of their own."""

@@ -17,6 +17,7 @@ from pilotage.model.values.identity import Credential
 
 from .access import RoleCheck, pilot_id
 from .documents import NO_JSON
+from .fault_bounds import bounded
 
 PilotCall = Callable[[Any, Credential, int, Runtime], Response]
 """Answers a pilot, given the parsed body, the pilot's credential and its id."""
@@ -47,7 +48,7 @@ def _answer(
         parsed = body.model_validate_json(sent)
     except ValidationError as bad:
         raise RequestValidationError(
-            [{**error, "loc": ("body", *error["loc"])} for error in bad.errors()]
+            [{**error, "loc": ("body", *error["loc"])} for error in bounded(bad).errors()]
         ) from bad
     return call(parsed, credential, pilot, runtime)
 
