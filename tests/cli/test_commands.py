@@ -61,6 +61,7 @@ def test_submit_prints_the_ids(pilotage: Pilotage, server: FakeServer, task_file
     assert (result.exit_code, result.stdout) == (0, "12 count\n13 sort\n")
     ((_, body),) = server.requests
     assert [task["name"] for task in body["tasks"]] == ["count", "sort"]
+    server.answers |= {f"GET /tasks/{task}": (404, {"detail": "it is gone"}) for task in (12, 13)}
     assert json.loads(pilotage("submit", task_file, "--json").stdout) == ACCEPTED
 
 

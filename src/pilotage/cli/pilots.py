@@ -67,7 +67,7 @@ def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:
         pilot["matched"],
         ago(pilot["heartbeat"]),
         pilot["containment"],
-        pilot["agent_version"],
+        pilot.get("agent_version", ""),
         ago(pilot["created"]),
         pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}") or _waits(pilot),
     )

@@ -62,7 +62,7 @@ class AsyncSteering(AsyncApi):
 
     async def publish(self, task: "int | str | RequestSubject | AsyncTask") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return await self._posted("/tasks/{task}/publish", await self._task(task), needs=["id"])
+        return await self._posted("/tasks/{task}/publish", await self._task(task), needs=["published"])
 
     async def renew(self, task: "int | str | RequestSubject | AsyncTask", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
@@ -72,7 +72,7 @@ class AsyncSteering(AsyncApi):
         self, about: "int | str | RequestSubject | AsyncTask | AsyncJob", verb: str, body: Any, width: int
     ) -> Record:
         found = (await self.subject(about)).of_kinds("task", "job")
-        needs = ["id", "state"] if verb == "cancel" else ["jobs"]
+        needs = ["id", "state"] if verb == "cancel" else ["jobs"] if found.kind == "task" else []
         return await self._posted(
             f"{found.path}/{verb}", found.values, body, needs=needs, width=width or None
         )

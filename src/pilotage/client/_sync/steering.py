@@ -63,7 +63,7 @@ class Steering(Api):
 
     def publish(self, task: "int | str | RequestSubject | Task") -> Record:
         """Register outputs that could not enter the task's dataset, after the obstacle is removed."""
-        return self._posted("/tasks/{task}/publish", self._task(task), needs=["id"])
+        return self._posted("/tasks/{task}/publish", self._task(task), needs=["published"])
 
     def renew(self, task: "int | str | RequestSubject | Task", lease: float) -> Record:
         """Renew a task's lease, or set one: nothing of it runs after so many s."""
@@ -73,5 +73,5 @@ class Steering(Api):
         self, about: "int | str | RequestSubject | Task | Job", verb: str, body: Any, width: int
     ) -> Record:
         found = (self.subject(about)).of_kinds("task", "job")
-        needs = ["id", "state"] if verb == "cancel" else ["jobs"]
+        needs = ["id", "state"] if verb == "cancel" else ["jobs"] if found.kind == "task" else []
         return self._posted(f"{found.path}/{verb}", found.values, body, needs=needs, width=width or None)
