@@ -68,7 +68,7 @@ def touch(store: Store, kind: Any, record: int, time: float = NOW, **changes: An
 
 def filled(world: World) -> set[str]:
     """The parts of a world that hold anything."""
-    given = ("time", "seed", "federation")
+    given = ("time", "seed", "federation", "notification_limits")
     return {name for name in World.__slots__ if name not in given and getattr(world, name)}
 
 
