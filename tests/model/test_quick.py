@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
+from pilotage.model.documents.decision import Move
 from pilotage.model.values.quick import quickly_made
 
 
@@ -66,3 +67,7 @@ def test_a_class_that_gives_fields_by_their_place_or_works_on_them_is_refused() 
     for cls in (Placed, Worked):
         with pytest.raises(TypeError, match="number"):
             quickly_made(cls)
+
+
+def test_the_moves_of_decisions_are_made_quickly() -> None:
+    assert "become" in Move.__init__.__code__.co_names

@@ -56,7 +56,6 @@ KINDS: Mapping[type, Kind] = {
 """The kind of new records. Others, such as files and their replicas, have no states."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkLimit:
     """Most unfinished work of an owner, or of a whole VO, including new tasks."""
@@ -71,6 +70,7 @@ class WorkLimit:
     """Tasks, jobs and input files."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """Records of one kind that make the same transition."""
