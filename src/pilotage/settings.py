@@ -116,7 +116,9 @@ class Settings:
             url=url,
             url_given=bool(reading.text("url")),
             host=reading.text("host") or address.hostname or "127.0.0.1",
-            port=reading.read("port", _port, str(address.port or (443 if address.scheme == "https" else 80))),
+            port=reading.read(
+                "port", _whole(0, 65_535), str(address.port or (443 if address.scheme == "https" else 80))
+            ),
             store=reading.text("store") or f"sqlite:///{home}/pilotage.sqlite",
             token=reading.read("token", _token, _content(file)),
             token_file=file,
@@ -130,8 +132,8 @@ class Settings:
             notify_networks=reading.read("notify_networks", _networks, ""),
             notify_http=reading.read("notify_http", _yes_or_no, "no"),
             notify_commands=reading.read("notify_commands", _commands, ""),
-            notify_per_address=reading.read("notify_per_address", _messages, "20"),
-            notify_per_person=reading.read("notify_per_person", _messages, "60"),
+            notify_per_address=reading.read("notify_per_address", _whole(1, MOST_MESSAGES), "20"),
+            notify_per_person=reading.read("notify_per_person", _whole(1, MOST_MESSAGES), "60"),
             smtp=reading.read("smtp", _smtp, ""),
             metrics_token=reading.read("metrics_token", _token, ""),
             metrics_from=reading.read("metrics_from", _loopback, ""),
@@ -242,12 +244,6 @@ def _commands(text: str) -> dict[str, str]:
     return found
 
 
-def _messages(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_MESSAGES):
-        raise ValueError(f"{text[:80]!r} is no whole number of messages from 1 to {MOST_MESSAGES}")
-    return int(text)
-
-
 def _smtp(text: str) -> str:
     if text and (urlsplit(text).scheme not in ("smtp", "smtps") or not urlsplit(text).hostname):
         # Never show the URL itself, which may hold a password.
@@ -261,12 +257,13 @@ def _mail_address(text: str) -> str:
     return text
 
 
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text[:80]!r} is not a whole number; give digits")
-    if len(text) > 5 or int(text) > 65_535:
-        raise ValueError(f"{text[:80]!r} is above 65535; give at most 65535")
-    return int(text)
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (re.fullmatch("[0-9]{1,9}", text) and least <= int(text) <= most):
+            raise ValueError(f"{text[:80]!r} is no whole number from {least} to {most}")
+        return int(text)
+
+    return parse
 
 
 def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
