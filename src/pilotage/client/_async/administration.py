@@ -111,7 +111,7 @@ class AsyncAdministration(AsyncApi):
 
     async def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""
-        return Table[Record].of(await self._get("/worlds"), "worlds", Record)
+        return await self._table("worlds", "/worlds")
 
     async def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases and missing packages."""

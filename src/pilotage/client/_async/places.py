@@ -28,7 +28,7 @@ class AsyncPlaces(AsyncApi):
 
     async def share_history(self, *, days: int = 7) -> Table[Record]:
         """Return what each share used of the running jobs over some days, next to its target."""
-        return Table[Record].of(await self._get("/shares/history", days=days), "shares", Record)
+        return await self._table("shares", "/shares/history", days=days)
 
     async def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return sites with a queue by name, with their last advertisements."""

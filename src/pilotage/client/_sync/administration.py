@@ -110,7 +110,7 @@ class Administration(Api):
 
     def kept_worlds(self) -> Table[Record]:
         """Return the worlds of decisions that the server kept, oldest first."""
-        return Table[Record].of(self._get("/worlds"), "worlds", Record)
+        return self._table("worlds", "/worlds")
 
     def servers(self) -> Record:
         """Return the ``servers`` that share the store, with their loops, leases and missing packages."""

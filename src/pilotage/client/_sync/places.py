@@ -29,7 +29,7 @@ class Places(Api):
 
     def share_history(self, *, days: int = 7) -> Table[Record]:
         """Return what each share used of the running jobs over some days, next to its target."""
-        return Table[Record].of(self._get("/shares/history", days=days), "shares", Record)
+        return self._table("shares", "/shares/history", days=days)
 
     def sites(self, *, after: str | None = None, limit: int = MOST_PLACES) -> Table[Record]:
         """Return sites with a queue by name, with their last advertisements."""
