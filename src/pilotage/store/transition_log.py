@@ -21,8 +21,9 @@ def log_transitions(transitions: Iterable[Transition], actor: str) -> None:
         if not log.isEnabledFor(level):
             continue
         change = f"{kind.source} → {kind.target}" if kind.source else kind.target
+        why = f"{actor}: {kind.cause}" if kind.cause else actor
         about = {"task": task} if task != NO_TASK else {}
         for record in records:
-            line = "%s %d: %s, by %s: %s" if kind.cause else "%s %d: %s, by %s"
-            told = [kind.kind, record, change, actor, *filter(None, [kind.cause])]
-            log.log(level, line, *told, extra={**about, kind.kind: record})
+            log.log(
+                level, "%s %d: %s, by %s", kind.kind, record, change, why, extra={**about, kind.kind: record}
+            )

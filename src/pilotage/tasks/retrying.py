@@ -35,11 +35,10 @@ def retry(
     """Retry the jobs of the world's one task that ended badly, or ``only`` one of them; the task goes on.
 
     Each becomes its next attempt; attempts before count no more. A task without jobs that comes after others
-    waits for these again. A job whose outputs were there to be merged
-    keeps them. Jobs beyond a quota of live jobs wait for room (T). An ended task must fit the quotas of
-    unfinished work. The task moves
-    last: where the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change
-    for the retried jobs, and without ``only`` for jobs that are made later.
+    waits for these again. A job whose outputs were there to be merged keeps them. Jobs beyond a quota of live
+    jobs wait for room (T). An ended task must fit the quotas of unfinished work. The task moves last: where
+    the rest of a large decision is lost, the same call finishes it. Fields in ``values`` change for the
+    retried jobs, and without ``only`` for jobs that are made later.
     """
     (task,) = world.tasks
     if task.state is TaskState.FINISHED:

@@ -14,10 +14,9 @@ log = logging.getLogger(__name__)
 
 
 def enrol(runtime: Runtime, pilot: int, token: str, nonce: str, version: str = "") -> Enrolled:
-    """Exchange an enrolment token once. The same agent, by its nonce, gets the same answer again.
+    """Exchange an enrolment token once, and record the agent's version; empty: unknown.
 
-    Record the agent's ``version``, if it told one.
-
+    The same agent, by its nonce, gets the same answer again.
     Raises :class:`PilotGone`, and :class:`AlreadyEnrolled` for every other agent.
     """
     record = runtime.store.queries.pilot(pilot)

@@ -74,15 +74,17 @@ def still_shut(runtime: Runtime, kind: RestrictedKind, name: str) -> str:
     declared, known = runtime.store.declared_federation(), runtime.store.restrictions()
     for queue in declared.queues:
         if (kind, name) == ("queue", queue.name):
-            found = [f"site {one.name} is {one.text}" for one in of_queue(known, queue)]
-            in_file = "" if queue.status == "online" else f"the federation's file says {queue.status}"
-            return "; ".join([*found, *filter(None, [in_file])])
+            status = "" if queue.status == "online" else f"the federation's file says {queue.status}"
+            return _reasons(of_queue(known, queue), status)
     for storage in declared.storages:
         if (kind, name) == ("storage", storage.name):
-            found = [f"site {one.name} is {one.text}" for one in of_storage(known, storage)]
-            in_file = ", ".join(storage.blacklisted) and "the federation's file blacklists it"
-            return "; ".join([*found, *filter(None, [in_file])])
+            status = "the federation's file blacklists it" if storage.blacklisted else ""
+            return _reasons(of_storage(known, storage), status)
     return ""
+
+
+def _reasons(found: Iterable[Restriction], in_file: str) -> str:
+    return "; ".join([*(f"{one.kind} {one.name} is {one.text}" for one in found), *filter(None, [in_file])])
 
 
 def _found(runtime: Runtime, kind: RestrictedKind, name: str) -> Restriction | None:

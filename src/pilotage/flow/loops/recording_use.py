@@ -19,16 +19,14 @@ def recording_use(store: Store, presence: Presence) -> SoleLoop:
     """Return the loop that adds a sample of each share, and deletes old ones, and old failures."""
 
     def work(_: Pause) -> None:
-        found = share_uses(store.queries.shares())
+        now, found = store.clock(), share_uses(store.queries.shares())
         if any(one.running for one in found):
-            store.past.add_sample(
-                [
-                    ShareSample(share=one.name, running=one.running, used=one.used, target=one.target)
-                    for one in found
-                    if one.running or one.target
-                ][:MOST_SHARES],
-                store.clock(),
-            )
-        store.past.forget(store.clock())
+            sample = [
+                ShareSample(share=one.name, running=one.running, used=one.used, target=one.target)
+                for one in found
+                if one.running or one.target
+            ]
+            store.past.add_sample(sample[:MOST_SHARES], now)
+        store.past.forget(now)
 
     return SoleLoop(store, presence, RECORD_USE, PERIOD, work)

@@ -136,9 +136,8 @@ def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstant
 
     An attempt does not count if its node, its pilot or a storage failed it, or if it failed fast where the
     place may be to blame: a black hole gets the first waiting jobs again and again, until five have failed
-    there. A failure at a node where the job failed fast
-    before does not count either, if one pilot there is too few to close its queue: the first jobs of a task
-    have no others to prove their case.
+    there. A failure at a node where the job failed fast before does not count either, if one pilot there is
+    too few to close its queue: the first jobs of a task have no others to prove their case.
     """
     nodes: set[tuple[str, str]] = set()
     excused = 0

@@ -45,26 +45,25 @@ daily_failures = Table(
 _KEY = ("day", "vo", "owner", "queue", "error")
 _f, _t = daily_failures.c, tasks.c
 _OWNERS = select(_t.id, _t.vo, _t.owner).where(among(_t.id, "ids"))
-_OF_PERSON = select(_f.queue, _f.error).where(
-    *(_f[name] == bindparam(f"its_{name}") for name in ("day", "vo", "owner"))
-)
+_IS_OWN = (_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
+_OF_PERSON = select(_f.queue, _f.error).where(_f.day == bindparam("its_day"), *_IS_OWN)
 _OLD = delete(daily_failures).where(_f.day < bindparam("before"))
 _many = func.sum(_f.attempts).label("many")
 _READ = (
-    select(_f.day, _f.queue, _f.error, _many, func.sum(_many).over())
+    select(_f.day, _f.queue, _f.error, _many)
     .where(_f.day >= bindparam("after"))
     .group_by(_f.day, _f.queue, _f.error)
     .order_by(_many.desc(), _f.day.desc(), _f.queue, _f.error)
     .limit(MOST_READ)
 )
-_READ_OWN = _READ.where(_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
+_READ_OWN = _READ.where(*_IS_OWN)
 _DAYS = (
     select(_f.day, func.sum(_f.attempts))
     .where(_f.day >= bindparam("after"))
     .group_by(_f.day)
     .order_by(_f.day)
 )
-_OWN_DAYS = _DAYS.where(_f.vo == bindparam("its_vo"), _f.owner == bindparam("its_owner"))
+_OWN_DAYS = _DAYS.where(*_IS_OWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +142,12 @@ def read(connection: Connection, owner: Identity | None, after: float) -> Failur
     failures = sorted(
         (
             DailyFailures(time=day * DAY, queue=queue, error=error, attempts=int(many))
-            for day, queue, error, many, _ in rows
+            for day, queue, error, many in rows
         ),
         key=lambda one: (-one.time, -one.attempts, one.queue, one.error),
     )
-    whole = int(rows[0][-1]) if rows else 0
     return FailureHistory(
         failures=tuple(failures),
         days=tuple((day * DAY, int(many)) for day, many in days),
-        left_out=whole - sum(one.attempts for one in failures),
+        left_out=sum(int(many) for _, many in days) - sum(one.attempts for one in failures),
     )

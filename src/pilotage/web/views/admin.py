@@ -185,28 +185,29 @@ class DaysPart:
     more: int
 
 
-def recorded_days(visit: Visit) -> list[RecordedDay]:
-    """Return the days with kept worlds, newest first."""
-    by_day: dict[str, list[KeptWorldView]] = defaultdict(list)
-    for one in visit.runtime.kept_worlds.listed():
-        by_day[day(one.time)].append(one)
-    return [
-        RecordedDay(
-            day=name,
-            steps=dict(sorted(Counter(one.step for one in found).items())),
-            size=sum(one.bytes for one in found),
-        )
-        for name, found in sorted(by_day.items(), reverse=True)
-    ]
+def worlds_by_day(visit: Visit) -> dict[str, list[KeptWorldView]]:
+    """Return the kept worlds of each day, both newest first."""
+    found: dict[str, list[KeptWorldView]] = defaultdict(list)
+    for one in reversed(visit.runtime.kept_worlds.listed()):
+        found[day(one.time)].append(one)
+    return found
 
 
 def days(visit: Visit) -> Page:
     """Show the days with kept worlds, and the worlds of one."""
     visit.for_operators("administer")
     chosen = visit.query(DayQuery).day
-    worlds = [one for one in visit.runtime.kept_worlds.listed() if day(one.time) == chosen][::-1]
+    by_day = worlds_by_day(visit)
+    worlds = by_day.get(chosen, [])
     part = DaysPart(
-        days=recorded_days(visit),
+        days=[
+            RecordedDay(
+                day=name,
+                steps=dict(sorted(Counter(one.step for one in found).items())),
+                size=sum(one.bytes for one in found),
+            )
+            for name, found in by_day.items()
+        ],
         day=chosen,
         worlds=worlds[:MOST_ROWS],
         more=max(len(worlds) - MOST_ROWS, 0),

@@ -69,7 +69,6 @@ class SharesModel:
     """Shares of work, and those of transfers alone."""
 
     trends: TrendsModel
-
     shares: Sequence[ShareUse]
     transfers: Sequence[ShareView]
     running: int
@@ -78,6 +77,7 @@ class SharesModel:
 def shares(visit: Visit) -> Page:
     """Show what each share uses next to its target, and used."""
     days = visit.query(DaysQuery).days
+    of_days = "days" in visit.request.query_params
     every = visit.store.queries.shares()
     found = share_uses(every)
     model = SharesModel(
@@ -91,17 +91,16 @@ def shares(visit: Visit) -> Page:
         title="Shares",
         section="Shares",
         model=model,
-        json=f"/shares/history?days={days}" if "days" in visit.request.query_params else "/shares",
-        command=command("shares", days=days if "days" in visit.request.query_params else None),
+        json=f"/shares/history?days={days}" if of_days else "/shares",
+        command=command("shares", days=days if of_days else None),
         stale=OF_PLACES,
     )
 
 
 def _trends(visit: Visit, days: int) -> TrendsModel:
     found = share_history(visit.runtime, days).shares
-    end = visit.now
     return TrendsModel(
-        span=DaysSpan(days=days, begin=end - days * DAY, end=end),
+        span=DaysSpan(days=days, begin=visit.now - days * DAY, end=visit.now),
         drawn=[
             DrawnTrend(
                 trend=one,

@@ -17,7 +17,7 @@ from pilotage.web.pages import Page, Redirect, Visit, action, view
 from pilotage.web.sessions import session_token
 from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, ShownSimulation, SimulationRuns
 
-from .admin import recorded_days
+from .admin import worlds_by_day
 
 EXAMPLE = f"""\
 name: busy-morning
@@ -85,7 +85,7 @@ def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
 
 def _days(visit: Visit, form: SimulateForm) -> list[str]:
     """Return the days to choose from: the last two, those with kept worlds, and the one that is asked for."""
-    return list(dict.fromkeys(["yesterday", "today", *(one.day for one in recorded_days(visit)), form.day]))
+    return list(dict.fromkeys(["yesterday", "today", *worlds_by_day(visit), form.day]))
 
 
 def _runs(visit: Visit) -> SimulationRuns:
