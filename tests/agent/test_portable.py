@@ -3,24 +3,25 @@
 import ast
 import importlib
 import io
+import json
 import runpy
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 import pilotage.agent
 from pilotage.agent import VERSION, wire
 from pilotage.agent.parsing import WireError, parse, serialise
 from pilotage.api import logs as api_logs
-from pilotage.api import pilot_agent
+from pilotage.api import pilot_agent, pilot_files
 from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents import world
 
@@ -153,6 +154,35 @@ def test_records_come_back_from_their_text() -> None:
     report = wire.Report(1, 2, "done", exit_code=0, outputs=(wire.Output("a", 1, "adler32:00000001"),))
     told = wire.Reports(holding=((1, 2), (3, 4)), reports=(report,))
     assert parse(wire.Reports, serialise(told)) == told
+
+
+def test_a_record_leaves_out_what_is_empty_so_that_earlier_servers_understand_it() -> None:
+    text = serialise(wire.Report(1, 2, "failed", blame="node"))
+    assert json.loads(text) == {"job": 1, "attempt": 2, "state": "failed", "blame": "node"}
+    assert "blame" not in json.loads(serialise(wire.Report(1, 2, "failed")))
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (wire.Enrolment, pilot_agent.Enrolment),
+        (wire.Offer, pilot_agent.Offer),
+        (wire.Node, pilot_agent.Node),
+        (wire.Reports, pilot_agent.Reports),
+        (wire.Report, world.Report),
+        (wire.Reason, pilot_agent.Reason),
+        (wire.FileRequest, pilot_files.FileRequest),
+        (wire.AttemptLogs, api_logs.AttemptLogs),
+        (wire.Log, api_logs.Log),
+    ],
+)
+def test_the_server_has_the_same_defaults_as_the_agent(sent: type[Any], read: type[Any]) -> None:
+    schema = TypeAdapter(read).json_schema()
+    for one in fields(sent):
+        if one.default is not MISSING:
+            assert one.name not in schema.get("required", ()), one.name
+            given = schema["properties"][one.name].get("default", one.default)
+            assert given == (list(one.default) if one.default == () else one.default), one.name
 
 
 def test_every_module_is_importable_on_its_own() -> None:
