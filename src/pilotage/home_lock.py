@@ -37,7 +37,9 @@ def serving(home: Path, url: str) -> Iterator[None]:
         os.pwrite(file, f"process {os.getpid()} at {url}\n".encode(), 0)
         # Commands with this home find the server there. They must not open the lock's file: closing it in the
         # process that holds the lock would release it.
-        (home / URL_FILE).write_text(url)
+        draft = home / f"{URL_FILE}.new"
+        draft.write_text(url)
+        draft.replace(home / URL_FILE)
         try:
             yield
         finally:

@@ -108,7 +108,7 @@ class Settings:
         """
         reading = _Reading(given)
         home = reading.read("home", _folder, "~/.pilotage")
-        url = reading.read("url", _url, _content(home / URL_FILE).strip() or DEFAULT_URL)
+        url = reading.read("url", _url, _served_url(home))
         address = urlsplit(url if reading.text("url") else DEFAULT_URL)
         file = None if reading.text("token") else home / "token"
         settings = cls(
@@ -188,6 +188,14 @@ def _content(file: Path | None) -> str:
         return file.read_text(errors="replace") if file else ""
     except FileNotFoundError:
         return ""
+
+
+def _served_url(home: Path) -> str:
+    """Return where the home's server listens; the usual address if its file says nothing of use."""
+    try:
+        return _url(_content(home / URL_FILE).strip())
+    except (ValueError, OSError):
+        return DEFAULT_URL
 
 
 def _token(text: str) -> str:

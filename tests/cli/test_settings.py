@@ -7,7 +7,7 @@ import pytest
 from pilotage.cli.configuration import settings
 from pilotage.cli.errors import BadInput
 from pilotage.home_lock import serving
-from pilotage.settings import Settings, WrongSettings
+from pilotage.settings import DEFAULT_URL, URL_FILE, Settings, WrongSettings
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,12 @@ def test_a_setting_that_is_wrong_is_told_in_plain_words(monkeypatch: pytest.Monk
         monkeypatch.setenv("PILOTAGE_PORT", port)
         with pytest.raises(BadInput, match=rf"^PILOTAGE_PORT: '{port}' is no whole number from 0 to 65535$"):
             settings()
+
+
+@pytest.mark.parametrize("told", ["", "no address", "http://127.0.0.1:99999", "\x00"])
+def test_a_broken_file_of_the_servers_address_stops_no_command(tmp_path: Path, told: str) -> None:
+    (tmp_path / URL_FILE).write_text(told)
+    assert Settings.read().url == DEFAULT_URL
 
 
 def test_the_home_is_below_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -102,6 +102,14 @@ def test_more_yaml_than_is_read_in_seconds_is_refused_with_what_to_do(source: st
         assert "CSV" in fault.remedy
 
 
+def test_directives_of_tags_which_the_parser_compares_with_each_other_are_refused() -> None:
+    with pytest.raises(BadDocument, match="%TAG directives") as refused:
+        text.parse("".join(f"%TAG !a{n}! x:\n" for n in range(text.MOST_TAG_DIRECTIVES + 1)) + "--- a\n")
+    assert refused.value.faults[0].remedy == "leave them out"
+    lines = "date +%TAG\n" * (text.MOST_TAG_DIRECTIVES + 1)
+    assert text.parse(text.render({"payload": lines})) == {"payload": lines}
+
+
 def test_a_bomb_of_aliases_costs_no_more_than_its_text() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30)]
     with pytest.raises(BadDocument, match="alias"):

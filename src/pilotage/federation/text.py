@@ -24,6 +24,10 @@ MOST_YAML = 16 << 20
 MOST_VALUES = 300_000
 """Most values of a YAML document: mappings, lists, and what is in them."""
 
+MOST_TAG_DIRECTIVES = 100
+"""Most lines of a YAML document that begin with %TAG. Each is compared with all before it."""
+
+_TAG_DIRECTIVE = re.compile(r"(?:^|(?<=[\n\r\x85\u2028\u2029\ufeff]))%TAG")
 _INTEGER = re.compile(r"[-+]?[0-9]+$")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
 _NOT_FINITE = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$")
@@ -88,6 +92,8 @@ class _DocumentBuilder:
     def value(self, text: str) -> Any:
         if len(text) > MOST_YAML:
             raise TooLarge(f"has {len(text)} characters; YAML may have {MOST_YAML}")
+        if len(_TAG_DIRECTIVE.findall(text)) > MOST_TAG_DIRECTIVES:
+            raise BadDocument([Fault((), "has %TAG directives, which are not read here", "leave them out")])
         documents = 0
         try:
             for event in _events(text):
