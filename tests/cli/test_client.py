@@ -37,6 +37,7 @@ OUTPUT = {
         ((502, b"<html>"), 1, "the server failed with 502 Bad Gateway"),
         ((404, b"<html>"), 3, "is not Pilotage"),
         ((200, b"<html>"), 3, "is not Pilotage"),
+        ((200, b'{"id": NaN}'), 3, "is not Pilotage"),
         ((302, b""), 3, "is not Pilotage"),
     ],
 )

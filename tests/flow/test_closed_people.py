@@ -107,12 +107,18 @@ def test_what_was_under_way_while_a_person_is_closed_starts_nothing(runtime: Run
     again = decision(move("task", [ended], TaskState.CANCELLED, TaskState.RUNNING))
     with pytest.raises(PersonClosed):
         store.commit(again, "test")
+    secret = Encrypted(owner="ada", vo="atlas", name="KEY", ciphertext="x", key="k")
+    with pytest.raises(PersonClosed):
+        store.secrets.put(secret, 10)
+    with pytest.raises(PersonClosed):
+        store.notification_settings.save(ADA, [Notify(email="ada@example.org")])
     _token(store, ADA, "site")
     with pytest.raises(PersonClosed):
         new_task(store, ADA)
     _token(store, ADA)
     new_task(store, ADA)
     assert store.commit(again, "test").handed_back == 0
+    assert store.secrets.put(secret, 10)
 
 
 def test_of_two_people_with_one_name_the_vo_must_be_given(runtime: Runtime) -> None:

@@ -1,5 +1,6 @@
 """Secrets of people: kept encrypted, given to the pilots of their tasks alone, missed with a reason."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pilotage.agent.wire import Secret
 from pilotage.explain import task_waits
 from pilotage.flow.calls import conditions, secrets, steering, sure_waits, task_wait
 from pilotage.flow.errors import NotNow
-from pilotage.flow.outside.secret_keys import FILE, KeyMissing, SecretKeys
+from pilotage.flow.outside.secret_keys import FILE, KeyMissing, Keys, SecretKeys
 from pilotage.model.documents.serialization import from_document, to_document
 from pilotage.model.records.federation import ComputingElement
 from pilotage.model.records.secrets import LONGEST_SECRET, MOST_SECRETS, NamedSecret, value_fault
@@ -170,6 +171,22 @@ def test_new_keys_encrypt_and_old_ones_are_forgotten(house: House) -> None:
     path.chmod(0o644)
     with pytest.raises(KeyMissing, match="chmod 600"):
         keys.read()
+
+
+def test_of_two_threads_that_make_the_first_key_at_once_both_get_the_one_that_stays(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, made, link = house.runtime.secret_keys, list[Keys](), os.link
+
+    def overtaken(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        made.append(keys.read_or_make(frozenset))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", overtaken)
+    made.append(keys.read_or_make(frozenset))
+    assert made == [keys.read()] * 2
+    assert [one.name for one in house.place.glob("*secrets.key*")] == [FILE]
 
 
 def test_secrets_whose_key_is_lost_are_removed_and_set_again(house: House) -> None:

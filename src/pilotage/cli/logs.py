@@ -113,7 +113,7 @@ class _Printer:
             return
         self._stream = log["stream"]
         of = f"{self._subject}, attempt {attempt}" if attempt else self._subject
-        self._line(f"== {log['stream']} of {of}: {log['size']:,} bytes ==")
+        self._line(visible(f"== {log['stream']} of {of}: {log['size']:,} bytes =="))
 
     def _line(self, text: str) -> None:
         """Print a line of our own, starting on a new line."""

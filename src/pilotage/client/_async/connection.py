@@ -172,7 +172,7 @@ class AsyncServerConnection:
         if response.status_code == 204:
             return None
         try:
-            return response.json()
+            return response.json(parse_constant=_refused)
         except (ValueError, RecursionError) as error:
             raise self._stranger() from error
 
@@ -228,6 +228,11 @@ def _filled(template: str, values: Mapping[str, int | str]) -> str:
 def _parameters(query: Mapping[str, Value | bool | None]) -> dict[str, Any]:
     given = {name: value for name, value in query.items() if value is not None and value is not False}
     return {name: "true" if value is True else value for name, value in given.items()}
+
+
+def _refused(constant: str) -> Any:
+    """Refuse NaN and infinities, which JSON lacks and Pilotage never sends."""
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _authorities() -> "SSLContext":

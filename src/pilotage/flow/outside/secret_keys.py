@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,8 +145,9 @@ class SecretKeys:
         if path is None:
             raise KeyMissing("there is no home")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        # A file of its own for each thread: another's would be written after it became the key.
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        draft = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.writelines(key + b"\n" for key in keys)

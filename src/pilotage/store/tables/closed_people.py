@@ -41,7 +41,7 @@ def reopen(connection: Connection, people: Iterable[Identity]) -> None:
 
 
 def refuse_closed(connection: Connection, owners: Iterable[Identity]) -> None:
-    """Raise PersonClosed if one of the owners of new tasks is closed."""
+    """Raise PersonClosed if one of the owners of new work or settings is closed."""
     for name, vo in sorted({(one.name, one.vo) for one in owners}):
         if connection.execute(_CLOSED, {"name": name, "of_vo": vo}).first():
             raise PersonClosed(name, vo)

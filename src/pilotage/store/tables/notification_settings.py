@@ -13,6 +13,8 @@ from pilotage.store.database.columns import metadata, text_column
 from pilotage.store.database.engine import Database
 from pilotage.store.database.upserts import replaced, upsert
 
+from .closed_people import refuse_closed
+
 notification_settings = Table(
     "notification_settings",
     metadata,
@@ -66,9 +68,15 @@ class NotificationSettings:
         return str(row[1]) if row else ""
 
     def save(self, person: Identity, notify: Sequence[Notify]) -> None:
-        """Replace a person's receivers."""
+        """Replace a person's receivers. Raises PersonClosed for receivers of a closed person."""
         values = {"vo": person.vo, "owner": person.name, "notify": to_json(tuple(notify)).decode()}
-        self._database.write(lambda connection: connection.execute(_SAVE_NOTIFY, values), alone=False)
+
+        def write(connection: Connection) -> None:
+            if notify:
+                refuse_closed(connection, [person])
+            connection.execute(_SAVE_NOTIFY, values)
+
+        self._database.write(write)
 
     def make_secret(self, person: Identity) -> str:
         """Make and return a new secret for a person. The old one signs no more."""

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from sqlalchemy import Column, Connection, Double, String, Table, delete, func, select, update
 
 from pilotage.model.records.secrets import KeptSecret
+from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.engine import Database
 from pilotage.store.database.upserts import replaced, upsert
+
+from .closed_people import refuse_closed
 
 secrets = Table(
     "secrets",
@@ -48,11 +51,15 @@ class Secrets:
         self._clock = clock
 
     def put(self, secret: Encrypted, most: int) -> bool:
-        """Write a secret in place of an earlier one. Return False if its owner has ``most`` others."""
+        """Write a secret in place of an earlier one. Return False if its owner has ``most`` others.
+
+        Raises PersonClosed if the owner is closed.
+        """
         row = {name: getattr(secret, name) for name in ("owner", "vo", "name", "ciphertext", "key")}
         others = (_s.owner == secret.owner, _s.vo == secret.vo, _s.name != secret.name)
 
         def write(connection: Connection) -> bool:
+            refuse_closed(connection, [Identity(name=secret.owner, vo=secret.vo)])
             if connection.execute(select(func.count()).where(*others)).scalar_one() >= most:
                 return False
             connection.execute(_SAVE, {**row, "set_at": self._clock()})
