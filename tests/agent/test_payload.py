@@ -293,12 +293,13 @@ def test_a_program_that_containment_hides_is_named_with_what_shows_it(
         ("", ["sh", "-c", "cd tmp && {tool} x"]),
         ("", ["sh", "-c", "exec '{tool}'"]),
         ("", ["env", "{tool}"]),
+        ("", ["sh", "-c", "test -e {tool} || exit 9"]),
     ],
 )
-def test_a_program_that_a_shell_or_env_does_not_find_is_named_where_it_is_hidden(
+def test_a_program_or_file_that_a_payload_does_not_find_is_named_where_it_is_hidden(
     tmp_path: Path, way: str, line: str, command: list[str]
 ) -> None:
-    """They start, and exit with 127: most scripts name their interpreter by ``env``."""
+    """Payloads start, and fail: most scripts name their interpreter by ``env``."""
     job, tool = tmp_path / "job", tmp_path / "software" / "tool"
     for folder in (job / "tmp", tool.parent):
         folder.mkdir(parents=True)
@@ -311,7 +312,7 @@ def test_a_program_that_a_shell_or_env_does_not_find_is_named_where_it_is_hidden
     if way == "none":
         assert ended.error == ""
         return
-    assert ended.exit_code == 127
+    assert ended.exit_code == (9 if "exit 9" in command[-1] else 127)
     assert f"{tool} is there at this node, but contained payloads do not see it" in ended.error
     assert f"(readable_paths: [{tool.parent}])" in ended.error
 

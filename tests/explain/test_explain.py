@@ -184,6 +184,16 @@ def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
     assert sum("no queue" in line for line in told) == 1
 
 
+def test_decisions_alike_tell_what_each_of_them_left() -> None:
+    full = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=20)))
+    pair, single = (dated(replace(full, jobs=jobs), 0) for jobs in ((1, 2), (9,)))
+    told = [line for line in of_choices([pair, replace(pair, jobs=(2, 3)), single]) if line[0] != " "]
+    assert [line.partition(",")[2].partition(", every")[0] for line in told] == [
+        " jobs 1-3: 2 decisions alike, each: 2 jobs left",
+        " job 9: 1 job left",
+    ]
+
+
 def dated(choice: Choice, time: float) -> DatedChoice:
     return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
 

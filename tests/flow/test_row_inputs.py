@@ -86,7 +86,7 @@ def test_one_error_names_the_rows_whose_input_does_not_exist(house: House, patte
     ("spec", "words"),
     [
         ({"inputs": (glob("{smple}.fq"),)}, "there is no parameter {smple}"),
-        ({"inputs": (glob("{a{sample}.fq"),)}, "has a brace"),
+        ({"inputs": (glob("raw-{a{sample}.fq"),)}, "at '{a{sample}.fq'"),
         ({"inputs": (glob("{seed}.fq"),)}, "no parameter {seed}"),
         ({"inputs": (glob("{sample}.fq"),), "files_per_job": 2}, "leave files_per_job out"),
         ({"inputs": (InputFile(name="{sample}", size=1),)}, "write it as a glob"),

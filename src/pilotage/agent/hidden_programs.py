@@ -1,4 +1,4 @@
-"""Why a command found no program: containment hides one, or a script's interpreter is missing."""
+"""Why a command found no program or file: containment hides it, or a script's interpreter is missing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 
 from .view import View, unseen
 
-NOT_FOUND = (126, 127)
-"""Exit codes of shells and of ``env`` for a program that cannot be started."""
 MOST_INTERPRETERS = 4
 """Longest chain of scripts that name each other as interpreter; kernels follow no more."""
 MOST_NAMED = 100
@@ -35,7 +33,7 @@ def start_hint(command: Sequence[str], directory: Path, search: str, view: View)
 
 
 def exit_hint(command: Sequence[str], directory: Path, search: str, view: View) -> str:
-    """Return which program a shell or ``env`` could not find because it is hidden; else empty."""
+    """Return which program or named file a failed command could not find because it is hidden; else empty."""
     named = [Path(text) for argument in command[1:] for text in _PATH.findall(argument)]
     for path, what in (*_needed(command, directory, search), *((path, "") for path in named[:MOST_NAMED])):
         if path.exists() and (hidden := _hidden(view, path, what)):

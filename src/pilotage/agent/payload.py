@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from .hidden_programs import NOT_FOUND, exit_hint, start_hint
+from .hidden_programs import exit_hint, start_hint
 from .machine import MEGABYTE, descendants, kill, now
 from .oom_kills import explained, oom_kills
 from .view import UNCONTAINED, View
@@ -312,7 +312,7 @@ class Payload:
         order, megabytes, group = self.order, value / MEGABYTE, "its control group"
         code = None if status is None else os.waitstatus_to_exitcode(status)
         exited = "" if code is None else _exit_error(code)
-        if code in NOT_FOUND and cause in ("ended", "processes"):
+        if code is not None and code > 0 and cause in ("ended", "processes"):
             exited += exit_hint(*order.program)
         told: dict[str, str] = {
             "ended": exited and self._explained(exited, code),

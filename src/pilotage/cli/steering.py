@@ -169,8 +169,12 @@ def _changes(words: list[str]) -> dict[str, Any]:
 
     found = parsed(words)
     if found["queues"]:
-        queue = next(iter(found["queues"]))
-        raise BadInput(f"{queue} is no field of a task: queues change with pilotage federation")
+        queue, fields = next(iter(found["queues"].items()))
+        field = next(iter(fields))
+        raise BadInput(
+            f"{queue}.{field} is no whole field of a task; give one, as in ram=2000, "
+            "and change queues with pilotage federation"
+        )
     changes: dict[str, Any] = found["task"]
     return changes
 

@@ -167,6 +167,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+    if view["state"] in ("failed", "cancelled"):
+        echo(f"why: pilotage explain {view['id']}; again: pilotage retry {view['id']}")
     if has_ended:
         echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
 

@@ -174,10 +174,10 @@ def _in_order(found: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
 
 
 def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
-    """Return the choices in order, grouped if they differ only in their jobs and times."""
-    groups: list[tuple[DatedChoice, list[DatedChoice]]] = []
+    """Return the choices in order, grouped if they differ only in their jobs' ids and their times."""
+    groups: list[tuple[tuple[DatedChoice, int], list[DatedChoice]]] = []
     for choice in choices:
-        bare = replace(choice, jobs=(), time=0)
+        bare = replace(choice, jobs=(), time=0), _left(choice)
         group = next((members for known, members in groups if known == bare), None)
         if group is None:
             groups.append((bare, [choice]))

@@ -57,8 +57,10 @@ def of_job(job: _JobWithHistory) -> Iterator[str]:
     for failed in job.failed_attempts:
         if failed.attempt < job.attempt:
             yield f"  attempt {failed.attempt} failed {_how(failed)}"
-    if job.error:
-        yield f"  error: {job.error}"
+    first, *others = job.error.splitlines() or [""]
+    if first:
+        yield f"  error: {first}"
+    yield from (f"    {line}" for line in others)
 
 
 def _how(failed: FailedAttempt) -> str:

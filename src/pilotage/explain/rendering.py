@@ -21,10 +21,11 @@ def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
     """Return decisions as text. Those that differ only in their jobs and times become one."""
     told: list[str] = []
     for group in alike(choices):
-        whole = replace(group[0], jobs=tuple(job for choice in group for job in choice.jobs))
+        ids = {job: None for choice in group for job in choice.jobs}
+        whole = replace(explain(group[0]), ids=tuple(ids))
         first, last = (moment(pick(choice.time for choice in group)) for pick in (min, max))
         when = f"of {first}" if first == last else f"of {first} to {last}"
-        told += lines(explain(whole), when, decisions=len(group))
+        told += lines(whole, when, decisions=len(group))
     return told
 
 

@@ -13,7 +13,7 @@ from pilotage.model.rules.standard_input import ONE_INPUT
 from pilotage.model.values.parameters import expanded_bytes, parameter_names, row_count, values_of
 from pilotage.model.values.paths import INPUTS
 from pilotage.model.values.patterns import WILDCARDS
-from pilotage.model.values.placeholders import OWN, filled, names, parts
+from pilotage.model.values.placeholders import OWN, filled, names, parts, stray
 from pilotage.model.values.shell_texts import (
     NUMBER,
     OTHER_SHELLS,
@@ -103,8 +103,8 @@ def _names(
     path: Path, text: str, spec: TaskSpec, known: tuple[str, ...], unknown: Iterator[int]
 ) -> Iterator[Fault]:
     """Yield faults of a text in a task with parameters, where every brace counts."""
-    if any(kind == "stray" for kind, _ in parts(text, strict=True)):
-        yield Fault(path, f"{_cut(text)!r} has a brace that names no parameter", _DOUBLED)
+    if found := stray(text):
+        yield Fault(path, f"has a brace that names no parameter, at {_cut(found)!r}", _DOUBLED)
         return
     for name in names(text, strict=True):
         if name == "first_event":

@@ -49,7 +49,10 @@ class Webhook:
     def fault(self, url: str) -> str:
         """Return why a URL is never called; empty if it may be."""
         if url.startswith("http://") and not self._http:
-            return "is http://, which this server does not send to: give an https:// URL"
+            return (
+                "is http://, which this server does not send to: give an https:// URL, or have its operator "
+                "set PILOTAGE_NOTIFY_HTTP=yes"
+            )
         return ""
 
     def send(self, url: str, message: NotificationMessage) -> None:

@@ -37,6 +37,8 @@ class Leftovers:
             for place in sorted(self._directory.iterdir()):
                 if place.is_dir() and not place.is_symlink() and self._has_ended(place):
                     remove(place)
+        except FileNotFoundError:
+            return  # no pilot has run here yet
         except OSError as error:
             log.warning("pilots' directories cannot be searched: %s", error)
         finally:

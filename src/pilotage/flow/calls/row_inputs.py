@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pilotage.model.records.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.values.parameters import parameter_names, row_at, row_count, values_of
 from pilotage.model.values.patterns import WILDCARDS, literal_beginning, matcher
-from pilotage.model.values.placeholders import filled, names, parts
+from pilotage.model.values.placeholders import filled, names, stray
 from pilotage.ports.catalogue import FoundFile
 from pilotage.ports.moving import StorageError
 
@@ -45,8 +45,8 @@ def template_fault(spec: TaskSpec, item: InputPattern) -> str:
     """Return the fault of the names in a pattern; empty if there is none."""
     known = (*parameter_names(spec.parameters), INDEX)
     doubled = "write {{ and }} for braces that stay"
-    if any(kind == "stray" for kind, _ in parts(item.glob, strict=True)):
-        return f"{item.glob[:60]!r} has a brace that names no parameter; {doubled}"
+    if found := stray(item.glob):
+        return f"has a brace that names no parameter, at {found[:60]!r}; {doubled}"
     for name in names(item.glob, strict=True):
         if name not in known:
             listed = ", ".join(f"{{{one}}}" for one in known[:20])

@@ -39,6 +39,11 @@ def parts(template: str, strict: bool) -> Iterator[Part]:
         yield "text", template[at:]
 
 
+def stray(template: str) -> str:
+    """Return a template from its first stray brace on, under strict rules; empty if it has none."""
+    return next((template[found.start() :] for found in _TOKEN.finditer(template) if found[3]), "")
+
+
 def names(template: str, strict: bool) -> list[str]:
     """Return the names in a template, each once, in order."""
     if "{" not in template:
