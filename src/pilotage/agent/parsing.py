@@ -28,7 +28,7 @@ def serialise(record: Any) -> bytes:
 
 
 def _told(record: Any) -> dict[str, Any]:
-    defaults = _defaults(type(record))
+    defaults = _defaults(record.__class__)
     return {
         name: value for name, value in vars(record).items() if name not in defaults or value != defaults[name]
     }
