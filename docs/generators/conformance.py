@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from generators.markdown import first_sentence, table
+from generators.markdown import first_paragraph, table
 from pilotage.brokerage.production.checks import CHECKS
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
@@ -10,7 +10,7 @@ from rules import RULES, Carrier, Rule, numbers_in, tests, values
 def brokerage() -> str:
     """The checks of the production brokerage."""
     rows = [
-        (check.rule, check.name, check.mend, check.unit, first_sentence(check.judge.__doc__))
+        (check.rule, check.name, check.mend, check.unit, first_paragraph(check.judge.__doc__))
         for check in CHECKS
     ]
     return (

@@ -13,19 +13,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-EXTRAS = (
-    "server",
-    "functions",
-    "fts",
-    "htcondor",
-    "kubernetes",
-    "pictures",
-    "rucio",
-    "s3",
-    "sftp",
-    "ssh",
-    "xrootd",
-)
+from generators.markdown import table
+
+FOR_CONTRIBUTORS = {"dev", "docs"}
+"""Extras that no user installs."""
 
 LICENCES = (
     "Apache",
@@ -109,7 +100,8 @@ def locked() -> dict[str, str]:
 def installed_at_users() -> dict[str, set[str]]:
     """Return what the base and the extras bring, and which packages ask for each."""
     found: dict[str, set[str]] = {}
-    todo, done = [("pilotage", extra) for extra in ("", *EXTRAS)], set[tuple[str, str]]()
+    extras = set(distribution("pilotage").metadata.get_all("Provides-Extra") or ()) - FOR_CONTRIBUTORS
+    todo, done = [("pilotage", extra) for extra in ("", *extras)], set[tuple[str, str]]()
     while todo:
         name, extra = todo.pop()
         if (name, extra) in done:
@@ -147,36 +139,27 @@ def licence(package: Distribution) -> str:
 def dependencies() -> str:
     """Return the page."""
     versions, needed = locked(), installed_at_users()
-    lines = [
-        "# Dependencies",
-        "",
+    return (
+        "# Dependencies\n\n"
         f"An installation with every extra has these {len(needed)} packages. `requirements.lock` pins them "
-        "with hashes. Packages of the `dev` extra are pinned there too, and reach no user.",
-        "",
+        "with hashes. Packages of the `dev` extra are pinned there too, and reach no user.\n\n"
         "`make audit` compares the lock with a database of advisories if it reaches one. It always checks "
         "that no version is below a known fix, and that Apache 2.0 may depend on every licence. psycopg and "
-        "XRootD are LGPL: Pilotage only imports them.",
-        "",
-        "## What meets bytes of strangers",
-        "",
-        "| package | what it does | last advisory known | fixed in |",
-        "| --- | --- | --- | --- |",
-        *(
-            f"| {name} | {text} | {' | '.join(FIXED_IN.get(name, ('none', '')))} |"
-            for name, text in EXPOSED.items()
-        ),
-        "",
-        "## All packages",
-        "",
-        "| package | version | licence | maintained by | for |",
-        "| --- | --- | --- | --- | --- |",
-        *(
-            f"| {name} | {versions[name]} | {licence(distribution(name))} | {_maintainer(name)} "
-            f"| {', '.join(sorted(by))} |"
-            for name, by in sorted(needed.items())
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+        "XRootD are LGPL: Pilotage only imports them.\n\n"
+        "## What meets bytes of strangers\n\n"
+        + table(
+            ("package", "what it does", "last advisory known", "fixed in"),
+            [(name, text, *FIXED_IN.get(name, ("none", ""))) for name, text in EXPOSED.items()],
+        )
+        + "\n## All packages\n\n"
+        + table(
+            ("package", "version", "licence", "maintained by", "for"),
+            [
+                (name, versions[name], licence(distribution(name)), _maintainer(name), ", ".join(sorted(by)))
+                for name, by in sorted(needed.items())
+            ],
+        )
+    )
 
 
 def _first(package: Distribution, field: str) -> str:
@@ -188,4 +171,4 @@ def _maintainer(name: str) -> str:
     text = next(filter(None, (_first(distribution(name), field) for field in fields)), "not told")
     people = [one.strip().strip('"') for one in re.sub(r"\s*<[^>]*>", "", text).split(",")]
     shown = [one for one in people if one][:2]
-    return (" and ".join(shown) or "not told").replace("|", "/") + (" and others" if len(people) > 2 else "")
+    return (" and ".join(shown) or "not told") + (" and others" if len(people) > 2 else "")

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from generators.markdown import first_sentence, plain, table
+from generators.markdown import first_paragraph, plain, table
 from pilotage.model.documents.serialization import json_schema
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.work import TaskSpec
@@ -77,7 +77,7 @@ def _section(part: Part, parts: Mapping[Any, Part]) -> str:
     rows = [
         (
             f"`{field.name}`",
-            first_sentence(described[field.name]["description"]),
+            first_paragraph(described[field.name]["description"]),
             _type(hints[field.name], parts),
             _default(field),
         )

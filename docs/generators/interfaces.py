@@ -8,7 +8,7 @@ import typer
 from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 
-from generators.markdown import first_sentence, plain, table
+from generators.markdown import first_paragraph, plain, table
 from pilotage import client
 from pilotage.api.app import document
 from pilotage.cli.app import app
@@ -57,7 +57,7 @@ def settings() -> str:
     rows = [
         (
             f"`PILOTAGE_{name.upper()}`",
-            first_sentence(found["description"]),
+            first_paragraph(found["description"]),
             _default_of(fields[name].default),
         )
         for name, found in schema["properties"].items()
@@ -92,7 +92,7 @@ def python_client() -> str:
         TaskExecutor,
     )
     errors = [one for name in client.__all__ if issubclass(one := getattr(client, name), client.ClientError)]
-    rows = [(f"`{one.__name__}`", first_sentence(one.__doc__)) for one in errors]
+    rows = [(f"`{one.__name__}`", first_paragraph(one.__doc__)) for one in errors]
     return (
         "# Python client\n\nHow to use it: [Use Pilotage from Python](../how-to/python.md). `AsyncClient` "
         "has the same methods, with `await`.\n"

@@ -1,4 +1,4 @@
-"""Tables and sentences in Markdown."""
+"""Tables and paragraphs in Markdown."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ def table(head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Seque
     return "\n".join(lines) + "\n"
 
 
-def first_sentence(text: str | None) -> str:
+def first_paragraph(text: str | None) -> str:
     """The first paragraph of a docstring, on one line."""
     first = " ".join((text or "").strip().split("\n\n")[0].split())
     return first.replace("``", "`")
