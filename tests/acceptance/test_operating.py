@@ -143,7 +143,7 @@ def test_stuck_names_what_waits_too_long_with_the_command(house: House, pilotage
     told = said(pilotage, "stuck")
     job = house.call("GET", f"/tasks/{task}/jobs")["jobs"][0]["id"]
     first, why, do = told.splitlines()
-    assert first.startswith(f"1 job pending in share default, the oldest job:{job} for 1 d")
+    assert first.startswith(f"1 job pending in share default, the oldest job:{job} for 25 h")
     assert "memory" in why
     assert do == f"    do:  pilotage explain job:{job}"
     (found,) = json.loads(pilotage("stuck", "--json").stdout)["stuck"]

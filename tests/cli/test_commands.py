@@ -377,7 +377,7 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
     }
     server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "breakers": []}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
-    assert "7 short running generic 4711 3 5 min bubblewrap 1 d" in " ".join(result.stdout.split())
+    assert "7 short running generic 4711 3 5 min bubblewrap 25 h" in " ".join(result.stdout.split())
 
 
 def test_p12_breakers_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:

@@ -39,4 +39,4 @@ def test_the_place_in_line_is_told_where_something_is_ahead() -> None:
 def test_the_likely_end_is_told_as_an_interval_with_how_often_such_ones_held() -> None:
     said = "It is likely to end in 40 min to 3 h (true in 3 of 4 such predictions), by 14 finished jobs."
     assert likely(LikelyEnd(earliest=2400, latest=10_000, jobs=14)) == said
-    assert "in about 90 s (" in likely(LikelyEnd(earliest=90, latest=90.2, jobs=14))
+    assert "in about 2 min (" in likely(LikelyEnd(earliest=90, latest=90.2, jobs=14))

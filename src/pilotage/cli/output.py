@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pilotage.explain.layout import Column
+from pilotage.model.values.phrases import duration
 
 from .layout import HIDDEN, lay_out, visible
 
@@ -113,18 +114,13 @@ def counts(by_state: Mapping[str, int]) -> str:
 
 
 def ago(point: float | None) -> str:
-    """Return the time since a moment, in the largest fitting unit."""
-    return span(None if point is None else max(0.0, time.time() - point))
+    """Return the time since a moment; empty for none."""
+    return span(None if point is None else time.time() - point)
 
 
 def span(seconds: float | None) -> str:
-    """Return a time in the largest fitting unit; empty for none."""
-    if seconds is None:
-        return ""
-    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    """Return a duration in one unit; empty for none."""
+    return "" if seconds is None else duration(seconds)
 
 
 def limit_of(value: float, unit: str) -> str:

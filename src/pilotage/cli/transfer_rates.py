@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pilotage.explain.layout import folded
 from pilotage.model.records.states import TRANSFERS_AHEAD, TransferState
-from pilotage.model.values.phrases import plural, rough
+from pilotage.model.values.phrases import duration, plural
 
 from .layout import lay_out
 from .output import Column, console, echo, has_colour
@@ -96,7 +96,7 @@ class TransferRates:
         moved, left = "at another server", ""
         if one["moved"] is not None:
             moved = f"{one['moved'] / max(1, one['size']):.0%} of {one['size'] / 1e6:,.1f} MB"
-            left = rough((one["size"] - one["moved"]) / rate.mean) if rate and rate.mean else ""
+            left = duration((one["size"] - one["moved"]) / rate.mean) if rate and rate.mean else ""
         shown = "" if rate is None else f"{rate.mean / 1e6:,.1f}"
         return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
 
@@ -109,7 +109,7 @@ class TransferRates:
             if mine or waiting:
                 moved = sum(self._rates[key].mean for one in mine if (key := _key(one)) in self._rates)
                 ends = "" if done is None else f"{done.mean:,.1f}"
-                left = rough((waiting + len(mine)) / done.mean) if done and done.mean else ""
+                left = duration((waiting + len(mine)) / done.mean) if done and done.mean else ""
                 rows.append((share, len(mine), waiting, f"{moved / 1e6:,.1f}", ends, left))
         return rows
 
@@ -124,7 +124,7 @@ class TransferRates:
             ends = sum(one.mean for one in self._done.values())
             told += f"; {ends:,.1f} done a second"
             if ends and (left := waiting + moving):
-                told += f", about {rough(left / ends)} left"
+                told += f", about {duration(left / ends)} left"
         return told
 
     def screen(self, width: int, height: int) -> list[str]:

@@ -7,8 +7,7 @@ from pilotage.model.records.federation import Federation, Storage
 from pilotage.model.records.job_files import FileOfJob
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import Transfer
-
-from .words import ago
+from pilotage.model.values.phrases import duration
 
 BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
 """URL schemes of storages that may copy among themselves, so that no byte passes through our server."""
@@ -45,7 +44,7 @@ def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, is_remote: 
 
 
 def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
-    ended = f"{transfer.state} in {ago(one.took)}" if one.took is not None else f"{transfer.state}"
+    ended = f"{transfer.state} in {duration(one.took)}" if one.took is not None else f"{transfer.state}"
     state = ended if transfer.state is TransferState.DONE else f"{transfer.state}, attempt {transfer.attempt}"
     share = f"share {transfer.share}, priority {transfer.priority}"
     error = f"; last error: {transfer.error}" if transfer.error else ""

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from pilotage.model.records.states import NotificationState
-
-from .words import ago
+from pilotage.model.values.phrases import duration
 
 Found = Mapping[NotificationState, tuple[int, str, float]]
 """By state: how many notifications, an error of one of them, and when the next is sent, in s since 1970."""
@@ -18,7 +17,7 @@ def of_task(task: int, found: Found, time: float) -> Iterator[str]:
     line = f"notifications: {counted}"
     many, error, wake_at = found.get(NotificationState.WAITING, (0, "", 0.0))
     if many and error:
-        line = f"{line}; the next goes out in {ago(max(0.0, wake_at - time))}: {error}"
+        line = f"{line}; the next goes out in {duration(wake_at - time)}: {error}"
     _, error, _ = found.get(NotificationState.FAILED, (0, "", 0.0))
     if error:
         line = f"{line}; failed: {error}"

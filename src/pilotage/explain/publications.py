@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pilotage.model.records.publications import Publication, PublishedDataset, published_name
 from pilotage.model.records.states import LIVE_TASKS, PublicationState, TaskState
-from pilotage.model.values.phrases import plural
-
-from .words import ago
+from pilotage.model.values.phrases import duration, plural
 
 
 def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[str]:
@@ -15,7 +13,7 @@ def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> It
     yield f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}"
     waiting = found.files.get(PublicationState.WAITING)
     if waiting and waiting.error:
-        wait = ago(max(0.0, waiting.wake_at - time))
+        wait = duration(waiting.wake_at - time)
         yield f"not published yet, tried again in {wait}: {waiting.error}"
     failed = found.files.get(PublicationState.FAILED)
     if failed:

@@ -9,13 +9,13 @@ from pilotage.model.records.failures import ending_of
 from pilotage.model.records.states import LIVE_JOBS, LIVE_PILOTS, JobState, PilotState
 from pilotage.model.records.storage_spaces import FreeSpace
 from pilotage.model.rules.queue_condition import QueueCondition
-from pilotage.model.values.phrases import moment, plural
+from pilotage.model.values.phrases import duration, moment, plural
 
 from .advice import need_at
 from .analysis import explain, obstacles
 from .circuit_breakers import line
 from .rendering import measure, weight_of
-from .words import ago, few, number
+from .words import few, number
 
 MOST_OF_A_REASON = 160
 """Most characters of an error inside a sentence. Its whole text stands with its queue."""
@@ -41,7 +41,7 @@ def trouble(seen: QueueCondition) -> str:
         return ""
     called = "ever called home"
     if seen.last_pilot is not None:
-        called = f"called home for {ago(seen.time - seen.last_pilot)}"
+        called = f"called home for {duration(seen.time - seen.last_pilot)}"
     return f"no pilot of {name} has {called}, {why}"
 
 
@@ -60,7 +60,7 @@ def _of_ours(seen: QueueCondition) -> str:
         return f"and {last} failed: {_short(seen.errors[0])}; an operator can mend it"
     if seen.waiting_since is not None and seen.time - seen.waiting_since > LONG:
         many = plural(seen.pilots.get(PilotState.SUBMITTED, 0), "pilot")
-        waits = ago(seen.time - seen.waiting_since)
+        waits = duration(seen.time - seen.waiting_since)
         return f"and {many} in its site's queue, the oldest for {waits}: wait, or ask its operator"
     return ""
 
@@ -127,9 +127,9 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
             f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
         )
     if seen.tried_at is not None and seen.time < seen.tried_at:
-        yield f"  one pilot probes it in {ago(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
+        yield f"  one pilot probes it in {duration(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
     elif seen.tried_at is not None and seen.tried_at == seen.changed:
-        since = ago(seen.time - seen.changed)
+        since = duration(seen.time - seen.changed)
         yield f"  it was declared otherwise {since} ago: one pilot probes it next, if jobs wait (P6)"
     yield f"  limits: {', '.join(limits(seen))}"
     free = (seen.space or FreeSpace(gigabytes=storage.free)).text
@@ -172,7 +172,7 @@ def _made(seen: QueueCondition) -> str:
 
 
 def _when(time: float | None, now: float) -> str:
-    return "never" if time is None else f"{moment(time)}, {ago(now - time)} ago"
+    return "never" if time is None else f"{moment(time)}, {duration(now - time)} ago"
 
 
 def _counted(counts: Mapping[Any, int], shown: Sequence[Any]) -> str:

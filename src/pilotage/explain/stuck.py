@@ -2,9 +2,7 @@
 
 from pilotage.model.records.states import JobState
 from pilotage.model.rules.stuck import EXPECTED, StuckGroup
-from pilotage.model.values.phrases import plural
-
-from .words import ago
+from pilotage.model.values.phrases import duration, plural
 
 _UNPLACED = (JobState.THROTTLED, JobState.PENDING, JobState.DEFINED)
 """Jobs that are at no queue yet: they have a share alone."""
@@ -31,5 +29,5 @@ def verb_of(group: StuckGroup, task: int = 0) -> str:
 def usual_of(group: StuckGroup) -> str:
     """Return what counts as usual: ``usually within 4 min``, or the limit where the past tells nothing."""
     if group.usual is None:
-        return f"expected within {ago(group.limit)}"
-    return f"usually within {ago(group.usual)}"
+        return f"expected within {duration(group.limit)}"
+    return f"usually within {duration(group.usual)}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pilotage.model.documents.decision import Choice
 from pilotage.model.records.states import AT_A_PILOT, JobState, TaskState
 from pilotage.model.rules.likely_ends import LikelyEnd
-from pilotage.model.values.phrases import jobs_wait, plural, rough
+from pilotage.model.values.phrases import duration, jobs_wait, plural
 
 from .analysis import first_obstacle
 from .sure_waits import told
@@ -56,7 +56,7 @@ def line(tasks: int, jobs: int, share: str) -> str:
 
 def likely(end: LikelyEnd) -> str:
     """Return when a task is likely to end, with how often such intervals were right."""
-    earliest, latest = rough(end.earliest), rough(end.latest)
+    earliest, latest = duration(end.earliest), duration(end.latest)
     when = f"in about {latest}" if earliest == latest else f"in {earliest} to {latest}"
     return f"It is likely to end {when} (true in 3 of 4 such predictions), by {end.jobs} finished jobs."
 

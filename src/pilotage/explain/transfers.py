@@ -12,11 +12,10 @@ from pilotage.model.records.transfer_counts import TransferCount
 from pilotage.model.records.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.records.work import Transfer
 from pilotage.model.rules.transfer_shares import base_priority
-from pilotage.model.values.phrases import moment, plural
+from pilotage.model.values.phrases import duration, moment, plural
 
 from .circuit_breakers import line
 from .history import Event
-from .words import ago
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,8 @@ def _place_in_queue(
 ) -> Iterator[str]:
     aged = (time - transfer.since - constants.ageing_timeout) // constants.ageing_period
     if aged > 0:
-        yield f"  having waited for {ago(time - transfer.since)}, it goes as if it had {aged:.0f} more (D7)"
+        waited = duration(time - transfer.since)
+        yield f"  having waited for {waited}, it goes as if it had {aged:.0f} more (D7)"
     queue = waiting.queue.name
     yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
@@ -137,5 +137,7 @@ def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     if waiting.lasting is None:
         return "when it is delivered cannot be told: nothing was delivered lately"
     start = max(time + waiting.deliveries * waiting.lasting, transfer.wake_at or 0)
-    told = f"in about {ago(start - time)}, at {moment(start)}"
-    return f"its delivery is likely to start {told}: the last deliveries took {ago(waiting.lasting)} each"
+    told = f"in about {duration(start - time)}, at {moment(start)}"
+    return (
+        f"its delivery is likely to start {told}: the last deliveries took {duration(waiting.lasting)} each"
+    )

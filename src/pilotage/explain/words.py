@@ -17,14 +17,6 @@ def number(value: "Value") -> str:
     return str(value)
 
 
-def ago(seconds: float) -> str:
-    """Return a duration in its largest unit: ``40 s``, ``12 min``, ``5 h``, ``3 d``."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length or (unit == "min" and seconds >= length):
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
 def few(names: Sequence[str], most: int = 3) -> str:
     """Return the first names, and dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
-from pilotage.explain.words import ago, number
-from pilotage.model.values.phrases import LAST_MOMENT, day, moment, plural, without_rules
+from pilotage.explain.words import number
+from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural, without_rules
 
 from . import drawing
 
@@ -107,7 +107,7 @@ def many(count: float) -> str:
 
 def span(seconds: float | None) -> str:
     """Return a duration in its largest unit; a dash for none."""
-    return "–" if seconds is None else ago(seconds)
+    return "–" if seconds is None else duration(seconds)
 
 
 def size(count: float | None) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pilotage.explain import circuit_breakers as breaker_words
 from pilotage.explain import queues
 from pilotage.explain import stuck as words
-from pilotage.explain.words import ago
 from pilotage.flow.runtime import Runtime
 from pilotage.model.records.states import AT_A_PILOT, JOBS_NOT_STARTED, JobState
 from pilotage.model.rules.stuck import StuckGroup, stuck, usual_times
+from pilotage.model.values.phrases import duration
 from pilotage.store import JobDetails
 
 from . import circuit_breakers, conditions, task_wait
@@ -77,7 +77,7 @@ def _of_pilot(runtime: Runtime, job: JobDetails) -> str:
     pilot = None if job.pilot is None else runtime.store.queries.pilot(job.pilot)
     if pilot is None or pilot.heartbeat is None:
         return ""
-    silent = ago(runtime.clock() - pilot.heartbeat)
+    silent = duration(runtime.clock() - pilot.heartbeat)
     return f"pilot {pilot.id} of {job.queue}, which has it, called {silent} ago"
 
 

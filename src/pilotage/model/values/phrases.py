@@ -29,12 +29,12 @@ def jobs_wait(count: int) -> str:
     return f"{plural(count, 'job')} {'waits' if count == 1 else 'wait'}"
 
 
-def rough(seconds: float) -> str:
-    """Return a time in the largest unit that leaves two of it."""
-    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * length:
+def duration(seconds: float) -> str:
+    """Return a time in one unit: ``40 s``, ``1 min``, ``90 min``, ``5 h``, ``3 d``. It is at least 0."""
+    for least, length, unit in ((2 * 86_400, 86_400, "d"), (2 * 3600, 3600, "h"), (60, 60, "min")):
+        if seconds >= least:
             return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return f"{max(0.0, seconds):.0f} s"
 
 
 def not_installed(package: str, extra: str) -> str:
