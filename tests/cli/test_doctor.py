@@ -198,7 +198,7 @@ def test_a_client_sees_what_it_can_of_a_server(pilotage: Pilotage, server: FakeS
 def test_wrong_settings_and_unknown_names_are_named(pilotage: Pilotage) -> None:
     result = pilotage("doctor", PILOTAGE_PORT="many", PILOTAGE_PORTS="1")
     assert result.exit_code == 1
-    assert "PILOTAGE_PORT: 'many' is not a whole number" in result.stdout
+    assert "PILOTAGE_PORT: 'many' is no whole number" in result.stdout
     assert "PILOTAGE_PORTS is no setting; PILOTAGE_PORT is one" in result.stdout
     assert pilotage("doctor", "--only", "nothing").exit_code == 2
     assert "storage: Write, read" in pilotage("doctor", "--list").stdout
