@@ -6,10 +6,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from pilotage.store import SimulationResult, Store
+from pilotage.store import SimulationResult, Store, StoredSimulation
 
 MOST_PROCESSOR = 120
 """Seconds of processor time of a command."""
@@ -38,15 +38,6 @@ FEDERATION, SCENARIO = "federation.yaml", "scenario.yaml"
 PICTURES = ("ratios.svg", "runs.svg")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSimulation:
-    """The last simulation of a person: when it began (s since 1970), and its result once it has ended."""
-
-    begun: float
-    is_running: bool
-    result: SimulationResult
-
-
 class NoRoom(Exception):
     """No further simulation starts now; the message says why."""
 
@@ -58,17 +49,14 @@ class SimulationRuns:
         self._store, self._clock = store, clock
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
-    def of(self, person: str) -> ShownSimulation | None:
+    def of(self, person: str) -> StoredSimulation | None:
         """Return the last simulation of a person, at whatever server it ran."""
         now = self._clock()
         found = self._store.simulations.of(person, now)
-        if found is None:
-            return None
-        is_running = found.ended is None and now - found.begun < LONGEST
-        result = found.result
-        if found.ended is None and not is_running:
-            result = replace(result, fault="its server ended before it did; start it again")
-        return ShownSimulation(begun=found.begun, is_running=is_running, result=result)
+        if found is None or found.ended is not None or now - found.begun < LONGEST:
+            return found
+        lost = replace(found.result, fault="its server ended before it did; start it again")
+        return replace(found, ended=now, result=lost)
 
     def start(
         self,

@@ -50,7 +50,7 @@ class SimulationResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSimulation:
-    """A simulation that runs or has ended. Times in s since 1970."""
+    """A simulation that runs, or has ``ended``. Times in s since 1970."""
 
     begun: float
     ended: float | None

@@ -12,10 +12,11 @@ from pilotage.api.federation import without_options
 from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.federation.faults import BadDocument
+from pilotage.store import StoredSimulation
 from pilotage.web.commands import command
 from pilotage.web.pages import Page, Redirect, Visit, action, view
 from pilotage.web.sessions import session_token
-from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, ShownSimulation, SimulationRuns
+from pilotage.web.simulation_runs import FEDERATION, SCENARIO, NoRoom, SimulationRuns
 
 from .admin import worlds_by_day
 
@@ -52,7 +53,7 @@ class SimulateModel:
 
     form: SimulateForm
     days: Sequence[str]
-    run: ShownSimulation | None
+    run: StoredSimulation | None
     pictures: Sequence[Markup]
     fault: str = ""
 
@@ -78,7 +79,7 @@ def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
             policy=[form.first, form.second],
             seeds=form.seeds,
         ),
-        again=3 if run and run.is_running else 0,
+        again=3 if run and run.ended is None else 0,
         status=422 if fault else 200,
     )
 
