@@ -8,7 +8,6 @@ from pilotage.explain import stuck as words
 from pilotage.model.records.states import STATES, JobState, Kind, PilotState
 from pilotage.model.rules.stuck import (
     EXPECTED,
-    HOUR,
     LONGEST_USUAL,
     Stay,
     StayingRecord,
@@ -17,6 +16,7 @@ from pilotage.model.rules.stuck import (
     stuck,
     usual_times,
 )
+from pilotage.model.values.durations import HOUR
 from pilotage.model.values.quantiles import quantile
 
 NOW = 1_000_000.0

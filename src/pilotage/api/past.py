@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.flow.outside.kept_worlds import KeptWorldView
 from pilotage.flow.runtime import Runtime
+from pilotage.model.values.durations import DAY
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store import FailureHistory, ShareSpan
 
@@ -72,7 +73,7 @@ def get_share_history(runtime: TheRuntime, days: Days = 7) -> Response:
 def share_history(runtime: Runtime, days: int) -> ShareHistory:
     """Return what each share used over so many days."""
     now = runtime.clock()
-    spans = runtime.store.past.shares(now - days * 86_400, now)
+    spans = runtime.store.past.shares(now - days * DAY, now)
     found = [_trend(name, list(own)) for name, own in groupby(spans, key=attrgetter("share"))]
     return ShareHistory(shares=sorted(found, key=lambda one: (-one.used, -one.target, one.share)))
 
@@ -93,7 +94,7 @@ def get_failures(caller: Person, runtime: TheRuntime, days: Days = 7) -> Respons
 
     Attempts that were tried again count too. Days are those of UTC.
     """
-    after = runtime.clock() - (days - 1) * 86_400
+    after = runtime.clock() - (days - 1) * DAY
     return answer(runtime.store.past.failures(owner_seen(caller), after))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.values.durations import DAY
 from pilotage.model.values.phrases import plural
 
 from .configuration import connect
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-DAY = 86_400.0
 
 MOST_OF_A_DAY = 10_000
 """Most tasks that are read for one day, the newest of the server."""

@@ -11,6 +11,7 @@ from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Queue
 from pilotage.model.records.states import AT_A_PILOT, WAITING_PILOTS, PilotState
 from pilotage.model.records.work import Pilot, Requirements
+from pilotage.model.values.durations import HOUR
 
 from .apportionment import Floats, Ints
 from .circuit_breakers import after_lacking_ones, room
@@ -19,8 +20,6 @@ from .fitting import NeedsTable, PilotResources, needs, promised
 from .lacking import NEEDS, is_missed, made_for
 from .task_queues import by_queue, element_of
 from .wants import Wants
-
-HOUR = 3600.0
 
 
 class Shape(NamedTuple):

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from pilotage.model.records.federation import Storage
+from pilotage.model.values.durations import HOUR
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 from .pilots import VirtualPilot
 from .scenario import SiteBehaviour
 from .scene import Scene
-
-HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

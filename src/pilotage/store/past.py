@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 
 from .database.engine import Database
@@ -9,10 +10,8 @@ from .tables import daily_failures, share_hours
 from .tables.daily_failures import FailureHistory
 from .tables.share_hours import ShareSample, ShareSpan
 
-KEPT = 30 * 86_400.0
+KEPT = 30 * DAY
 """Seconds for which both are kept."""
-
-WEEK = 7 * 86_400.0
 
 LONG_STEP = 6
 """Hours that are added up where more than a week is asked for."""
@@ -20,7 +19,7 @@ LONG_STEP = 6
 
 def step_of(seconds: float) -> int:
     """Return the hours that are added up where so long a time is asked for."""
-    return 1 if seconds <= WEEK else LONG_STEP
+    return 1 if seconds <= 7 * DAY else LONG_STEP
 
 
 class Past:

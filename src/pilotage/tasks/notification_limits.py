@@ -4,8 +4,7 @@ from collections import Counter
 
 from pilotage.model.documents.world import World
 from pilotage.model.records.notifications import Notification
-
-HOUR = 3600.0
+from pilotage.model.values.durations import HOUR
 
 Person = tuple[str, str]
 """A VO, and the name of a person in it."""

@@ -15,9 +15,8 @@ from pilotage.model.records.states import (
     TaskState,
     TransferState,
 )
+from pilotage.model.values.durations import DAY, HOUR, MINUTE
 from pilotage.model.values.quantiles import quantile
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 
 class Expectation(NamedTuple):

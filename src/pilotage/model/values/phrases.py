@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, datetime
 
+from pilotage.model.values.durations import DAY, HOUR, MINUTE
+
 LAST_MOMENT = 253_402_300_799.0
 """The last second that has a date of four digits for its year, in s since 1970."""
 
@@ -31,7 +33,7 @@ def jobs_wait(count: int) -> str:
 
 def duration(seconds: float) -> str:
     """Return a time in one unit: ``40 s``, ``1 min``, ``90 min``, ``5 h``, ``3 d``. It is at least 0."""
-    for least, length, unit in ((2 * 86_400, 86_400, "d"), (2 * 3600, 3600, "h"), (60, 60, "min")):
+    for least, length, unit in ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (MINUTE, MINUTE, "min")):
         if seconds >= least:
             return f"{seconds / length:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"

@@ -18,9 +18,9 @@ from pilotage.model.records.measurements import (
     Measurement,
 )
 from pilotage.model.records.states import AT_A_PILOT, ENDED, LIVE, JobState, TransferState
+from pilotage.model.values.durations import DAY
 from pilotage.store.database.measurements import Measurements
 from pilotage.store.tables.counters import KEY_COLUMNS
-from pilotage.store.tables.daily_failures import DAY
 
 from .working_set import ATTEMPT, ID, KEYS, MEASURED, TASK, Record
 

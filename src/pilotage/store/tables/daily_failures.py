@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, select
 
 from pilotage.model.records.measurements import FAILED_ATTEMPTS
+from pilotage.model.values.durations import DAY
 from pilotage.model.values.identity import Identity
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database import bulk
@@ -18,8 +19,6 @@ from pilotage.store.database.measurements import Sums
 from pilotage.store.database.sets import among, raw_rows
 
 from .tasks import tasks
-
-DAY = 86_400.0
 
 MOST_OF_PERSON = 200
 """Most rows of a person's day."""

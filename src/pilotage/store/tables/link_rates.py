@@ -12,15 +12,13 @@ from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindp
 
 from pilotage.model.records.federation import Federation, Link
 from pilotage.model.records.states import TransferState
+from pilotage.model.values.durations import HOUR
 from pilotage.store.database.columns import is_state, metadata
 from pilotage.store.database.sets import among, raw_rows
 from pilotage.store.database.upserts import upsert
 
 from .files import files
 from .transfers import transfers
-
-HOUR = 3600.0
-"""Largest age in s of a transfer for B35's first window."""
 
 WINDOWS = {"throughput_1d": 24, "throughput_1w": 24 * 7}
 """B35's other windows in hours, including the current one."""

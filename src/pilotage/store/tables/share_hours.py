@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, delete, func, select
 
+from pilotage.model.values.durations import HOUR
 from pilotage.model.values.types import DESCRIBED
 from pilotage.store.database.columns import metadata
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.database.upserts import replaced, upsert
-
-HOUR = 3600.0
 
 share_hours = Table(
     "share_hours",

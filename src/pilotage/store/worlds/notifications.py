@@ -8,6 +8,7 @@ from sqlalchemy import String, bindparam, case, cast, func, select, tuple_
 from pilotage.model.records.counters import JOBS_BY_TASK
 from pilotage.model.records.notifications import HELD_TOLD, NotificationCount, RecentMessages
 from pilotage.model.records.states import LIVE_NOTIFICATIONS, LIVE_TASKS, JobState, TaskState
+from pilotage.model.values.durations import HOUR
 from pilotage.model.values.step_names import NOTIFY
 from pilotage.store.database.columns import has_state
 from pilotage.store.tables.counters import counts
@@ -26,9 +27,6 @@ MOST_OF_PERSON = 200
 
 MOST_IN_ALL = 5000
 """Most tasks, and most notifications, in a pass."""
-
-HOUR = 3600.0
-"""Seconds in which messages count against the limits of notifications."""
 
 _t, _n, _c = tasks.c, notifications.c, counts.c
 _HAS_FAILED = (

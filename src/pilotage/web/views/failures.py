@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from starlette.routing import Route
 
+from pilotage.model.values.durations import DAY
 from pilotage.store import FailureHistory
 from pilotage.web.commands import command
 from pilotage.web.drawing import TrendStep
 from pilotage.web.pages import Page, Staleness, Visit, view
 
-from .shares import DAY, DaysQuery, DaysSpan, span_of
+from .shares import DaysQuery, DaysSpan, span_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

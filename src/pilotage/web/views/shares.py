@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from pilotage.api.past import MOST_DAYS, ShareTrend, share_history
+from pilotage.model.values.durations import DAY, HOUR
 from pilotage.store import NoFederation, ShareUse, ShareView, share_uses, step_of
 from pilotage.web.commands import command
 from pilotage.web.drawing import TrendStep
@@ -19,8 +20,6 @@ MOST_SHARES = 500
 
 MOST_TRENDS = 12
 """Most shares whose use over time is drawn, those that used most."""
-
-DAY, HOUR = 86_400.0, 3600.0
 
 
 class DaysQuery(BaseModel):
