@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pilotage.model.circuit_breakers.breaker import CircuitBreaker, FailedBatch, Kind, each_opens, open_at
-from pilotage.model.circuit_breakers.storages import FailedDelivery, storage_breakers
+from pilotage.model.circuit_breakers.storages import FailedDelivery, one_line, storage_breakers
 from pilotage.model.circuit_breakers.visibility import seen_by, without_payload_error
 from pilotage.model.documents.serialization import from_document, to_document
 from pilotage.model.documents.world import World
@@ -65,6 +65,24 @@ def test_f4_a_breaker_names_nobodys_file() -> None:
     ]
     (found,) = breakers(*told, at=0)
     assert found.error == "cannot read FILE: refused"
+
+
+@pytest.mark.parametrize(
+    ("file", "job", "told", "shown"),
+    [
+        ("atlas:my raw/é", 0, "GET https://h/my%20raw/%C3%A9: 403", "GET https://h/FILE: 403"),
+        ("atlas:raw/run.dat", 0, "'/data/ada/run.dat': Permission denied", "'FILE': Permission denied"),
+        ("7/out.txt", 7, "/data/scratch/7/1/out.txt: No space", "/data/scratch/7/1/FILE: No space"),
+        ("atlas:my raw/" + "x" * 300, 0, "cannot read my raw/" + "x" * 300, "cannot read FILE ..."),
+        ("atlas:raw/run.dat", 0, "denied: /ada/" + "y" * 300, "denied: FILE ..."),
+        ("atlas:a", 0, "a cat", "a cat"),
+    ],
+)
+def test_f4_a_breaker_names_no_part_of_a_file(file: str, job: int, told: str, shown: str) -> None:
+    """Names are quoted in URLs, differ at other paths, and are cut at the end of long errors."""
+    last = replace(failed(3, 1, file=file), error=one_line(told), job=job, task=job, node="n" if job else "")
+    (found,) = breakers(failed(1, 0), failed(2, 0), last, at=1)
+    assert found.error == shown
 
 
 def test_f4_the_attempts_of_one_file_close_no_storage() -> None:

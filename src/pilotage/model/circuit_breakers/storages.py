@@ -1,10 +1,13 @@
 """What trips the circuit breakers of storages: delivery after delivery fails, the files being good (F4)."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from pilotage.model.records.constants import StagingConstants
+from pilotage.model.values.scopes import name_of
 from pilotage.model.values.types import DESCRIBED
 
 from .breaker import CircuitBreaker, followed
@@ -15,6 +18,12 @@ End = tuple[str, str]
 
 LONGEST_ERROR = 200
 """Characters that are kept of an error."""
+
+_CUT = " ..."
+"""The end of an error of which more is not kept."""
+
+_LEAST = 3
+"""Characters of a name that are hidden. Fewer could be any part of an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,7 @@ class FailedDelivery:
 def one_line(error: str) -> str:
     """Return the first line of an error that says anything, not too long."""
     line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
-    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."
+    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]}{_CUT}"
 
 
 def storage_breakers(
@@ -99,9 +108,31 @@ def _breaker(end: End, row: list[FailedDelivery], constants: StagingConstants) -
 
 
 def _without_file(failure: FailedDelivery) -> str:
-    """Return an error without the name of somebody's file: everybody sees what closes a storage."""
-    name = failure.file.rpartition(":")[2]
-    return failure.error.replace(name, "FILE") if len(name) > 2 else failure.error
+    """Return an error without the name of somebody's file: everybody sees what closes a storage.
+
+    The file's name may be quoted, or cut at the end. In other folders of a storage it has its last part.
+    """
+    name = name_of(failure.file.removeprefix(f"{failure.job}/"))
+    told = failure.error
+    for one in (name, quote(name)):
+        if len(one) >= _LEAST:
+            told = _without_beginning(told.replace(one, "FILE"), one)
+    last = name.rpartition("/")[2]
+    for one in (last, quote(last)):
+        if len(one) >= _LEAST:
+            told = re.sub(rf"[^\s'\"]*{re.escape(one)}", "FILE", told)
+    return told
+
+
+def _without_beginning(error: str, name: str) -> str:
+    """Return an error that was cut without the beginning of a name, or of a path, at its end."""
+    if not error.endswith(_CUT):
+        return error
+    kept = error.removesuffix(_CUT)
+    for end in range(min(len(name), len(kept)), _LEAST - 1, -1):
+        if kept.endswith(name[:end]):
+            return f"{kept[:-end]}FILE{_CUT}"
+    return re.sub(r"[^\s'\"]*/[^\s]*$", "FILE", kept) + _CUT
 
 
 def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:
