@@ -7,15 +7,16 @@ from pilotage.flow.calls import circuit_breakers
 from pilotage.model.circuit_breakers.breaker import EVERYBODY, CircuitBreaker
 from pilotage.model.circuit_breakers.changes import NotedKey, breaker_changes
 from pilotage.model.circuit_breakers.storages import FailedDelivery
-from pilotage.model.documents.decision import Create
+from pilotage.model.documents.decision import Create, NoteBreakers
 from pilotage.model.records.federation import StagingConstants
-from pilotage.model.values.identity import Credential
+from pilotage.model.values.identity import Credential, Identity
 from pilotage.store import LoggedEvent
 from pilotage.testing.stores import decision
 
 from .house import ALICE, House
 
 BREAKER = CircuitBreaker(kind="storage", place=("far", ""), since=10, until=70, failures=3, error="no")
+BOB = Identity(name="bob", vo="atlas")
 KEY: NotedKey = (BREAKER.key, EVERYBODY)
 
 
@@ -28,6 +29,29 @@ def test_changes_are_between_what_is_noted_and_what_has_tripped() -> None:
     (closed,) = breaker_changes({KEY: "half-open"}, [], 90)
     assert (closed.source, closed.target, closed.key) == ("half-open", "closed", BREAKER.key)
     assert breaker_changes({KEY: "open"}, [BREAKER], 20) == ()
+
+
+def test_a_breaker_of_one_owner_or_task_names_nobody_to_others(house: House) -> None:
+    number = house.task(owner=BOB)
+    both = [
+        CircuitBreaker(
+            kind="queue", place=("north", ""), whose=whose, since=10, until=70, failures=3, error="no"
+        )
+        for whose in (("atlas", "bob", 0), ("atlas", "bob", number))
+    ]
+    changes = breaker_changes({}, both, 20)
+    house.store.commit(decision(NoteBreakers(changes=changes)), "test")
+    of_owner, of_task = told(house)
+    assert of_owner.cause == "jobs at north for one person: jobs failed fast"
+    assert of_task.task == number
+    seen = {
+        name: [one.takes(event) for event in (of_owner, of_task)]
+        for name, one in (
+            ("alice", EventFilter.of(Credential(role="user", identity=ALICE), (), ())),
+            ("bob", EventFilter.of(Credential(role="user", identity=BOB), (), ())),
+        )
+    }
+    assert seen == {"alice": [True, False], "bob": [True, True]}
 
 
 def fail(house: House, time: float) -> None:

@@ -56,7 +56,7 @@ LOOK = 3.0
 """Seconds between two looks at what changes without events, such as a log."""
 
 FOR_ALL: frozenset[EventKind] = frozenset(("breaker", "federation"))
-"""Kinds of events that everybody sees."""
+"""Kinds of events that everybody sees, unless they are of a task."""
 
 SLOW = "events came faster than you read them"
 STOPPING = "the server stops"
@@ -95,7 +95,7 @@ class EventFilter:
 
     def takes(self, event: LoggedEvent) -> bool:
         """Return whether an event is wanted, and may be seen."""
-        is_for_all = event.kind in FOR_ALL
+        is_for_all = event.kind in FOR_ALL and not event.task
         is_own = bool(event.task) and self.owner == (event.owner, event.vo)
         if not (self.owner is None or is_for_all or is_own):
             return False

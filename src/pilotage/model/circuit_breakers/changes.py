@@ -32,7 +32,7 @@ class BreakerChange:
     target: BreakerState
     """The state now."""
     cause: str
-    """What it holds back and why, in words."""
+    """What it holds back and why, in words, without an owner's name: everybody reads those of no task."""
 
 
 def breaker_changes(
@@ -52,7 +52,8 @@ def breaker_changes(
 
 
 def _cause(key: NotedKey) -> str:
-    (kind, first, second), whose = key
+    (kind, first, second), (_, owner, task) = key
+    whose = ("", "one person" if owner else "", task)
     known = CircuitBreaker(
         kind=kind, place=(first, second), whose=whose, since=0, until=0, failures=0, error=""
     )

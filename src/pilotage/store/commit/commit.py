@@ -189,7 +189,7 @@ class Commit:
             return
         for one, number in noted_breakers.note(self._connection, change.changes, self._numbers):
             meaning = self._entries.number("breaker", one.source, one.target, one.cause)
-            self._events.note(meaning, NO_TASK, [number])
+            self._events.note(meaning, one.whose[-1] or NO_TASK, [number])
 
     def _has_room_for_resumed(self, changes: Sequence[Change]) -> bool:
         """Return whether ended tasks that go on stay within the limits of unfinished work."""
