@@ -1,6 +1,7 @@
 """The page of a large federation: the first byte and the size of each view at an idle server.
 
 A task has 100,000 jobs at 5,000 queues of 500 sites. Some of its jobs failed, with 1,000 different errors.
+The store knows 30 days of 50 shares, and of 200 errors a day of each of ten people.
 """
 
 import statistics
@@ -18,8 +19,10 @@ from pilotage.model.records.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.records.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.records.states import JobState
 from pilotage.store import Store
+from pilotage.store.tables.daily_failures import daily_failures
 from pilotage.store.tables.history import TransitionKind, TransitionKinds, entry
 from pilotage.store.tables.jobs import jobs
+from pilotage.store.tables.share_hours import share_hours
 
 from . import house, stored_jobs
 
@@ -49,7 +52,9 @@ VIEWS = {
     "storages": "/storages",
     "storage": "/storages/disk-0077",
     "shares": "/shares",
+    "shares_month": "/shares?days=30",
     "failures": "/failures",
+    "failures_month": "/failures?days=30",
     "stuck": "/stuck",
     "pilots": "/pilots",
     "transfers": "/transfers",
@@ -94,7 +99,28 @@ def _fill(url: str) -> None:
     made = TransitionKind.of("job", None, JobState.DEFINED, "split", "bench")
     number = TransitionKinds(store.database).numbers([made])[made]
     store.database.write(partial(_spread, entry(number, time.time(), "bench")))
+    store.database.write(_fill_past)
     store.close()
+
+
+def _fill_past(connection: Connection) -> None:
+    """Fill the last 30 days: 50 shares in each hour, and 200 errors of each of ten people in each day."""
+    hour, day = int(time.time() // 3600), int(time.time() // 86_400)
+    shares = [
+        {"hour": hour - at, "share": f"share-{share:02}", "samples": 12, "running": 12.0 * share}
+        | {"used": 12 * 0.02, "target": 0.02}
+        for at in range(30 * 24)
+        for share in range(50)
+    ]
+    failed = [
+        {"day": day - at, "vo": "bench", "owner": f"person-{person}", "queue": f"queue-{error:04}"}
+        | {"error": f"OSError: disk # of {error} is full", "attempts": 1 + (at + error) % 50}
+        for at in range(30)
+        for person in range(10)
+        for error in range(200)
+    ]
+    connection.execute(share_hours.insert(), shares)
+    connection.execute(daily_failures.insert(), failed)
 
 
 def federation() -> Federation:

@@ -64,7 +64,7 @@ def test_a_queue_shows_its_load_and_why_nothing_starts(
     house.activate(submit(jobs=2, scouts=0))
     house.pilot()
     text = alice.get(QUEUE).text
-    assert "0 jobs at pilots, 2 jobs before their start." in text
+    assert "0 jobs run there, 2 wait." in text
     assert "2 activated" in text
     assert "1 submitted" in text
     assert "queue north-queue of site north: online" in text

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from pilotage.flow.outside.kept_worlds import KeptWorlds
+from pilotage.simulation.policies import KNOWN
 from pilotage.store import SimulationResult
 from pilotage.store.tables.simulations import KEPT_FOR
 from pilotage.web import simulation_worker
 from pilotage.web.simulation_runs import LONGEST, SimulationRuns
+from pilotage.web.views.simulate import POLICIES
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import OLGA, PageHouse, TestClient
@@ -23,6 +25,11 @@ federation: federation.yaml
 default_site: {wait: 10}
 generated: {tasks: 1, jobs: 2, arrivals: 10, work: 100}
 """
+
+
+def test_the_form_suggests_the_policies_that_every_scenario_has(operator: TestClient) -> None:
+    assert POLICIES.keys() == KNOWN.keys()
+    assert '<option value="delayed">' in operator.get("/simulate").text
 
 
 def sent(operator: TestClient, **fields: str) -> dict[str, str]:

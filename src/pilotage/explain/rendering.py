@@ -7,7 +7,7 @@ from pilotage.model.documents.decision import Choice, DatedChoice
 from pilotage.model.values.phrases import moment, plural
 
 from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
-from .words import few, number, shortened
+from .words import amount, few, number, shortened
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
 FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4": "Rank"}
@@ -136,11 +136,10 @@ def measure(obstacle: Obstacle) -> str:
     """Return need and have of an obstacle; empty if they are no numbers."""
     if obstacle.best is None:
         return ""
-    unit = f" {obstacle.unit}" if obstacle.unit else ""
+    best = number(obstacle.best)
     if obstacle.asked is not None:
-        counted = f"{number(obstacle.asked)}{unit} asked, {number(obstacle.need)} counted"
-        return f"{counted}, best {number(obstacle.best)}"
-    return f"need {number(obstacle.need)}{unit}, best {number(obstacle.best)}"
+        return f"{amount(obstacle.asked, obstacle.unit)} asked, {number(obstacle.need)} counted, best {best}"
+    return f"need {amount(obstacle.need, obstacle.unit)}, best {best}"
 
 
 def _remedy_line(remedy: Remedy) -> str:

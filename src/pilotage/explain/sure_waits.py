@@ -6,7 +6,7 @@ from pilotage.model.documents.decision import Choice, Refusal
 from pilotage.model.values.phrases import plural
 
 from .analysis import Obstacle, obstacles
-from .words import number
+from .words import amount, number
 
 SHOWN = 2
 """Obstacles that are named, those that stand alone in the way at most queues first."""
@@ -40,5 +40,5 @@ def told(one: Obstacle) -> str:
     """Return what stands in the way: its name, where, what is needed, and who can act."""
     needed = ""
     if one.best is not None:
-        needed = f", {number(one.need)} {one.unit} needed and {number(one.best)} there at best"
+        needed = f", {amount(one.need, one.unit)} needed and {number(one.best)} there at best"
     return f"{one.name} at {plural(one.queues, 'queue')}{needed}, {one.action}"

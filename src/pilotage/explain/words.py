@@ -17,6 +17,12 @@ def number(value: "Value") -> str:
     return str(value)
 
 
+def amount(value: "Value", unit: str) -> str:
+    """Return a value with its unit: ``300 s``, ``4 cores``, ``1 GPU``."""
+    is_one = value == 1 and len(unit) > 1 and unit.endswith("s")
+    return f"{number(value)} {unit[:-1] if is_one else unit}".rstrip()
+
+
 def few(names: Sequence[str], most: int = 3) -> str:
     """Return the first names, and dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

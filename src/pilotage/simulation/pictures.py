@@ -59,7 +59,7 @@ def runs(found: Sequence[Trial]) -> str:
 def _panel(
     x: int, y: int, name: str, policies: Sequence[str], values: Sequence[tuple[str, float]]
 ) -> Iterator[str]:
-    top = max([value for _, value in values] + [1e-12])
+    top = max((value for _, value in values), default=0.0)
     words = f"up to {number(top)}" if values else "in no run"
     yield _text(x + 10, y + 16, f"{label(name)}, {words}", "start")
     yield _line(x + 10, y + TALL - 30, x + PANEL - 10, y + TALL - 30, "#888")
@@ -67,7 +67,7 @@ def _panel(
     for place, policy in enumerate(policies):
         own = [value for of, value in values if of == policy]
         middle, colour = x + 10 + step * (place + 0.5), COLOURS[place % len(COLOURS)]
-        heights = [y + TALL - 30 - (TALL - 60) * value / top for value in own]
+        heights = [y + TALL - 30 - (TALL - 60) * value / (top or 1.0) for value in own]
         if heights:
             mean = sum(heights) / len(heights)
             yield _line(middle - step / 3, mean, middle + step / 3, mean, colour)

@@ -256,8 +256,8 @@ def _lift_page(visit: Visit) -> Page:
         lines=[
             line
             for one in found
-            for line in (f"{one.what}: {one.reason}", f"    {one.error}")
-            if line.strip()
+            for line in (f"{one.what}: {one.reason}", "" if one.error in one.reason else f"    {one.error}")
+            if line
         ],
         faults=[] if found else [f"nothing rests at {query.name}"],
         hidden={"name": query.name, "back": back} | ({"kind": query.kind} if query.kind else {}),

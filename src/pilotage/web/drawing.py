@@ -88,7 +88,8 @@ def meter(part: float, whole: float, label: str) -> Markup:
     """Return a small bar that shows a part of a whole."""
     width = 0.0 if whole <= 0 else min(100.0, 100 * part / whole)
     return Markup(
-        f'<svg class="meter" viewBox="0 0 100 8" role="img" aria-label="{escape(label)}">'
+        f'<svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label)}">'
         f'<rect width="100" height="8" class="t"/><rect width="{width:.1f}" height="8" class="f"/></svg>'
     )
 
@@ -108,7 +109,8 @@ def use(used: float, target: float) -> Markup:
 def _marked(filled: float, mark: float, told: str, urgent: float = 0.0) -> Markup:
     """Return a bar of percents; the last ``urgent`` ones of what is filled look apart."""
     return Markup(
-        f'<svg class="meter" viewBox="0 0 100 12" role="img" aria-label="{escape(told)}">'
+        f'<svg class="meter" viewBox="0 0 100 12" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(told)}">'
         f'<rect y="2" width="100" height="8" class="t"/>'
         f'<rect y="2" width="{filled:.1f}" height="8" class="f"/>'
         f'<rect y="2" x="{filled - urgent:.1f}" width="{urgent:.1f}" height="8" class="err"/>'

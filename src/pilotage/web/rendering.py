@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pilotage.explain.circuit_breakers import in_short
-from pilotage.explain.words import number
+from pilotage.explain.words import amount, number
 from pilotage.model.values.phrases import LAST_MOMENT, day, duration, moment, plural, without_rules
 
 from . import drawing
@@ -54,7 +55,11 @@ def sign_in(after: str, fault: str) -> str:
 
 def refusal(status: int, detail: str) -> str:
     """Return the page that says why a request was refused."""
-    return environment().get_template("refusal.html").render(status=status, detail=detail)
+    return (
+        environment()
+        .get_template("refusal.html")
+        .render(status=status, phrase=HTTPStatus(status).phrase, detail=detail)
+    )
 
 
 @cache
@@ -74,6 +79,7 @@ def environment() -> "Environment":
         "many": many,
         "plural": plural,
         "number": number,
+        "amount": amount,
         "moment": moment,
         "day": day,
         "span": span,

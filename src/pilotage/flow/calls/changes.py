@@ -92,7 +92,8 @@ def _told(world: World, values: Mapping[str, Any]) -> Sequence[FieldChange]:
     first = world.jobs[0] if world.jobs else None
     kind = first.kind if first else "normal"
     before = task.changed(first.changes if first else task.changes, kind).expected(kind)
-    return [FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values]
+    found = (FieldChange(field=name, before=getattr(before, name), after=values[name]) for name in values)
+    return [one for one in found if one.before != one.after]
 
 
 def _checked(runtime: Runtime, number: int, job: int | None) -> tuple[World, list[Job]]:

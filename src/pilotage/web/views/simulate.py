@@ -1,6 +1,6 @@
 """Simulate: how other policies would do with the recorded work of the last hours, or with a scenario."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from .admin import worlds_by_day
 
 EXAMPLE = f"""\
 name: busy-morning
-federation: {FEDERATION}               # the one in force
+federation: {FEDERATION}            # the one in force
 default_site: {{ wait: 600, wait_spread: 1, payload_fails: 0.01 }}
 generated:
   tasks: 10                            # in an hour
@@ -31,6 +31,22 @@ generated:
   work: 20000                          # HS23 seconds of a job
 """
 """The scenario that the form begins with."""
+
+POLICIES: Mapping[str, str] = {
+    "pilotage": "as the federation says",
+    "early": "each job stays at its first queue, as PanDA published it",
+    "bounded": "inputs move only if no queue is left",
+    "bound": "jobs stay at their first queue",
+    "undeclared": "declared slots do not count",
+    "random": "any queue that fits",
+    "race": "the first pilot of three queues",
+    "delayed": "a pilot beside the input, after five minutes any",
+    "elastic": "pilots borrow jobs that they end sooner",
+    "leaving": "elastic, and idle pilots end after 30 s",
+    "late": "jobs belong to no queue",
+    "unguarded": "no guard against black holes",
+}
+"""Policies that the form suggests, with what they do. A scenario may have others."""
 
 Word = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
@@ -52,6 +68,7 @@ class SimulateModel:
     """The form, and the person's last simulation."""
 
     form: SimulateForm
+    policies: Mapping[str, str]
     days: Sequence[str]
     run: StoredSimulation | None
     pictures: Sequence[Markup]
@@ -72,7 +89,9 @@ def _shown(visit: Visit, form: SimulateForm, fault: str = "") -> Page:
         template="simulate.html",
         title="Simulate",
         section="Simulate",
-        model=SimulateModel(form=form, days=_days(visit, form), run=run, pictures=pictures, fault=fault),
+        model=SimulateModel(
+            form=form, policies=POLICIES, days=_days(visit, form), run=run, pictures=pictures, fault=fault
+        ),
         command=command(
             *("simulate", *([] if form.work == "day" else [SCENARIO])),
             day=form.day if form.work == "day" else None,

@@ -83,7 +83,9 @@ class TaskModel:
 def _page(visit: Visit, tab: str, part: object, task: TaskDetails, **told: Any) -> Page:
     place = task_wait.of_task(visit.runtime, task)
     known = whole(visit.runtime, task)
-    troubles = [*known.set_aside, *known.troubles, *known.warnings, *filter(None, [known.throttled])]
+    # The sentence about its state already says what a warning names as in the way.
+    warnings = [one for one in known.warnings if one.rpartition("until somebody acts: ")[2] not in place.why]
+    troubles = [*known.set_aside, *known.troubles, *warnings, *filter(None, [known.throttled])]
     model = TaskModel(
         task=task,
         why=place.why,
