@@ -31,6 +31,8 @@ def test_now_is_ten_lines(pilotage: Pilotage, server: FakeServer) -> None:
         view(5, jobs={"activated": 3, "running": 2}),
         view(6, held="bob", jobs={"held": 4, "transferring": 1}),
     ]
+    # A task that went on between the two requests counts once.
+    server.answers["GET /tasks?state=splitting&limit=1000"] = {"tasks": [view(5, "splitting")]}
     server.answers["GET /tasks?state=running&limit=1000"] = {"tasks": running}
     failed = [view(9, "failed", since=time.time() - 60), view(8, "failed", since=1.0)]
     server.answers["GET /tasks?state=failed&limit=1000"] = {"tasks": failed}

@@ -146,3 +146,21 @@ def test_tasks_are_chosen_by_their_vo(runtime: Runtime) -> None:
     mine, _ = new_task(runtime.store, ADA), new_task(runtime.store, OTHER_ADA)
     found = runtime.store.task_lists.page(TaskPage(wanted=TaskFilter(vo="atlas")))
     assert [task.id for task in found] == [mine]
+
+
+def test_a_task_that_goes_on_while_tasks_are_read_is_told_once(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, lists = new_task(runtime.store, ADA), runtime.store.task_lists
+    read = lists.page
+
+    def page(wanted: TaskPage) -> object:
+        found = read(wanted)
+        if wanted.state is TaskState.REGISTERED:
+            runtime.store.commit(
+                decision(move("task", [number], TaskState.REGISTERED, TaskState.RUNNING)), "test"
+            )
+        return found
+
+    monkeypatch.setattr(lists, "page", page)
+    assert people.close(runtime, ADA, "left", "operator:olga", dry_run=True).tasks == (number,)

@@ -32,7 +32,9 @@ _MOVING = (JobState.ASSIGNED, JobState.HOLDING, JobState.TRANSFERRING)
 
 def show_overview(client: "Client", json_output: bool) -> None:
     """Print the overview of the caller's tasks, an operator's of all, and of all queues."""
-    live = [view for state in LIVE_TASKS for view in client.tasks(state=state.value, limit=MOST_TASKS)]
+    pages = (client.tasks(state=state.value, limit=MOST_TASKS) for state in LIVE_TASKS)
+    # By number: a task may go on while the pages are read.
+    live = list({view["id"]: view for page in pages for view in page}.values())
     failed = client.tasks(state="failed", limit=MOST_TASKS)
     lately = [view for view in failed if view["since"] > time.time() - LATELY]
     queues = list(client.queues())

@@ -74,7 +74,8 @@ def watch(
 
 
 def _under_way(client: "Client") -> list[int]:
-    found = [view["id"] for state in LIVE_TASKS for view in client.tasks(state=state, limit=MOST_WATCHED)]
+    # A set: a task may go on while the pages are read.
+    found = {view["id"] for state in LIVE_TASKS for view in client.tasks(state=state, limit=MOST_WATCHED)}
     if not found:
         raise CommandFailure("no task is under way; the last ones: pilotage status")
     return sorted(found)[-MOST_WATCHED:]

@@ -115,8 +115,9 @@ def of_name(runtime: Runtime, name: str, vo: str | None) -> Identity:
 def _live_tasks(runtime: Runtime, person: Identity) -> Iterator[TaskView]:
     """Yield a person's live tasks, the last first: the end of a task then starts nothing that follows it."""
     pages = (TaskPage(owner=person, state=state, limit=10 * MOST_TASKS) for state in LIVE_TASKS)
-    found = [task for page in pages for task in runtime.store.task_lists.page(page)]
-    yield from sorted(found, key=lambda task: (task.state is not TaskState.WAITING, -task.id))
+    # By number: a task may go on while the pages are read. What goes back is in the next call.
+    found = {task.id: task for page in pages for task in runtime.store.task_lists.page(page)}
+    yield from sorted(found.values(), key=lambda task: (task.state is not TaskState.WAITING, -task.id))
 
 
 def _end_pilots(runtime: Runtime, person: Identity, reason: str, actor: str, *, dry_run: bool) -> int:

@@ -100,7 +100,8 @@ class NowModel:
 def now(visit: Visit) -> Page:
     """Answer the questions of somebody who comes to look."""
     by_state = {state: _tasks(visit, state) for state in (*LIVE_TASKS, TaskState.FAILED)}
-    live = [task for state in LIVE_TASKS for task in by_state[state]]
+    # By number: a task may go on while the pages are read.
+    live = list({task.id: task for state in LIVE_TASKS for task in by_state[state]}.values())
     lately = [task for task in by_state[TaskState.FAILED] if task.since > visit.now - LATELY]
     jobs: Counter[str] = Counter()
     for task in live:
