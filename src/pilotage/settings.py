@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pilotage.model.values.archive_age import LEAST_ARCHIVE_DAYS
@@ -122,23 +122,7 @@ class Settings:
             store=reading.text("store") or f"sqlite:///{home}/pilotage.sqlite",
             token=reading.read("token", _token, _content(file)),
             token_file=file,
-            archive=Path(archive) if (archive := reading.text("archive")) else None,
-            archive_after=reading.read(
-                "archive_after", _between(LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS, "days"), "90"
-            ),
-            events_kept=reading.read("events_kept", _between(LEAST_EVENT_DAYS, MOST_EVENT_DAYS, "days"), "7"),
-            worlds_kept=reading.read("worlds_kept", _between(0, MOST_EVENT_DAYS, "days"), "2"),
-            more_urls=reading.read("more_urls", _urls, ""),
-            notify_networks=reading.read("notify_networks", _networks, ""),
-            notify_http=reading.read("notify_http", _yes_or_no, "no"),
-            notify_commands=reading.read("notify_commands", _commands, ""),
-            notify_per_address=reading.read("notify_per_address", _whole(1, MOST_MESSAGES), "20"),
-            notify_per_person=reading.read("notify_per_person", _whole(1, MOST_MESSAGES), "60"),
-            smtp=reading.read("smtp", _smtp, ""),
-            metrics_token=reading.read("metrics_token", _token, ""),
-            metrics_from=reading.read("metrics_from", _loopback, ""),
-            finish_within=reading.read("finish_within", _between(0, MOST_FINISH_SECONDS, "seconds"), "10"),
-            mail_from=reading.read("mail_from", _mail_address, ""),
+            **reading.given(_PARSERS),
         )
         if reading.faults:
             raise WrongSettings(reading.faults)
@@ -167,6 +151,17 @@ class _Reading:
         """Return the text of a setting; empty if nobody gave one."""
         text = self._given.get(name, os.environ.get(f"PILOTAGE_{name.upper()}", ""))
         return text if text.strip() else ""
+
+    def given(self, parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+        """Return the settings that somebody gave. The others keep the defaults of :class:`Settings`."""
+        found = {}
+        for name, parse in parsers.items():
+            if text := self.text(name):
+                try:
+                    found[name] = parse(text)
+                except ValueError as error:
+                    self.faults[name] = str(error)
+        return found
 
     def read(self, name: str, parse: Callable[[str], _Value], default: str) -> _Value:
         """Return the value of a setting; that of nothing where it is wrong."""
@@ -214,7 +209,7 @@ def _url(text: str) -> str:
 
 
 def _urls(text: str) -> tuple[str, ...]:
-    urls = tuple(_url(one.strip()) for one in text.split(",")) if text else ()
+    urls = tuple(_url(one.strip()) for one in text.split(","))
     if len(urls) > MOST_URLS:
         raise ValueError(f"names more than {MOST_URLS} servers")
     return urls
@@ -231,13 +226,13 @@ def _networks(text: str) -> tuple[str, ...]:
 
 
 def _yes_or_no(text: str) -> bool:
-    if text not in ("yes", "no", ""):
+    if text not in ("yes", "no"):
         raise ValueError(f"{text[:80]!r} is neither yes nor no")
     return text == "yes"
 
 
 def _loopback(text: str) -> str:
-    if text not in ("loopback", ""):
+    if text != "loopback":
         raise ValueError(f"{text[:80]!r} is not loopback; leave it out to ask everybody for a token")
     return text
 
@@ -253,14 +248,14 @@ def _commands(text: str) -> dict[str, str]:
 
 
 def _smtp(text: str) -> str:
-    if text and (urlsplit(text).scheme not in ("smtp", "smtps") or not urlsplit(text).hostname):
+    if urlsplit(text).scheme not in ("smtp", "smtps") or not urlsplit(text).hostname:
         # Never show the URL itself, which may hold a password.
         raise ValueError("is no URL like smtp://mail.example.org:587 or smtps://USER:PASSWORD@HOST")
     return text
 
 
 def _mail_address(text: str) -> str:
-    if text and not re.fullmatch(r"[^\s@<>,;:]+@[A-Za-z0-9.-]+", text):
+    if not re.fullmatch(r"[^\s@<>,;:]+@[A-Za-z0-9.-]+", text):
         raise ValueError(f"{text[:80]!r} is no e-mail address")
     return text
 
@@ -285,3 +280,23 @@ def _between(least: float, most: float, unit: str) -> Callable[[str], float]:
         return number
 
     return parse
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "archive": Path,
+    "archive_after": _between(LEAST_ARCHIVE_DAYS, MOST_ARCHIVE_DAYS, "days"),
+    "events_kept": _between(LEAST_EVENT_DAYS, MOST_EVENT_DAYS, "days"),
+    "worlds_kept": _between(0, MOST_EVENT_DAYS, "days"),
+    "more_urls": _urls,
+    "notify_networks": _networks,
+    "notify_http": _yes_or_no,
+    "notify_commands": _commands,
+    "notify_per_address": _whole(1, MOST_MESSAGES),
+    "notify_per_person": _whole(1, MOST_MESSAGES),
+    "smtp": _smtp,
+    "mail_from": _mail_address,
+    "metrics_token": _token,
+    "metrics_from": _loopback,
+    "finish_within": _between(0, MOST_FINISH_SECONDS, "seconds"),
+}
+"""Parsers of the settings whose defaults follow from no other setting. They raise ValueError."""
