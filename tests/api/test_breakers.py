@@ -170,3 +170,14 @@ def test_whatever_is_set_aside_is_told_with_its_reason(house: House) -> None:
     assert all("by step clean" in line and "ValueError: no such thing" in line for line in lines)
     others = house.as_("user", ALICE).get("/breakers").json()["set_aside"]
     assert {line.partition(" some-")[0] for line in others} == {"queue", "site", "task queue"}
+
+
+def test_pages_lead_on_after_a_person_of_the_longest_name(house: House) -> None:
+    for task in (1, 2):
+        jobs_fail(house, task, "é" * 1000)
+    operator, seen, after = house.as_("operator", ALICE), 0, ""
+    while seen == 0 or after:
+        page = operator.get("/breakers", params={"limit": 1, "after": after})
+        assert page.status_code == 200, page.text
+        seen, after = seen + 1, page.json()["next"]
+    assert seen == page.json()["total"] > 1

@@ -89,18 +89,29 @@ def test_storages_batch_systems_and_tokens_are_tried(tmp_path: Path, store_url: 
     assert "of ada (user) ends" in tokens[0].what
 
 
-def test_pilots_with_another_agent_are_named_with_what_ends_them(tmp_path: Path, store_url: str) -> None:
+def test_pilots_with_another_agent_are_named_with_what_ends_them(
+    tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store.open(store_url)
     store.save_federation(_federation(tmp_path), "test")
-    for queue, told in (("fast", "0.0.9"), ("fast", ""), ("slow", VERSION)):
+    monkeypatch.setattr("pilotage.doctor.federation.MOST_VERSIONS", 2)
+    agents = [
+        ("fast", "0.0.9"),
+        ("fast", "0.0.9"),
+        ("fast", ""),
+        ("fast", ""),
+        ("fast", "9.a"),
+        ("fast", "9.b"),
+    ]
+    for queue, told in (*agents, ("slow", VERSION)):
         pilot = new_pilot(store, queue, site="north")
         called = {"agent_version": told}
         moved(store, move("pilot", [pilot], PilotState.CREATED, PilotState.SUBMITTED))
         moved(store, move("pilot", [pilot], PilotState.SUBMITTED, PilotState.RUNNING, called))
     store.close()
     (finding,) = _examined(tmp_path, store_url, "versions of agents")["versions of agents", ""].findings
-    assert finding.what.startswith("queue fast has 2 pilots whose agent is not of version")
-    assert finding.what.endswith("1 of an unknown version, 1 of version 0.0.9")
+    assert finding.what.startswith("queue fast has 6 pilots whose agent is not of version")
+    assert finding.what.endswith("2 of an unknown version, 2 of version 0.0.9, 2 of others")
     assert finding.mend.startswith("pilotage queues drain fast ")
 
 

@@ -90,7 +90,8 @@ def get_breakers(caller: Person, runtime: TheRuntime, after: After = "", limit: 
 
 
 def _place(breaker: CircuitBreaker) -> str:
-    return json.dumps([breaker.kind, *breaker.place, *breaker.whose, breaker.words.rule])
+    # As it is: escaped, the longest names would not fit into a cursor.
+    return json.dumps([breaker.kind, *breaker.place, *breaker.whose, breaker.words.rule], ensure_ascii=False)
 
 
 @router.post("/lift", responses=documented(Lifted, 404, 409))

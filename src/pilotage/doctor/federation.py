@@ -13,6 +13,9 @@ from .server import skew
 MOST_PILOTS = 200
 """Newest pilots whose nodes are looked at."""
 
+MOST_VERSIONS = 5
+"""Most versions of agents that are named of a queue."""
+
 
 @check("adapters")
 def lacking_adapters(known: Installation) -> Iterator[Finding]:
@@ -58,10 +61,13 @@ def old_agents(known: Installation) -> Iterator[Finding]:
         if told != VERSION:
             others[queue][told] += count
     for queue, counts in others.items():
+        # Agents say what they are: a site's could each name another version.
+        named = sorted(counts.most_common(MOST_VERSIONS))
         told = ", ".join(
-            f"{count:,} of {f'version {name}' if name else 'an unknown version'}"
-            for name, count in sorted(counts.items())
+            f"{count:,} of {f'version {name}' if name else 'an unknown version'}" for name, count in named
         )
+        if left := counts.total() - sum(count for _, count in named):
+            told += f", {left:,} of others"
         yield warning(
             f"queue {queue} has {plural(counts.total(), 'pilot')} whose agent is not of version {VERSION}: "
             f"{told}",
