@@ -256,7 +256,7 @@ def test_tasks_are_watched_in_lines_where_there_is_no_terminal(
 def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
     pilotage: Pilotage, server: FakeServer
 ) -> None:
-    error = f"of 1 job 1 failed; normal job 4: exit 1: {'x' * 300}\nTraceback\n  at line 5"
+    error = f"of 1 job 1 failed; job 4: exit 1: {'x' * 300}\nTraceback\n  at line 5"
     failed = view("failed", {"failed": 1}, error=error)
     server.answers["GET /tasks?limit=50"] = {"tasks": [failed]}
     server.answers["GET /tasks/12"] = failed

@@ -35,6 +35,7 @@ def test_a_command_runs_over_parameters_and_its_jobs_come_as_they_end(live: Clie
     task = live.map("test {value} != 2", [1, 2, 3], max_attempts=1)
     ended = {job.index: job.state for job in task.as_completed(120)}
     assert ended == {0: "finished", 1: "failed", 2: "finished"}
+    assert (task.state, task.counts) == ("failed", {"finished": 2, "failed": 1})
 
 
 def test_a_function_runs_over_arguments_and_its_errors_come_back(live: Client) -> None:

@@ -71,7 +71,7 @@ def test_a_task_with_failed_jobs_fails_and_names_their_count_and_one_error() -> 
     (move,) = completion.complete(
         world(tasks=(task(),), task_counts=jobs_of(finished=3, failed=2), jobs=failed)
     ).moves
-    assert (move.target, move.changes["error"]) == (T.FAILED, "of 5 jobs 2 failed; normal job 4: exit 4")
+    assert (move.target, move.changes["error"]) == (T.FAILED, "of 5 jobs 2 failed; job 4: exit 4")
     (move,) = completion.complete(world(tasks=(task(),), task_counts=jobs_of(failed=1))).moves
     assert move.changes["error"] == "of 1 job 1 failed"
 

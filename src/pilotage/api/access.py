@@ -117,7 +117,9 @@ class RoleCheck:
             raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
         if credential.role not in self.roles:
             needed = " or ".join(sorted(self.roles))
-            raise HTTPException(403, f"this is for the role {needed}, the token's is {credential.role}")
+            raise HTTPException(
+                403, f"this needs the role {needed}, and your token has the role {credential.role}"
+            )
         return credential
 
 

@@ -80,6 +80,8 @@ def _show(found: Mapping[str, Any], word: str, json_output: bool) -> None:
     if found["tasks"]:
         shown = ", ".join(map(str, found["tasks"][:20])) + (", ..." if len(found["tasks"]) > 20 else "")
         echo(f"tasks: {shown}")
-    echo(f"what stays: outputs, what has ended, and {plural(len(found['datasets']), 'dataset')}")
-    for dataset in found["datasets"]:
+    datasets = found["datasets"]
+    owned = f", and {plural(len(datasets), 'dataset')}" if datasets else ""
+    echo(f"what stays: {'outputs,' if owned else 'outputs and'} what has ended{owned}")
+    for dataset in datasets:
         echo(f"    {dataset}")

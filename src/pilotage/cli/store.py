@@ -58,7 +58,7 @@ def restore(
     store_name(known.store)
     with _using(known.store):
         backups.restore(known.store, file, replace)
-    _show(_restored(known, pilots_ended), json_output)
+    _show(_restored(known, pilots_ended), pilots_ended, json_output)
 
 
 @app.command(epilog="Example: pilotage store restored")
@@ -71,7 +71,7 @@ def restored(pilots_ended: PilotsEnded = False, json_output: Json = False) -> No
     No number or attempt is given twice: new records skip the numbers that the store may have forgotten. All
     tokens and pilots end. Jobs go to pilots again when the payloads of before have surely ended.
     """
-    _show(_restored(_with_store(), pilots_ended), json_output)
+    _show(_restored(_with_store(), pilots_ended), pilots_ended, json_output)
 
 
 @app.command(epilog="Example: pilotage store upgrade\n\nExample: pilotage store upgrade --finish")
@@ -138,7 +138,7 @@ def _restored(known: "Settings", pilots_ended: bool) -> "Restored":
     return done
 
 
-def _show(done: "Restored", json_output: bool) -> None:
+def _show(done: "Restored", pilots_ended: bool, json_output: bool) -> None:
     from pilotage.model.values.phrases import moment
 
     if json_output:
@@ -152,4 +152,6 @@ def _show(done: "Restored", json_output: bool) -> None:
     echo(f"new tasks have numbers from {done.next_task}")
     echo(f"{done.jobs} live jobs go on; {done.pilots} pilots and all tokens of before have ended")
     echo(f"jobs go to pilots again from {moment(done.matches_begin)}")
+    if not pilots_ended:
+        echo("    at once, if no pilot of before runs at any site: pilotage store restored --pilots-ended")
     echo("next: pilotage up, which writes a new operator's token")

@@ -104,7 +104,10 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
         if excused:
             scouts = "1 scout" if excused == 1 else f"{excused} scouts"
             error = f"{error}, besides {scouts} that failed and whose work others did"
-        return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
+        if example is None:
+            return error
+        called = "job" if example.kind == "normal" else f"{example.kind} job"
+        return f"{error}; {called} {example.id}: {example.error}"
     if task.spec.merge and task.state == TaskState.RUNNING and not files and not _may_leave_nothing(task):
         return "nothing to merge: its jobs left no outputs"
     return ""

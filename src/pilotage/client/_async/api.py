@@ -39,7 +39,8 @@ class AsyncApi:
             return found
         tasks = await self._table("tasks", "/tasks", name=found, mine=True, limit=1)
         if not tasks:
-            raise NotFound(f"you have no task of the name {found!r}; pilotage status lists tasks")
+            remedy = "give the number of somebody else's; pilotage status lists tasks"
+            raise NotFound(f"you have no task of the name {found!r}; {remedy}")
         return RequestSubject("task", int(tasks[0]["id"]))
 
     async def each(self, rows: Any, *about: Any, **options: Any) -> AsyncIterator[Any]:

@@ -137,9 +137,10 @@ class AsyncTask(Record):
         return self
 
     async def as_completed(self, timeout: float | None = None) -> "AsyncIterator[AsyncJob]":
-        """Yield each of its jobs when it has ended, until the task has."""
+        """Yield each of its jobs when it has ended, until the task has. Then read the task again."""
         async for job in self._client.ended_jobs(self, timeout=timeout):
             yield job
+        await self.refresh()
 
     async def jobs(self, **options: Any) -> "Table[AsyncJob]":
         """Return its jobs; options as of :meth:`AsyncClient.jobs`."""

@@ -138,9 +138,10 @@ class Task(Record):
         return self
 
     def as_completed(self, timeout: float | None = None) -> "Iterator[Job]":
-        """Yield each of its jobs when it has ended, until the task has."""
+        """Yield each of its jobs when it has ended, until the task has. Then read the task again."""
         for job in self._client.ended_jobs(self, timeout=timeout):
             yield job
+        self.refresh()
 
     def jobs(self, **options: Any) -> "Table[Job]":
         """Return its jobs; options as of :meth:`Client.jobs`."""
