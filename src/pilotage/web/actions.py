@@ -102,21 +102,17 @@ _STEERED: Mapping[str, steering.Verb] = {
 
 def _says(verb: str, subject: _Subject) -> list[str]:
     waiting, running = subject.count(_WAITING), subject.count(AT_A_PILOT)
-    both = f"{plural(waiting, 'waiting job')} and {plural(running, 'running job')}"
+    found = [(waiting, "waiting job"), (running, "running job")]
+    open_jobs = " and ".join(plural(count, noun) for count, noun in found if count) or "No job"
+    made = subject.count((JobState.FINISHED, JobState.MERGING))
     return {
         "hold": [
             f"{plural(waiting, 'job')} that did not start will wait until you release the task.",
-            f"{plural(running, 'job')} at work will go on.",
+            *([f"{plural(running, 'running job')} will go on."] if running else []),
         ],
         "release": ["Its jobs are brokered again, and start where there is room."],
-        "finish": [
-            f"{plural(subject.count((JobState.FINISHED, JobState.MERGING)), 'finished job')} stay.",
-            f"{both} are closed.",
-        ],
-        "cancel": [
-            f"{both} end, and their transfers.",
-            "Outputs that are stored stay.",
-        ],
+        "finish": [f"{plural(made, 'finished job')} will stay.", f"{open_jobs} will be closed."],
+        "cancel": [f"{open_jobs} will end, and all transfers of the task.", "Outputs that are stored stay."],
     }[verb]
 
 
