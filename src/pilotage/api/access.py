@@ -154,12 +154,13 @@ FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
 FOR_AGENTS = Depends(RoleCheck("user", "operator", "pilot", "enrolment"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
 FOR_OPERATORS_NOW = Depends(RoleCheck("operator", asks_store=True))
-"""For what outlasts the caller's token: a new one."""
+"""For what outlasts the caller's token: tokens, the end of others' work, the federation, files that move."""
 
 Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees their own records, or an operator, who sees everything."""
 
 Operator = Annotated[Credential, FOR_OPERATORS]
+OperatorNow = Annotated[Credential, FOR_OPERATORS_NOW]
 PilotId = Annotated[int, Depends(pilot_id)]
 """The one pilot that the caller's token is bound to (P9)."""
 

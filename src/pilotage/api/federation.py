@@ -15,7 +15,7 @@ from pilotage.model.values.types import Whole
 from pilotage.store import FederationChanged, FederationRenamed
 
 from . import world_process
-from .access import FOR_OPERATORS, Operator, Person, actor
+from .access import FOR_OPERATORS, OperatorNow, Person, actor
 from .answers import PageOfList, answer, documented, faults_of, listed
 from .content import FileContent
 from .dependencies import LINE, PREFIX, After, TheRuntime, TheStore
@@ -47,7 +47,7 @@ def get_federation(caller: Person, store: TheStore) -> Response:
 @router.put("/federation", responses=documented(Saved, 409))
 def put_federation(
     body: Annotated[Declared, Body()],
-    caller: Operator,
+    caller: OperatorNow,
     runtime: TheRuntime,
     dry_run: Annotated[
         bool, Query(description="Only tell what would change, and what would follow.")
@@ -124,7 +124,7 @@ def get_history(
 
 
 @router.post("/federation/rollback", responses=documented(Saved, 404, 409))
-def post_rollback(body: Rollback, caller: Operator, runtime: TheRuntime) -> Response:
+def post_rollback(body: Rollback, caller: OperatorNow, runtime: TheRuntime) -> Response:
     """Put an earlier version in force again, as a new one; nothing is new if it says what is in force.
 
     Drains and closures stay as they are.

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls import people
 from pilotage.flow.errors import NotNow
 
-from .access import Operator, actor
+from .access import OperatorNow, actor
 from .answers import answer, documented
 from .dependencies import LINE, PREFIX, Text, TheRuntime
 
@@ -27,7 +27,7 @@ class Leaving(BaseModel, extra="forbid"):
 
 
 @router.post("/close", responses=documented(people.ClosedPerson, 404, 409))
-def post_close(body: Leaving, caller: Operator, runtime: TheRuntime) -> Response:
+def post_close(body: Leaving, caller: OperatorNow, runtime: TheRuntime) -> Response:
     """Revoke a person's tokens, cancel their tasks, end their private pilots, and delete their secrets.
 
     Outputs and datasets stay. No request that is under way starts a task of theirs any more.

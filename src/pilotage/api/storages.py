@@ -16,7 +16,7 @@ from pilotage.model.rules.restricted import of_storage
 from pilotage.store import named_page
 
 from . import breakers
-from .access import FOR_PEOPLE, Operator, actor
+from .access import FOR_PEOPLE, OperatorNow, actor
 from .answers import PageOfList, answer, documented, listed
 from .breakers import ShownBreaker
 from .dependencies import PREFIX, After, Limit, Text, TheRuntime
@@ -75,7 +75,7 @@ class MoveOrder(BaseModel, extra="forbid"):
 
 @router.post("/{storage}/move", responses=documented(storage_moves.MovePage, 404, 409))
 def post_move(
-    storage: Annotated[str, Path(max_length=200)], body: MoveOrder, caller: Operator, runtime: TheRuntime
+    storage: Annotated[str, Path(max_length=200)], body: MoveOrder, caller: OperatorNow, runtime: TheRuntime
 ) -> Response:
     """Let the files of a drained storage follow to another one, by transfers, or record them there.
 
