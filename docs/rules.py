@@ -409,7 +409,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "D4",
-        "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
+        "Every pass shares the slots again; no share has more than it needs, and each has one at least.",
         ("staging.shares", "staging.slots", "model.rules.transfer_limits"),
         ("staging.delivery_slots",),
         "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept; what"

@@ -67,7 +67,7 @@ async def get_events(
     An operator sees what happened to everything.
 
     Each event tells of all records that made one transition together. To follow from now on, ask without
-    ``after``, read the lists, and then ask for what is after ``next``.
+    ``after``, read the lists, and then ask for events after ``next``.
 
     With ``Accept: text/event-stream`` the answer is a stream of server-sent events that does not end. Its
     first event, ``start``, has the number after which it begins. ``Last-Event-ID`` has precedence over

@@ -17,7 +17,7 @@ def what_of(kind: str, state: str, place: str, count: int) -> str:
 
 
 def reason_of(group: StuckGroup, found: str) -> str:
-    """Return why a group is stuck: what was ``found`` out about it, its last error, or what it waits for."""
+    """Return why a group is stuck: the cause ``found``, else its last error, else what it waits for."""
     return found or (group.error.partition("\n")[0]) or EXPECTED[group.kind, group.state].lack
 
 

@@ -121,7 +121,7 @@ def of_request(details: Any) -> Fault:
 
 OLD_WORLD = (
     "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
-    "pilot; save the world anew with pilotage world"
+    "pilot; save the world again with pilotage world"
 )
 """The advice for a world that has ``reports`` or ``held`` in the old place."""
 

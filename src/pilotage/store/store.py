@@ -201,9 +201,10 @@ class Store:
     def commit(self, decision: Decision, actor: str) -> Committed:
         """Write all of a decision that still holds, in one transaction; hand the rest back.
 
-        Raises, with nothing written, IllegalTransition or IllegalColumn for what is never allowed, and
-        FileConflict for an input that is known to be otherwise, and DatasetTaken for another task's.
-        Requests of pilots are committed as matches are; they stand alone in their decision.
+        It writes nothing and raises IllegalTransition or IllegalColumn for what no decision may say,
+        FileConflict for an input that the catalogue describes otherwise, DatasetTaken for another task's
+        dataset, and PersonClosed for a task of a closed person. A decision with requests of pilots has
+        nothing else: they are committed like matches.
         """
         with self.measurements.timed(COMMITS):
             return self._commit(decision, actor)

@@ -100,7 +100,8 @@ class BorrowableJobs:
     def note(self, asked: BorrowRequest, given: ClaimResult) -> None:
         """Note the jobs that a pilot got.
 
-        Where it was given none, a claim, or what it rests on, may hold no more, and all is read anew.
+        If it got none, a claim may no longer hold, or its reason may not. Then the next request reads all
+        again.
         """
         with self._lock:
             if known := self._known.get(asked.queue):

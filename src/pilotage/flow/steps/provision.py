@@ -156,7 +156,7 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
 def _name(world: World, number: int, pilot: NewPilot | Pilot) -> str:
     """Return a name that no other pilot of any server has.
 
-    Numbers begin anew with each store, and federations of one name are many: the time tells them apart.
+    Numbers begin again with each store, and federations of one name are many: the time tells them apart.
     """
     created = pilot.created if isinstance(pilot, Pilot) else world.time
     return f"{world.federation.name}-{int(created):x}-pilot-{number}"

@@ -32,7 +32,7 @@ PATIENCE = 5.0
 
 
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
-    """Take a plugin's waiting jobs from their queues, and choose anew among queues with idle pilots.
+    """Take a plugin's waiting jobs from their queues, and choose again among queues with idle pilots.
 
     Offer each idle queue the longest waiting jobs that it accepts and whose inputs are at its storage, at
     most as many as its idle slots. The brokerage decides as if there were no other queue. A refused job

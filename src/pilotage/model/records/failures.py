@@ -1,4 +1,4 @@
-"""Failed attempts, and what they count against: their queue, their node, or only their task (F2, F3)."""
+"""Failed attempts. Each counts against its queue, its node, or only its task (F2, F3)."""
 
 import re
 from collections.abc import Iterable, Iterator
