@@ -45,3 +45,11 @@ def test_f4_storages_are_shown_with_their_circuit_breakers(pilotage: Pilotage, s
     assert f"{free} reading from disk: open 2023-11-14 22:14:20 UTC {why}" in words
     assert "tape oslo 40 GB declared it tells nothing" in words, "B18: where the number comes from"
     assert f"{free} moving from disk to tape: half-open one delivery probes next {why}" in words
+
+
+def test_pages_of_a_move_that_lead_back_end_the_command(pilotage: Pilotage, server: FakeServer) -> None:
+    pages = [{"files": [], "next": one, "left": 1, "bytes_left": 1, "same_place": False} for one in "aba"]
+    server.answers["POST /storages/old/move"] = pages
+    result = pilotage("storages", "move", "old", "new")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "lead back to one that was read already" in result.stderr

@@ -67,7 +67,7 @@ def _round(client: "Client", old: str, new: str, asked: dict[str, bool]) -> dict
     """Ask for every page once. Return the files that did not move, and counts by step."""
     steps: Counter[str] = Counter()
     files: list[Any] = []
-    after = ""
+    after, seen = "", {""}
     while True:
         page = client.move_storage(old, new, after=after, **asked)
         steps.update(one["step"] for one in page["files"])
@@ -76,6 +76,9 @@ def _round(client: "Client", old: str, new: str, asked: dict[str, bool]) -> dict
         if not after:
             rest = {name: page[name] for name in ("left", "bytes_left", "same_place")}
             return {"steps": steps, "files": files, **rest}
+        if after in seen:
+            raise CommandFailure(f"the server's pages of {old} lead back to one that was read already")
+        seen.add(after)
 
 
 def _progress(old: str, found: dict[str, Any]) -> str:
