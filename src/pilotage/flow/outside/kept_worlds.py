@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from math import inf
@@ -135,7 +136,8 @@ def kept(folder: Path) -> list[KeptWorld]:
     for file in sorted(folder.glob("*.json.gz")) if folder.is_dir() else ():
         if named := _NAME.fullmatch(file.name):
             made = datetime.strptime(named[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-            found.append(KeptWorld(made.timestamp(), named[2], file, file.stat().st_size))
+            with suppress(FileNotFoundError):  # its server deletes old ones meanwhile
+                found.append(KeptWorld(made.timestamp(), named[2], file, file.stat().st_size))
     return found
 
 
