@@ -26,8 +26,8 @@ PERIOD = 2.0
 """Seconds between two looks of --watch."""
 
 
-class AskedClosure(NamedTuple):
-    """What an operator asks for: a kind of place and its name, the mode, the reason, and an end as text."""
+class RestrictionRequest(NamedTuple):
+    """A drain or a closure to ask for: kind and name of the place, mode, reason, and end as text."""
 
     kind: str
     place: str
@@ -50,11 +50,11 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
     def drain(
         place: name, because: Because, until: Until = "", watch: Watch = False, json_output: Json = False
     ) -> None:
-        _restrict(AskedClosure(kind, place, "drain", because, until), watch, json_output)
+        _restrict(RestrictionRequest(kind, place, "drain", because, until), watch, json_output)
 
     @app.command(epilog=f'{example} close NAME --because "power cut"', help=CLOSE[kind])
     def close(place: name, because: Because, until: Until = "", json_output: Json = False) -> None:
-        _restrict(AskedClosure(kind, place, "close", because, until), False, json_output)
+        _restrict(RestrictionRequest(kind, place, "close", because, until), False, json_output)
 
     @app.command("open", epilog=f"{example} open NAME", help=f"Open a {kind} that was drained or closed.")
     def open_(place: name, json_output: Json = False) -> None:
@@ -68,7 +68,7 @@ def add_verbs(app: typer.Typer, kind: str) -> None:
             echo(f"{kind} {place} is open" + ("" if found["opened"] else ": it was open before"))
 
 
-def _restrict(wanted: AskedClosure, watch: bool, json_output: bool) -> None:
+def _restrict(wanted: RestrictionRequest, watch: bool, json_output: bool) -> None:
     until = _time(wanted.until) if wanted.until else None
     with connect() as client:
         restrict = client.drain if wanted.mode == "drain" else client.close_place
@@ -87,7 +87,7 @@ def _restrict(wanted: AskedClosure, watch: bool, json_output: bool) -> None:
         echo(f"{wanted.what}; {left(document)}")
 
 
-def _found(client: "Client", wanted: AskedClosure) -> "Record | None":
+def _found(client: "Client", wanted: RestrictionRequest) -> "Record | None":
     """Return the restriction with the work that is left now; None if it has ended."""
     place = (wanted.kind, wanted.place)
     return next((one for one in client.restrictions() if (one["kind"], one["name"]) == place), None)
