@@ -11,6 +11,7 @@ from pilotage.model.records.logs import KeptLog, LogKey
 from pilotage.model.records.states import JobState
 from pilotage.store.tables.tasks import tasks
 from tests.api.conftest import ALICE, BOB, House
+from tests.api.test_explanations import brokered
 
 from .conftest import PageHouse, Submit, TestClient
 
@@ -125,6 +126,14 @@ def test_what_if_leads_to_a_change(house: House, alice: TestClient, submit: Subm
     assert house.store.queries.task(task).changes  # type: ignore[union-attr]
     for wrong in ("memory=-1", "memory=nan", "memory=x", "cores=1.5"):
         assert alice.get(f"/tasks/{task}?{wrong}").status_code == 422
+
+
+def test_the_last_decision_counts_the_queues_that_fit(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    task = brokered(house, submit, jobs=2, scouts=0)
+    fits = len(house.store.queries.task_choices(task, 1)[0].candidates.queues)
+    assert f"The last decision: {fits} of 2 queues fit" in alice.get(f"/tasks/{task}").text
 
 
 @pytest.mark.parametrize(("verb", "word"), [("hold", "Held"), ("finish", "Ended"), ("cancel", "Cancelled")])

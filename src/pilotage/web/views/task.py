@@ -130,7 +130,7 @@ class WhyPart:
 
     obstacles: Sequence[Obstacle]
     considered: int
-    fits: bool
+    fits: int
     placed: Mapping[str, int]
     left: int
     lines: Sequence[str]
@@ -155,7 +155,7 @@ def why(visit: Visit) -> Page:
     part = WhyPart(
         obstacles=newest.obstacles if newest else (),
         considered=newest.considered if newest else 0,
-        fits=bool(newest and newest.ranks),
+        fits=len(newest.ranks) if newest else 0,
         placed=newest.placed if newest else {},
         left=newest.left if newest else 0,
         lines=told.lines,
