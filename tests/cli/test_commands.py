@@ -618,6 +618,10 @@ def test_a_task_is_explained_as_the_server_tells_it(pilotage: Pilotage, server: 
     )
     assert pilotage("explain", 12, "--rules").stdout.splitlines() == EXPLAINED["lines"]
     assert server.requests == 2 * [("GET /tasks/12/explain?limit=5", None)]
+    server.answers["GET /tasks/12/explain"] = {**EXPLAINED, "choices": [{}] * 2}
+    assert pilotage("explain", 12, "--limit", 2).stdout.endswith("at most 2; older ones too: --limit\n")
+    assert "older ones" not in pilotage("explain", 12, "--limit", 3).stdout
+    server.answers["GET /tasks/12/explain"] = {"task": view("running", {"pending": 1}), **EXPLAINED}
     document = json.loads(pilotage("explain", 12, "--json").stdout)
     assert document["lines"] == EXPLAINED["lines"]
     assert document["task"]["id"] == 12

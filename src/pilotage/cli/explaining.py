@@ -6,7 +6,7 @@ import typer
 
 from .configuration import connect
 from .errors import BadInput
-from .output import Json, show_json, show_lines, width
+from .output import Json, echo, show_json, show_lines, width
 from .subjects import KINDS, work_of
 from .what_if_options import WhatIfs, parsed
 
@@ -58,9 +58,16 @@ def explain(
     if json_output:
         show_json(answer)
     else:
-        from pilotage.explain.layout import folded
+        _show_text(answer, 0 if what_if else limit)
 
-        show_lines(folded(answer["lines"], width()))
+
+def _show_text(answer: "Record", limit: int) -> None:
+    """Print the lines of an answer, and whether ``limit`` left decisions out; 0: nothing did."""
+    from pilotage.explain.layout import folded
+
+    show_lines(folded(answer["lines"], width()))
+    if limit and len(answer.get("choices", ())) == limit:
+        echo(f"newest decisions are shown, at most {limit}; older ones too: --limit")
 
 
 def _subject(client: "Client", task: str | None, job: int | None, queue: str | None) -> "RequestSubject":
