@@ -42,6 +42,7 @@ def test_a_failure_leads_to_its_log_and_a_retry(served: Served, visit: Visit) ->
     page.get_by_role("button", name="Retry it").click()
     expect(page.get_by_role("status").filter(has_text="Retried. Jobs: 1.")).to_be_visible()
     assert served.house.job(job).state is not JobState.FAILED
+    expect(page.locator("main")).to_contain_text("The payload of an earlier attempt ended with code 1.")
 
 
 def test_a_waiting_task_leads_to_a_what_if_and_a_change(served: Served, visit: Visit) -> None:
@@ -57,6 +58,8 @@ def test_a_waiting_task_leads_to_a_what_if_and_a_change(served: Served, visit: V
     expect(page.locator("main")).to_contain_text("3 jobs will change")
     page.get_by_role("button", name="Change them").click()
     expect(page.get_by_role("status").filter(has_text="Changed. Jobs: 3.")).to_be_visible()
+    expect(page.get_by_role("heading", name="before the last change of jobs")).to_be_visible()
+    expect(page.locator("main")).not_to_contain_text("until somebody acts")
     found = served.house.store.queries.task(task)
     assert found
     assert found.changes

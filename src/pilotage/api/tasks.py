@@ -219,7 +219,8 @@ def whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
 def _warnings(runtime: Runtime, task: TaskDetails, known: Sequence[str]) -> Sequence[str]:
     """What will surely wait: whoever follows a task asks once a second, so it is found out less often."""
     time = runtime.clock()
-    return runtime.recent_warnings.get(task.id, time, lambda: sure_waits.of_task(runtime, task, known))
+    version = (task.id, task.changes)
+    return runtime.recent_warnings.get(version, time, lambda: sure_waits.of_task(runtime, task, known))
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))

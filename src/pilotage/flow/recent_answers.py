@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 KNOWN_FOR = 10.0
 """Seconds for which an answer is cached."""
@@ -12,13 +12,13 @@ MOST_KNOWN = 1000
 
 
 class RecentAnswers:
-    """Lines of text about records, by their numbers. Safe to use from many threads."""
+    """Lines of text about records, by whatever tells their versions apart. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, tuple[float, Sequence[str]]] = OrderedDict()
+        self._known: OrderedDict[Hashable, tuple[float, Sequence[str]]] = OrderedDict()
 
-    def get(self, key: int, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+    def get(self, key: Hashable, time: float, make: Callable[[], Sequence[str]]) -> Sequence[str]:
         """Return the cached answer of the last :data:`KNOWN_FOR` s about a record, else a new one."""
         with self._lock:
             since, lines = self._known.get(key, (None, ()))

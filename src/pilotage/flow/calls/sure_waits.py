@@ -93,8 +93,9 @@ def _warnings(
     known: Sequence[str],
 ) -> list[str]:
     placed = sorted({queue for choice in choices for queue in choice.placed})
+    # These choices know no changes of jobs: if there are any, only the brokerage's own decisions count.
     return [
-        *sure_waits.of_choices(choices),
+        *(() if task.changes else sure_waits.of_choices(choices)),
         *(_nothing_starts(runtime, task.spec) if not known and not _runs(task) else ()),
         *_lacking_nodes(runtime, asked, placed),
         *(() if known else _unable(runtime, federation, task.spec, placed)),

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from pilotage.model.values.durations import DAY
-from pilotage.store import FailureHistory
+from pilotage.store import DailyFailures
 from pilotage.web.commands import command
 from pilotage.web.drawing import TrendStep
 from pilotage.web.pages import Page, Staleness, Visit, view
 
 from .shares import DaysQuery, DaysSpan, span_of
 
+ROWS = 200
+"""Most rows of the page, which stays below 200 kB; the API and the command line have more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresModel:
     """Failed attempts, all of each day as a line, and the largest number of a day."""
 
-    found: FailureHistory
+    failures: Sequence[DailyFailures]
+    left_out: int
+    """Attempts of further rows."""
     span: DaysSpan
     steps: Sequence[TrendStep]
     most: int
@@ -30,7 +35,7 @@ def failures(visit: Visit) -> Page:
     days = visit.query(DaysQuery).days
     span = span_of(visit, days)
     found = visit.store.past.failures(visit.owner, span.begin)
-    counted = dict(found.days)
+    counted, shown = dict(found.days), found.failures[:ROWS]
     most = max(counted.values(), default=0)
     times = [span.begin + DAY * day for day in range(days)]
     return Page(
@@ -38,7 +43,8 @@ def failures(visit: Visit) -> Page:
         title="Failures",
         section="Now",
         model=FailuresModel(
-            found=found,
+            failures=shown,
+            left_out=sum(counted.values()) - sum(one.attempts for one in shown),
             span=span,
             steps=[TrendStep(time, counted.get(time, 0) / (most or 1)) for time in times],
             most=most,

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from pilotage.api.jobs import explained, read_logs, seen
 from pilotage.api.logs import KeptLogs
 from pilotage.model.records.job_files import FileOfJob
-from pilotage.model.records.states import ENDED, JobState
+from pilotage.model.records.states import AT_A_PILOT, ENDED, JOBS_NOT_STARTED, JobState
 from pilotage.store import JobDetails
 from pilotage.web.action_model import Verb
 from pilotage.web.commands import command
@@ -21,10 +21,6 @@ DECISIONS = 3
 """Decisions that a page explains."""
 
 TABS: Sequence[tuple[str, str]] = (("Life", ""), ("Log", "/log"), ("Files", "/files"))
-_UNSTARTED = (
-    *(JobState.THROTTLED, JobState.PENDING, JobState.DEFINED, JobState.HELD),
-    *(JobState.ASSIGNED, JobState.ACTIVATED),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +29,8 @@ class JobModel:
 
     job: JobDetails
     task_name: str
+    is_another_attempt: bool
+    """Whether its exit code and error are of an attempt before the present one."""
     verbs: Sequence[Verb]
     tabs: Sequence[tuple[str, str]]
     tab: str
@@ -47,6 +45,7 @@ def _page(
     model = JobModel(
         job=job,
         task_name=task.name if task else "",
+        is_another_attempt=job.state in (*JOBS_NOT_STARTED, *AT_A_PILOT),
         verbs=_verbs(job),
         tabs=TABS,
         tab=tab,
@@ -68,7 +67,7 @@ def _verbs(job: JobDetails) -> list[Verb]:
     is_bad = job.state in (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
     words = [
         ("Retry …", "retry", is_bad),
-        ("Change …", "set", job.state in _UNSTARTED),
+        ("Change …", "set", job.state in JOBS_NOT_STARTED),
         ("Cancel …", "cancel", job.state not in ENDED["job"] and job.state is not JobState.MERGING),
     ]
     return [Verb(label=label, address=f"/jobs/{job.id}/{verb}") for label, verb, can in words if can]

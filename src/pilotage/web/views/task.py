@@ -130,6 +130,8 @@ class WhyPart:
 
     obstacles: Sequence[Obstacle]
     considered: int
+    is_outdated: bool
+    """Whether somebody has changed jobs since that decision."""
     fits: int
     placed: Mapping[str, int]
     left: int
@@ -145,7 +147,9 @@ def why(visit: Visit) -> Page:
     """Show why a task's jobs wait or where they went, and what would change that."""
     task = _seen(visit)
     query = visit.query(FieldQuery)
-    told = explained_task(visit.runtime, task, visit.store.queries.task_choices(task.id, DECISIONS), 0)
+    choices = visit.store.queries.task_choices(task.id, DECISIONS)
+    told = explained_task(visit.runtime, task, choices, 0)
+    changed = max((one.time for one in task.changes), default=0.0)
     newest = told.explanations[0] if told.explanations else None
     changes = query.changes()
     found: WhatIf | None = None
@@ -155,6 +159,7 @@ def why(visit: Visit) -> Page:
     part = WhyPart(
         obstacles=newest.obstacles if newest else (),
         considered=newest.considered if newest else 0,
+        is_outdated=bool(choices) and choices[0].time <= changed,
         fits=len(newest.ranks) if newest else 0,
         placed=newest.placed if newest else {},
         left=newest.left if newest else 0,
