@@ -62,20 +62,23 @@ def server() -> Iterator[FakeServer]:
     fake.close()
 
 
+ENDED = {"name": "words", "state": "finished", "jobs": {}, "error": ""}
+
+
 def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     server: FakeServer, tmp_path: Path
 ) -> None:
     (tmp_path / "federation.yaml").write_text(FEDERATION.read_text())
     now = time.time()
     views = [
-        {"id": id_, "owner": "alice", "vo": "", "created": now - ago}
+        {"id": id_, "owner": "alice", "vo": "", "created": now - ago} | ENDED
         for id_, ago in ((9, 60), (8, 3600), (7, 90_000))
     ]
     server.answers["GET /pilots/waits"] = {"waits": {"north-queue": [8.0, 10.0, 40.0], "gone": [1.0]}}
     server.answers["GET /federation"] = to_document(read_document(Federation, FEDERATION))
     server.answers["GET /tasks"] = {"tasks": views}
     for view in views:
-        server.answers[f"GET /tasks/{view['id']}"] = {"spec": to_document(SPEC)}
+        server.answers[f"GET /tasks/{view['id']}"] = view | {"spec": to_document(SPEC)}
         done = [
             {"queue": "north-queue", "wall_seconds": seconds, "kind": kind}
             for seconds, kind in ((600.0, "normal"), (6000.0, "merge"))
