@@ -36,8 +36,10 @@ def examined(known: Installation, checks: Sequence[DoctorCheck], limit: float = 
     ``limit`` is the time in s of each check of one thing.
     """
     workers = Workers()
-    for first in (True, False):
-        yield from _together(known, [one for one in checks if one.first is first], workers, limit)
+    for one in checks:
+        if one.first:
+            yield from _together(known, [one], workers, limit)
+    yield from _together(known, [one for one in checks if not one.first], workers, limit)
 
 
 def _together(
