@@ -80,7 +80,7 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     for view in views:
         server.answers[f"GET /tasks/{view['id']}"] = view | {"spec": to_document(SPEC)}
         done = [
-            {"queue": "north-queue", "wall_seconds": seconds, "kind": kind}
+            {"id": 1, "state": "finished", "queue": "north-queue", "wall_seconds": seconds, "kind": kind}
             for seconds, kind in ((600.0, "normal"), (6000.0, "merge"))
         ]
         ended = {"jobs": done if view["id"] == 8 else []}
