@@ -233,7 +233,7 @@ def test_the_wrong_role_is_refused(clients: dict[Role, TestClient], route: Route
     for role in (role for role in ROLES if role not in roles_of(route)):
         answer = call(clients[role], route)
         assert answer.status_code == 403, role
-        assert answer.json()["detail"].endswith(f"the token's is {role}")
+        assert answer.json()["detail"].endswith(f"your token has the role {role}")
 
 
 @pytest.mark.parametrize("route", sorted(PILOTS))
