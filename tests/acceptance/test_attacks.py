@@ -134,12 +134,12 @@ def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(con
 
 
 def test_a_payload_that_kills_its_pilot_uses_up_its_attempts(uncontained: House) -> None:
-    """Uncontained it can. Lost pilots excuse at most as many attempts as the task allows."""
+    """Uncontained it can; each death of a pilot is a try, however early it comes."""
     attack = {"command": ["python3", "killer.py"], "payload_files": {"killer.py": KILLER}}
     task = ended(uncontained, "off", **attack, max_attempts=2)
     assert task["state"] == "failed"
     (job,) = uncontained.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
-    assert job["attempt"] <= 4
+    assert job["attempt"] <= 2
     assert {pilot["containment"] for pilot in pilots(uncontained, "off")} <= {"off", ""}
 
 

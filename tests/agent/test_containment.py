@@ -21,7 +21,7 @@ from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.proof import Containment, prove
 from pilotage.agent.view import SitePaths, View, view
-from pilotage.pilots.containment import COMPLETE
+from pilotage.model.values.containment import COMPLETE
 from tests.waiting import wait_for
 
 from .processes import of_environment

@@ -260,7 +260,7 @@ def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
     decision = reports.receive(having(where, (4, 1)))
     assert follow(jobs, decision) == {
         1: (S.DEFINED, 2),
-        2: (S.DEFINED, 4),
+        2: (S.FAILED, 3),
         3: (S.DEFINED, 2),
         4: (S.RUNNING, 1),
         5: (S.RUNNING, 1),

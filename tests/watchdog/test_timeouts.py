@@ -162,15 +162,19 @@ def test_f2_attempts_that_failed_by_their_place_s_fault_do_not_count(
 
 
 @pytest.mark.parametrize(("state", "lasted"), [(S.STARTING, 0), (S.RUNNING, 5)])
-def test_an_attempt_that_was_lost_with_its_pilot_is_the_pilot_s_fault_and_does_not_count(
+def test_an_attempt_that_a_pilot_with_contained_payloads_lost_does_not_count(
     state: JobState, lasted: float
 ) -> None:
-    lost = world(job(1, state, 5, attempt=2), pilots=(pilot(silent=DAY),), attempts=2)
+    contains = pilot(silent=DAY, containment="namespaces")
+    lost = world(job(1, state, 5, attempt=2), pilots=(contains,), attempts=2)
     _, failed, again = timeouts.watch(lost).moves
     ((failure,),) = failed.creates.values()
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.attempt, failure.lasted) == ("pilot", 2, lasted)
     assert (again.target, again.cause) == (S.DEFINED, "tried again, attempt 3 of 3")
+    for way in ("", "off", "none"):
+        *_, ended = timeouts.watch(replace(lost, pilots=(replace(contains, containment=way),))).moves
+        assert ended.target == S.FAILED, "its payload may have killed the pilot"
 
 
 def test_what_goes_back_forgets_where_it_was() -> None:
@@ -232,7 +236,7 @@ def test_a_silent_pilot_is_lost_and_its_jobs_are_others() -> None:
         1: (S.DEFINED, 2),
         2: (S.DEFINED, 2),
         3: (S.DEFINED, 2),
-        4: (S.DEFINED, 4),
+        4: (S.FAILED, 3),
         5: (S.HOLDING, 1),
     }
     assert timeouts.watch(world(*jobs, pilots=(pilot(silent=2 * HOUR - 1),))).changes == ()

@@ -7,10 +7,8 @@ from pilotage.model.records.federation import Queue
 from pilotage.model.records.matching import MatchRequest
 from pilotage.model.records.states import PilotState
 from pilotage.model.records.work import Pilot
+from pilotage.model.values.containment import COMPLETE
 from pilotage.model.values.step_names import MATCH
-
-COMPLETE = frozenset({"bubblewrap", "namespaces", "landlock"})
-"""Ways that keep files and signals away from payloads. Any other keeps away less, or nothing."""
 
 
 def refusal(queue: Queue | None, containment: str) -> str:

@@ -4,6 +4,7 @@ from pilotage.model.documents.world import Report, World
 from pilotage.model.records.failures import Blame, Failure, ending_of
 from pilotage.model.records.states import JobState
 from pilotage.model.records.work import Job, Pilot
+from pilotage.model.values.containment import COMPLETE
 
 
 class FailedAttempts:
@@ -22,7 +23,12 @@ class FailedAttempts:
         return (self._made(job, pilot, report.error, blame, report.wall_seconds, report.exit_code),)
 
     def lost(self, job: Job, pilot: Pilot, error: str) -> tuple[Failure, ...]:
-        """Return the failure of an attempt that was lost with its pilot, or by it."""
+        """Return the failure of an attempt that was lost with its pilot, or by it.
+
+        Nothing if the pilot does not contain payloads: its payload may have killed it.
+        """
+        if pilot.containment not in COMPLETE:
+            return ()
         lasted = max(0.0, self._time - job.since) if job.state is JobState.RUNNING else 0.0
         return (self._made(job, pilot, error, "pilot", lasted, None),)
 
