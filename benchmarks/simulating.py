@@ -61,7 +61,7 @@ def _measured(queues: int, work: GeneratedWork = WORK, policy: str = "pilotage")
     """The jobs that ended, the s that passed, and those that the processor worked."""
     scenario = replace(SCENARIO, generated=replace(work, tasks=work.tasks * queues // QUEUES))
     element = ComputingElement(max_pilots=CORES)
-    return _timed(Case(scenario, virtual(_federation(queues, element), scenario)), policy)
+    return _timed(Case(scenario, virtual(bench_federation(queues, element), scenario)), policy)
 
 
 def _measured_many(
@@ -73,7 +73,7 @@ def _measured_many(
     work = replace(WORK, tasks=tasks, jobs=jobs, arrivals=0.2 / load * lives)
     scenario = replace(SCENARIO, tick=tick, period=tick, limit=2e6, generated=work)
     element = ComputingElement(max_pilots=5, pilot_slots=64)
-    return _timed(Case(scenario, virtual(_federation(QUEUES, element), scenario)), policy)
+    return _timed(Case(scenario, virtual(bench_federation(QUEUES, element), scenario)), policy)
 
 
 def _timed(case: Case, policy: str) -> tuple[int, float, float]:
@@ -82,7 +82,8 @@ def _timed(case: Case, policy: str) -> tuple[int, float, float]:
     return trial.metrics.jobs - trial.metrics.unfinished, trial.seconds, time.process_time() - begun
 
 
-def _federation(queues: int, element: ComputingElement) -> Federation:
+def bench_federation(queues: int, element: ComputingElement) -> Federation:
+    """Return a federation of sites with a queue and a disk each."""
     names = [f"site-{number}" for number in range(queues)]
     return Federation(
         name="bench",

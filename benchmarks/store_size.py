@@ -10,12 +10,13 @@ import random
 import tempfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select
 
-from pilotage.model.records.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.records.federation import ComputingElement, Federation
 from pilotage.model.records.logs import KeptLog, LogKey, Point
 from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import Case, virtual
@@ -27,6 +28,7 @@ from pilotage.store.database.columns import metadata
 from pilotage.store.tables.logs import usage_log
 
 from . import house, stored_jobs
+from .simulating import bench_federation
 
 JOBS, PER_TASK, SITES = int(os.environ.get("JOBS") or 3000), 100, 40
 OUTPUT = (
@@ -156,23 +158,9 @@ def _lines(dice: random.Random) -> Iterator[str]:
 
 
 def _federation() -> Federation:
-    names = [f"site-{number}" for number in range(SITES)]
-    element = ComputingElement(max_pilots=10, pilot_slots=8)
-    return Federation(
-        name="bench",
-        sites=tuple(Site(name=name, nucleus=name == "site-0") for name in names),
-        storages=tuple(
-            Storage(name=f"{name}-disk", site=name, url=f"virtual://{name}", free=5000) for name in names
-        ),
-        queues=tuple(
-            Queue(
-                name=f"{name}-queue",
-                site=name,
-                storage=f"{name}-disk",
-                core_power=10,
-                max_walltime=172_800,
-                computing_element=element,
-            )
-            for name in names
-        ),
+    found = bench_federation(SITES, ComputingElement(max_pilots=10, pilot_slots=8))
+    return replace(
+        found,
+        sites=(replace(found.sites[0], nucleus=True), *found.sites[1:]),
+        storages=tuple(replace(one, remote_reads=False) for one in found.storages),
     )

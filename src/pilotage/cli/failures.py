@@ -25,7 +25,7 @@ FAILURES = (
 def failures(days: Days = 7, json_output: Json = False) -> None:
     """List failed attempts of your jobs by day, error and queue; an operator sees all.
 
-    Attempts that were tried again count too. Days are those of UTC.
+    Attempts that were tried again count too, each after 10 s at most. Days are those of UTC.
     """
     with connect() as client:
         found = client.failure_history(days=days)
@@ -41,6 +41,10 @@ def failures(days: Days = 7, json_output: Json = False) -> None:
         )
         for one in found["failures"]
     ]
-    show(FAILURES, rows, f"No attempt failed in the last {plural(days, 'day')}, today included.")
+    show(
+        FAILURES,
+        rows,
+        f"No attempt failed in the last {plural(days, 'day')}. New failures show after 10 s at most.",
+    )
     if found["left_out"]:
         echo(f"and {plural(found['left_out'], 'attempt')} with further errors", err=True)
