@@ -217,7 +217,7 @@ def test_b14_explain_names_the_part_of_the_architecture_that_asks_for_a_gpu() ->
     text = lines(explain(only_choice(world(house, asked))))
     assert text[0] == "task 1, job 1: no queue of 1 fits"
     assert "GPUs" in text[1]
-    assert "need 1 GPUs, best 0" in text[1]
+    assert "need 1 GPU, best 0" in text[1]
     assert text[1].endswith("you: ask for no GPU, by gpus or by & in the architecture")
 
 

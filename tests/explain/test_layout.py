@@ -26,5 +26,5 @@ def test_what_is_not_essential_stands_below_its_row_where_a_table_is_too_wide() 
 
 
 def test_what_is_too_wide_gives_up_its_columns_first() -> None:
-    line = "  cores          1 queue  need 1 cores, best 8                     you: ask for cores: 8"
-    assert folded([line], 80) == ["  cores  1 queue  need 1 cores, best 8  you: ask for cores: 8"]
+    line = "  cores          1 queue  need 1 core, best 8                     you: ask for cores: 8"
+    assert folded([line], 80) == ["  cores  1 queue  need 1 core, best 8  you: ask for cores: 8"]
