@@ -8,10 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from pilotage.api import create_app, metrics_collector
+from pilotage.computing.loader import load
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import STEPS
 from pilotage.model.documents.world import Report
-from pilotage.model.records.measurements import ATTEMPTS
+from pilotage.model.records.measurements import ATTEMPTS, LAST_PASS
 from pilotage.model.records.states import PilotState
 from pilotage.model.values.identity import Credential, Identity
+from pilotage.movers.loader import InstalledMovers
 from pilotage.store import MeasuredKey, Store
 from pilotage.testing.stores import move, moved
 from tests.flow.house import House, attempts
@@ -99,6 +103,25 @@ def test_pilots_without_a_job_are_counted(store: Store, house: House) -> None:
     sums, _ = store.measurements.take()
     assert sums[MeasuredKey("pilots_ended", ("north-queue", "failed"), "")] == 1
     assert sums[MeasuredKey("pilots_empty", ("north-queue",), "")] == 1
+
+
+def test_a_loop_that_never_ended_a_pass_has_a_series_since_the_first_federation(
+    client: TestClient, house: House, store: Store
+) -> None:
+    series = "pilotage_loop_last_pass_timestamp_seconds"
+    first = store.federations.history(before=2, limit=1)[0].time
+    store.measurements.note(LAST_PASS, "broker", first + 500)
+    store.save_federation(store.declared_federation(), "operator")
+    found = read(client, "for-prometheus")
+    passes = {key[1]: value for key, value in found.items() if key[0] == series}
+    assert passes == {step.name: first for step in STEPS if step.has_loop} | {"broker": first + 500}
+
+
+def test_no_loop_is_late_before_the_first_federation(store: Store) -> None:
+    runtime = Runtime(store, STEPS, load=load, movers=InstalledMovers)
+    with TestClient(create_app(runtime, metrics_token="for-prometheus")) as client:
+        found = read(client, "for-prometheus")
+    assert "pilotage_loop_last_pass_timestamp_seconds" not in {name for name, *_ in found}
 
 
 def test_what_cannot_be_written_is_added_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

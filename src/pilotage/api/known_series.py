@@ -1,6 +1,7 @@
-"""Series that are known before anything happened: their counters begin at 0.
+"""Series that are known before anything happened.
 
-``rate`` and ``increase`` see the first failure only if a zero came before it.
+Counters begin at 0: ``rate`` and ``increase`` see the first failure only if a zero came before it. The last
+pass of a loop begins at the first federation: so the alert fires for a loop that never ends a pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from pilotage.model.records.measurements import (
     ENDED_PILOTS,
     ENDED_TRANSFERS,
     FAILED_PASSES,
+    LAST_PASS,
     REQUESTS,
     STORE_RETRIES,
 )
@@ -22,8 +24,10 @@ SERVER_FAULT = "500"
 """The status of an answer for which the server is at fault."""
 
 
-def known_series(found: StoreCounts, federation: Federation | None, loops: Iterable[str]) -> set[MeasuredKey]:
-    """Return the counters that begin at 0, by known values: loop, queue, share, link and route."""
+def known_series(
+    found: StoreCounts, federation: Federation | None, loops: Sequence[str]
+) -> dict[MeasuredKey, float]:
+    """Return how series begin, by known values: loop, queue, share, link and route."""
     series = {MeasuredKey(STORE_RETRIES.name, (cause,), "") for cause in HINDRANCES}
     series |= {MeasuredKey(FAILED_PASSES.name, (loop,), "") for loop in loops}
     series |= set(_of_work(found))
@@ -31,7 +35,12 @@ def known_series(found: StoreCounts, federation: Federation | None, loops: Itera
         series.add(MeasuredKey(EMPTY_PILOTS.name, (queue.name,), ""))
         ends = (PilotState.FINISHED, PilotState.FAILED)
         series |= {MeasuredKey(ENDED_PILOTS.name, (queue.name, str(end)), "") for end in ends}
-    return series
+    passes: dict[MeasuredKey, float] = {}
+    if found.first_federation is not None:
+        passes = dict.fromkeys(
+            (MeasuredKey(LAST_PASS, (loop,), "") for loop in loops), found.first_federation
+        )
+    return dict.fromkeys(series, 0.0) | passes
 
 
 def _of_work(found: StoreCounts) -> Iterator[MeasuredKey]:

@@ -75,9 +75,8 @@ class _StoreCollector(Collector):
         if federation is not None:
             yield from self._of_federation(federation)
         yield from self._of_process()
-        loops = (step.name for step in STEPS if step.has_loop)
-        zeros = dict.fromkeys(known_series(found, federation, loops), 0.0)
-        yield from _of_measurements(zeros | found.measured)
+        loops = [step.name for step in STEPS if step.has_loop]
+        yield from _of_measurements(known_series(found, federation, loops) | found.measured)
 
     def _federation(self) -> Federation | None:
         try:

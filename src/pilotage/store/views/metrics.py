@@ -10,6 +10,7 @@ from pilotage.store.database.engine import Database
 from pilotage.store.database.measurements import MeasuredKey
 from pilotage.store.database.sets import raw_rows
 from pilotage.store.tables.counters import counts
+from pilotage.store.tables.federations import federations
 from pilotage.store.tables.measurements import everything
 from pilotage.store.tables.notifications import is_unsent, notifications
 from pilotage.store.tables.reader import RecordReader
@@ -23,6 +24,7 @@ _SUMS = (
     .group_by(_c.counter, _c.first, _c.second, _c.state)
 )
 _UNSENT = select(func.count(), func.min(_n.created)).where(is_unsent)
+_FIRST_FEDERATION = select(federations.c.time).order_by(federations.c.version).limit(1)
 _SIZE = {
     "postgresql": "SELECT pg_database_size(current_database())",
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -33,14 +35,15 @@ _SIZE = {
 class StoreCounts:
     """Numbers of records. ``jobs`` by queue, share and state, ``pilots`` by queue and state, ``transfers`` by
     source, destination, direction and state. ``oldest_unsent`` is when the oldest notification was made that
-    is not sent, in s since 1970 UTC; None: there is none. ``database_size`` is in bytes. ``measured`` is what
-    all processes have measured."""
+    is not sent, and ``first_federation`` when the first federation was put in force, in s since 1970 UTC;
+    None: there is none. ``database_size`` is in bytes. ``measured`` is what all processes have measured."""
 
     jobs: dict[tuple[str, ...], int]
     pilots: dict[tuple[str, ...], int]
     transfers: dict[tuple[str, ...], int]
     unsent_notifications: int
     oldest_unsent: float | None
+    first_federation: float | None
     database_size: int
     measured: dict[MeasuredKey, float]
 
@@ -69,6 +72,7 @@ class MetricsQueries:
                 transfers=found[TRANSFERS_BY_LINK],
                 unsent_notifications=int(unsent),
                 oldest_unsent=oldest,
+                first_federation=connection.execute(_FIRST_FEDERATION).scalar(),
                 database_size=int(size),
                 measured=everything(connection),
             )
