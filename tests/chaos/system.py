@@ -1,4 +1,7 @@
-"""The system under test: PostgreSQL, two servers with all loops, three sites with pilots, proxies between."""
+"""The system under test: PostgreSQL, two servers with all loops, four sites with pilots, proxies between.
+
+Where Slurm and XRootD are installed, one site is a Slurm, and the storage of another an XRootD server.
+"""
 
 import contextlib
 import json
@@ -9,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,8 @@ from sqlalchemy import Engine, create_engine, make_url
 from tests import postgresql
 from tests.acceptance.house import House
 from tests.conftest import locked_port
+from tests.movers.xrootd import XRootD, xrootd
+from tests.sites import slurm
 from tests.waiting import PATIENCE
 
 from .batch import BatchSystem
@@ -76,7 +82,19 @@ PILOTS_ADDRESS = "127.0.0.2"
 """The address of the proxies through which pilots call; servers listen on the same ports of 127.0.0.1."""
 
 
-def federation(place: Path, version: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Real:
+    """What takes part if it is installed: a Slurm as the queue of west, an XRootD server as disk of east."""
+
+    slurm: slurm.Slurm | None
+    xrootd: XRootD | None
+
+    def url(self, place: Path, site: str) -> str:
+        """Return the address of a site's storage."""
+        return self.xrootd.url if site == "east" and self.xrootd else f"file://{place}/storages/{site}"
+
+
+def federation(place: Path, version: int, real: Real) -> dict[str, Any]:
     """Return the federation. Versions differ in numbers that lose no work."""
     return {
         "name": NAME,
@@ -93,12 +111,12 @@ def federation(place: Path, version: int) -> dict[str, Any]:
             {
                 "name": f"{site}-disk",
                 "site": site,
-                "url": f"file://{place}/storages/{site}",
+                "url": real.url(place, site),
                 "transfer_slots": TRANSFER_SLOTS[f"{site}-disk"],
             }
             for site in SITES
         ],
-        "queues": [_queue(place, site) for site in SITES],
+        "queues": [_queue(place, site, real) for site in SITES],
         "links": [
             {"source": a, "destination": b, "closeness": 1 + version % 5, "transfer_slots": LINK_SLOTS}
             for a in SITES
@@ -109,12 +127,16 @@ def federation(place: Path, version: int) -> dict[str, Any]:
     }
 
 
-def _queue(place: Path, site: str) -> dict[str, Any]:
-    options = {"directory": str(place / "pilots")}
+def _queue(place: Path, site: str, real: Real) -> dict[str, Any]:
+    kind, options = "process", {"directory": str(place / "pilots")}
     if site == "south":
+        kind = "pbs"
         options |= {"commands": str(place / "batch" / "commands"), "spool": str(place / "spool")}
+    elif site == "west" and real.slurm:
+        kind = "slurm"
+        options |= {"partition": "main", "spool": str(place / "spool")}
     element = {
-        "kind": "pbs" if site == "south" else "process",
+        "kind": kind,
         "max_pilots": MAX_PILOTS,
         "pilot_slots": 2,
         "writable_paths": [str(place / "ledger")],
@@ -140,6 +162,12 @@ class System:
             stack.callback(disk.unmount)
         write_inputs(self.storages)
         self.batch = BatchSystem(place / "batch")
+        self.real = Real(
+            slurm=None if slurm.lacking() else stack.enter_context(slurm.slurm()),
+            xrootd=stack.enter_context(xrootd(self.storages / "east", place / "xrootd"))
+            if shutil.which("xrootd")
+            else None,
+        )
         self.clocks = [FalseClock(place / f"clock-{at}") for at in range(2)]
         self._stack = stack
         self.database = postgresql.start(place / "postgresql-0")
@@ -157,7 +185,7 @@ class System:
         store = f"postgresql+psycopg://postgres@127.0.0.1:{database_port}/postgres"
         self.houses = [self._house(at, store, ports) for at in range(2)]
         self.victims, self.struck = threading.Lock(), list[House]()
-        self.database_turn = threading.Lock()
+        self.database_turn, self.slurm_turn = threading.Lock(), threading.Lock()
         self.is_kept = False
         self.away: list[str] = []
         self.ended_codes: list[int] = []
@@ -168,11 +196,12 @@ class System:
         home = self.place / f"home-{at}"
         home.mkdir()
         file = self.place / "federation.yaml"
-        file.write_text(json.dumps(federation(self.place, 0)))
+        file.write_text(json.dumps(federation(self.place, 0, self.real)))
         here, other = (f"http://{PILOTS_ADDRESS}:{ports[number]}" for number in (at, 1 - at))
         address = ("--host", "127.0.0.1", "--port", str(ports[at]))
         parts = {"server": (str(file), *address)}
-        environment = {"PILOTAGE_MORE_URLS": other, **self.clocks[at].environment()}
+        more = dict(self.real.slurm.environment) if self.real.slurm else {}
+        environment = {**more, "PILOTAGE_MORE_URLS": other, **self.clocks[at].environment()}
         return House(home, store, ports[at], file, parts, here, environment)
 
     def _socket(self) -> str:
@@ -226,7 +255,7 @@ class System:
         """Put another version of the federation in force."""
         with self._lock:
             self._version += 1
-            self.call("PUT", "/federation", federation(self.place, self._version))
+            self.call("PUT", "/federation", federation(self.place, self._version, self.real))
 
     def agents(self) -> list[psutil.Process]:
         """Return the running pilots."""

@@ -4,7 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ class XRootD:
     root: Path
     port: int
     http_port: int
+    pid: int = 0
 
     @property
     def url(self) -> str:
@@ -75,8 +76,8 @@ def _served(server: str, made: XRootD, place: Path, more: str) -> Iterator[XRoot
     command = [server, "-l", str(place / "xrootd.log"), "-c", str(place / "xrootd.cfg")]
     if os.getuid() == 0:
         command = [program("setpriv", "apt-get install util-linux"), *_as("xrootd", place, root), *command]
-    with running(command, made.http_port, place / "output"):
-        yield made
+    with running(command, made.http_port, place / "output") as process:
+        yield replace(made, pid=process.pid)
 
 
 def _as(user: str, *places: Path) -> list[str]:

@@ -12,7 +12,15 @@ from .connections import (
 )
 from .fault import Fault, Nothing
 from .pilots import AgentFrozen, AgentKilled, NodeFrozen, NodeLost
-from .places import BatchSystemWrong, DiskFull, Drained, FederationReloaded, StorageAway
+from .places import (
+    BatchSystemWrong,
+    DiskFull,
+    Drained,
+    FederationReloaded,
+    SlurmKilled,
+    StorageAway,
+    StorageFrozen,
+)
 from .servers import (
     ClockJumped,
     DatabaseKilled,
@@ -51,8 +59,10 @@ KINDS: dict[str, type[Fault]] = {
     "database slowed": DatabaseSlowed,
     "database half-open": DatabaseUnheard,
     "storage away": StorageAway,
+    "storage frozen": StorageFrozen,
     "disk full": DiskFull,
     "batch system wrong": BatchSystemWrong,
+    "Slurm killed": SlurmKilled,
     "clock jumped": ClockJumped,
 }
 """All faults by the name in reports."""

@@ -1,10 +1,15 @@
 """Faults of sites, storages and batch systems, and what operators do to them."""
 
+import signal
+
+import psutil
+
 from tests.chaos.batch import MODES
 from tests.chaos.disks import AwayDisk
 from tests.chaos.system import SITES
 
 from .fault import Fault
+from .signals import send
 
 
 class StorageAway(Fault):
@@ -17,7 +22,9 @@ class StorageAway(Fault):
     def start(self) -> bool:
         """Take away a storage that is no disk of its own."""
         with self.system.victims:
-            left = [site for site in ("east", "west", "south") if site not in self.system.away]
+            # What a server says of its files, it answers for: an XRootD server's disk stays.
+            sites = ("west", "south") if self.system.real.xrootd else ("east", "west", "south")
+            left = [site for site in sites if site not in self.system.away]
             if not left:
                 return False
             self.site = self.drawn.choice(left)
@@ -30,6 +37,25 @@ class StorageAway(Fault):
         """Bring it back."""
         self.disk.bring_back()
         self.system.away.remove(self.site)
+
+
+class StorageFrozen(Fault):
+    """The XRootD server of a storage is stopped: it takes connections and answers nothing."""
+
+    holds = "transfers and jobs are tried again; nothing counts as lost"
+    span = (1.0, 20.0)
+    has_stand_in = False
+
+    def start(self) -> bool:
+        """Stop it, where there is one."""
+        if not self.system.real.xrootd:
+            return False
+        self.frozen = send([psutil.Process(self.system.real.xrootd.pid)], signal.SIGSTOP)
+        return True
+
+    def stop(self) -> None:
+        """Let it go on."""
+        send(self.frozen, signal.SIGCONT)
 
 
 class DiskFull(Fault):
@@ -66,6 +92,26 @@ class BatchSystemWrong(Fault):
     def stop(self) -> None:
         """Answer rightly again."""
         self.system.batch.set("")
+
+
+class SlurmKilled(Fault):
+    """``kill -9`` of Slurm's controller, which forgets what it heard last, and starts again later."""
+
+    holds = "other sites take the work; pilots of the cluster go on"
+    span = (0.0, 20.0)
+
+    def start(self) -> bool:
+        """Kill it, where there is one that runs."""
+        if not self.system.real.slurm or not self.system.slurm_turn.acquire(blocking=False):
+            return False
+        self.system.real.slurm.kill_controller()
+        return True
+
+    def stop(self) -> None:
+        """Start it again."""
+        assert self.system.real.slurm
+        self.system.real.slurm.start_controller()
+        self.system.slurm_turn.release()
 
 
 class FederationReloaded(Fault):

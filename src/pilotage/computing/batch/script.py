@@ -59,7 +59,8 @@ while kill -0 "$child" 2>/dev/null; do
   wait "$child"
   code=$?
 done
-rmdir "$work" 2>/dev/null
+# A killed agent leaves the files of its attempts. The server starts these again elsewhere.
+if [ "$code" -gt 128 ]; then rm -rf "$work"; else rmdir "$work" 2>/dev/null; fi
 exit "$code"
 """
 
