@@ -11,6 +11,8 @@ from sqlalchemy import event, select, text
 from pilotage.model.documents.decision import Touch
 from pilotage.model.documents.world import Heartbeat, Report
 from pilotage.model.records.capacity_claims import Claim
+from pilotage.model.records.constants import LogConstants
+from pilotage.model.records.logs import LogKey
 from pilotage.model.records.publications import NewPublication
 from pilotage.model.records.states import JobState as J
 from pilotage.model.records.states import PilotState, TransferState
@@ -18,9 +20,11 @@ from pilotage.model.records.work import File
 from pilotage.model.values.identity import Credential
 from pilotage.store import Store, TaskFilter, TaskPage
 from pilotage.store.database import direct_statements
+from pilotage.store.tables import log_volumes
 from pilotage.store.tables.counters import counts
 from pilotage.store.tables.jobs import jobs
 from pilotage.store.tables.live_work import LIVE_WORK
+from pilotage.store.tables.logs import node_log
 from pilotage.store.tables.tasks import tasks
 from pilotage.store.views.task_filters import conditions
 from pilotage.store.worlds.borrowings import for_queue
@@ -108,6 +112,9 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         store.datasets.made_by("a:x", "task:1"),
         store.datasets.files("a:x", 1, limit=10),
     ),
+    "logs": lambda store: store.database.write(
+        lambda connection: log_volumes.delete_some(connection, NOW + 10, LogConstants(retention=1))
+    ),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
@@ -119,6 +126,7 @@ SMALL |= {
     "advertisements",
     "last",
     "storage_spaces",
+    "log_volumes",
 }
 SMALL |= {"candidates"}  # of so many choices
 """What may be read whole: it does not grow with the work."""
@@ -151,6 +159,8 @@ def busy(sqlite_url: str) -> Store:
         create(
             store, *(NewPublication(task=1, dataset=dataset, asked=NOW, file=file) for file in ("a", "b", ""))
         )
+    store.logs.put([(node_log(LogKey(kind="pilot", record=1), {}), ALICE)], NOW)
+    store.log_retention.prune(NOW, LogConstants())
     return store
 
 

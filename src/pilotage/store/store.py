@@ -27,7 +27,7 @@ from .database.inspection import share_a_session
 from .database.notices import Notices
 from .matching.matches import Matches, committed
 from .past import Past
-from .tables import daily_failures, iterations, measurements, noted_breakers
+from .tables import daily_failures, iterations, log_volumes, measurements, noted_breakers
 from .tables.batch_waits import PilotWaits
 from .tables.counters import fold
 from .tables.datasets import Datasets
@@ -102,7 +102,7 @@ class Store:
         self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)
         self._beside = 0
-        self.logs = Logs(database)
+        self.logs, self.log_retention = Logs(database), log_volumes.LogRetention(database)
         self.archive = Archive(database, specs)
         self.event_log = EventLog(database)
         self.event_retention = EventRetention(database)
@@ -170,6 +170,7 @@ class Store:
         def write(connection: Connection) -> None:
             measurements.add(connection, {key: sums[key] for key in sums if key.name in MEASURES}, latest)
             daily_failures.add(connection, sums)
+            log_volumes.add(connection, sums)
 
         try:
             self.database.write(write, alone=False)

@@ -58,4 +58,4 @@ class LogReaders:
             if 0 <= time - self._pruned_at < PRUNED_EVERY:
                 return
             self._pruned_at = time
-        self._store.logs.prune(time, bounds)
+        self._store.log_retention.prune(time, bounds)

@@ -45,6 +45,9 @@ FAILED_ATTEMPTS = Measurement(
 )
 """No time series: errors have too many values. The store adds them up by day, person, queue and error."""
 
+KEPT_LOGS = Measurement("kept_log_bytes", ("vo", "owner"), "Bytes of logs that were kept.")
+"""No time series: people are too many. The store adds them up in a table of its own."""
+
 MEASURES = {
     measure.name: measure
     for measure in (

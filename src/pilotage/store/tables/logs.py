@@ -1,4 +1,4 @@
-"""Logs of attempts and pilots, bounded in size and time, and their current readers."""
+"""Logs of attempts and pilots, and their current readers."""
 
 import json
 import zlib
@@ -18,14 +18,13 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    delete,
     func,
     select,
     text,
 )
 
-from pilotage.model.records.constants import LogConstants
 from pilotage.model.records.logs import KeptLog, LogKey, Point
+from pilotage.model.records.measurements import KEPT_LOGS
 from pilotage.model.values.identity import Identity
 from pilotage.store.database.columns import Id, metadata, text_column
 from pilotage.store.database.engine import Database
@@ -45,7 +44,7 @@ logs = Table(
     Column("head", Integer, nullable=False),
     Column("stored", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    Index("logs_by_owner", "vo", "owner", "time", "stored"),
+    Index("logs_by_owner", "vo", "owner", "time"),
 )
 
 log_readers = Table(
@@ -59,7 +58,6 @@ log_readers = Table(
 _l, _r = logs.c, log_readers.c
 _later = logs.alias()
 
-MEGABYTE = 1_000_000
 ROW = 200
 """Bytes that a log takes besides its data."""
 
@@ -74,10 +72,6 @@ _READ = text(
     "INSERT INTO log_readers (kind, record, until) VALUES (:kind, :record, :until) "
     "ON CONFLICT (kind, record) DO UPDATE SET until = excluded.until"
 )
-_OLD = delete(logs).where(
-    _l.vo == bindparam("of_vo"), _l.owner == bindparam("of_owner"), _l.time < bindparam("before")
-)
-_SILENT = delete(log_readers).where(_r.until < bindparam("time"))
 _LATEST = (
     select(func.max(_later.c.attempt))
     .where(_later.c.kind == "job", _later.c.record == _l.record, _later.c.stream.in_(("stderr", "stdout")))
@@ -90,7 +84,9 @@ _OF_JOBS = (
     .where(_l.attempt == _LATEST)
     .order_by(_l.record, _l.stream)
 )
-_USED = select(_l.vo, _l.owner, func.min(_l.time), func.sum(_l.stored)).group_by(_l.vo, _l.owner)
+_KNOWN = select(_l.kind, _l.record, _l.attempt, _l.stream, _l.stored).where(
+    _l.kind == bindparam("of_kind"), among(_l.record, "records")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +104,27 @@ class StoredLog:
 
 
 class Logs:
-    """Keeps the latest log of each stream of an attempt, and deletes the oldest if there are too many."""
+    """Keeps the latest log of each stream of an attempt."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, kept: Iterable[tuple[KeptLog, Identity]], time: float) -> None:
         """Store logs, each with its owner, replacing existing ones."""
-        rows = [_row(log, owner, time) for log, owner in kept]
-        if rows:
-            # In the order of their keys, so that two servers never wait for each other.
-            rows.sort(key=lambda row: (row["kind"], row["record"], row["attempt"], row["stream"]))
-            self._database.write(lambda connection: connection.execute(_PUT, rows), alone=False)
+        # In the order of their keys, so that two servers never wait for each other.
+        rows = sorted((_row(log, owner, time) for log, owner in kept), key=_key)
+        if not rows:
+            return
+
+        def write(connection: Connection) -> dict[tuple[Any, ...], int]:
+            former = _stored_of(connection, rows)
+            connection.execute(_PUT, rows)
+            return former
+
+        former = self._database.write(write, alone=False)
+        for row in rows:
+            added = row["stored"] - former.get(_key(row), 0)
+            self._database.measurements.count(KEPT_LOGS, (row["vo"], row["owner"]), added)
 
     def of(self, key: LogKey) -> list[StoredLog]:
         """Return the streams of a job's attempt, or of a pilot, by name."""
@@ -167,30 +172,6 @@ class Logs:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return frozenset((kind, record) for kind, record in rows)
 
-    def prune(self, time: float, bounds: LogConstants) -> None:
-        """Delete logs older than the retention, then the oldest of everybody beyond the limits."""
-
-        def write(connection: Connection) -> None:
-            before = time - bounds.retention
-            connection.execute(_SILENT, {"time": time})
-            used = raw_rows(connection, _USED)
-            if old := [(vo, owner) for vo, owner, oldest, _ in used if oldest < before]:
-                for vo, owner in old:
-                    connection.execute(_OLD, {"of_vo": vo, "of_owner": owner, "before": before})
-                used = raw_rows(connection, _USED)
-            by_vo: dict[str, int] = {}
-            for vo, owner, _, stored in used:
-                by_vo[vo] = by_vo.get(vo, 0) + int(stored)
-                if stored > bounds.by_user * MEGABYTE:
-                    _shorten(connection, bounds.by_user, "vo = :vo AND owner = :owner", vo=vo, owner=owner)
-            for vo, stored in by_vo.items():
-                if stored > bounds.by_vo * MEGABYTE:
-                    _shorten(connection, bounds.by_vo, "vo = :vo", vo=vo)
-            if sum(by_vo.values()) > bounds.total * MEGABYTE:
-                _shorten(connection, bounds.total, "1 = 1")
-
-        self._database.write(write)
-
 
 USAGE = "usage"
 """The stream of a time line."""
@@ -218,7 +199,23 @@ def _stored(row: Any) -> StoredLog:
     )
 
 
-def _row(log: KeptLog, owner: Identity, time: float) -> dict[str, object]:
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("kind", "record", "attempt", "stream"))
+
+
+def _stored_of(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Any, ...], int]:
+    """Return the bytes that logs of these records take already, by key."""
+    records: dict[str, list[int]] = {}
+    for row in rows:
+        records.setdefault(row["kind"], []).append(row["record"])
+    return {
+        tuple(key): int(stored)
+        for kind, numbers in records.items()
+        for *key, stored in raw_rows(connection, _KNOWN, of_kind=kind, records=numbers)
+    }
+
+
+def _row(log: KeptLog, owner: Identity, time: float) -> dict[str, Any]:
     return {
         "kind": log.key.kind,
         "record": log.key.record,
@@ -236,15 +233,3 @@ def _row(log: KeptLog, owner: Identity, time: float) -> dict[str, object]:
 
 def _of(key: LogKey) -> ColumnElement[bool]:
     return (_l.kind == key.kind) & (_l.record == key.record) & (_l.attempt == key.attempt)
-
-
-def _shorten(connection: Connection, most: float, condition: str, **values: str) -> None:
-    """Delete the oldest logs that meet a condition, until all of them take at most ``most`` MB."""
-    # A running sum from the newest on: delete everything beyond the limit, however large single logs are.
-    key = "kind, record, attempt, stream"
-    newer = f"sum(stored) OVER (ORDER BY time DESC, {key})"
-    dated = f"SELECT {key}, {newer} AS newer FROM logs WHERE {condition}"
-    beyond = f"SELECT {key} FROM ({dated}) AS dated WHERE newer > :most"
-    connection.execute(
-        text(f"DELETE FROM logs WHERE ({key}) IN ({beyond})"), {"most": most * MEGABYTE, **values}
-    )
