@@ -59,6 +59,14 @@ def test_files_of_backups_may_have_any_name(filled: str, tmp_path: Path) -> None
     assert [one.name for one in tmp_path.glob("50*")] == [file.name]
 
 
+def test_a_store_of_a_former_version_is_backed_up_as_it_is(filled: str, tmp_path: Path) -> None:
+    engine = create_engine(make_url(filled))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE notification_settings"))
+    engine.dispose()
+    assert backup.backup(filled, tmp_path / "backup")
+
+
 def test_a_store_in_use_is_not_replaced(filled: str, tmp_path: Path) -> None:
     file = tmp_path / "backup"
     backup.backup(filled, file)

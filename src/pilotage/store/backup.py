@@ -127,8 +127,10 @@ def _copy_sqlite(path: Path, draft: Path) -> None:
     ):
         source.backup(target)
         target.execute("PRAGMA journal_mode=DELETE").close()
+        present = {name for (name,) in target.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table in _LEFT_OUT:
-            target.execute(f"DELETE FROM {table}")
+            if table in present:  # a store of a former version may lack it
+                target.execute(f"DELETE FROM {table}")
         # Deleted rows stay in the file's free pages until then.
         target.execute("VACUUM")
 
