@@ -57,7 +57,7 @@ def finish(url: str) -> None:
             raise OlderServersRun(f"servers of another version run: {', '.join(others)}; end them first")
         if unnamed := _unnamed_sessions(database):
             raise OlderServersRun(
-                f"{unnamed} sessions belong to servers of before 0.1.0, or to commands: end them first"
+                f"{unnamed} sessions belong to servers of the former version, or to commands: end them first"
             )
         database.write(schema.finish)
     finally:

@@ -107,7 +107,7 @@ def _load(visit: Visit) -> Page | Redirect:
         refused = _saved(visit, federation, form)
         if not refused:
             return Redirect(address=f"{HISTORY}?{urlencode({'done': 'load'})}")
-    warnings = [*acceptance.lacking(federation), *acceptance.waiting(federation)]
+    warnings = acceptance.notes(federation)
     model = LoadModel(
         form=form,
         version=_version(visit),

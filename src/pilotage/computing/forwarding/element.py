@@ -13,6 +13,7 @@ from pilotage.computing.agent_file import agent_options
 from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.process import Process
 from pilotage.computing.web_service import Credentials
+from pilotage.model.values.phrases import without_rules
 from pilotage.ports.computing import Capacity, PilotOrder, Submitted
 
 from .peer import Peer, Refused
@@ -67,7 +68,9 @@ class ForwardingElement(Process):
             if task is None or job is None:
                 return [f"{self._given.url} has no job of {attempt}" + (" yet" if task else "")]
             at = f"{self._given.url}, task {task}, job {job['id']}:"
-            return [at, *(f"  {line}" for line in self._peer.explained(job["id"]))]
+            # Indented lines keep their numbers of rules, so take them out before.
+            told = map(without_rules, self._peer.explained(job["id"]))
+            return [at, *(f"  {line}" for line in told)]
         except Refused as refusal:
             raise OSError(f"{self._given.url}: {refusal}") from refusal
 

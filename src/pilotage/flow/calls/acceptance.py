@@ -41,11 +41,15 @@ def faults(federation: Federation) -> list[Fault]:
     return list(islice(found, MOST_FAULTS))
 
 
+def notes(federation: Federation) -> list[Fault]:
+    """Return what is no fault, but good to know before the federation is loaded."""
+    return [*lacking(federation), *_through_server(federation), *waiting(federation)]
+
+
 def lacking(federation: Federation) -> list[Fault]:
     """Return what this machine cannot use for lack of a package, each once at its first place."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
-    homes = {queue.storage for queue in federation.queues if queue.computing_element}
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]
         if scheme not in there:
@@ -54,12 +58,6 @@ def lacking(federation: Federation) -> list[Fault]:
                 f"{hint(scheme)}"
             )
             first.setdefault(scheme, Fault(("storages", at, "url"), message))
-        if scheme in there and (storage.remote_reads or storage.name in homes) and through_server(storage):
-            message = (
-                f"pilots without a program of their own for {scheme}:// read and write its files through the "
-                "server, eight at a time"
-            )
-            first.setdefault(f"pilots {scheme}", Fault(("storages", at, "url"), message))
     for fault in _unwritable(federation):
         first.setdefault(fault.message, fault)
     for path, element in _elements(federation):
@@ -69,6 +67,22 @@ def lacking(federation: Federation) -> list[Fault]:
         elif message := _unusable(element):
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
     return [*first.values(), *_catalogues_lacking(federation)]
+
+
+def _through_server(federation: Federation) -> list[Fault]:
+    """Return the storages whose files most pilots cannot reach by themselves, the first of each kind."""
+    first: dict[str, Fault] = {}
+    there = InstalledMovers(lambda: None).schemes
+    homes = {queue.storage for queue in federation.queues if queue.computing_element}
+    for at, storage in enumerate(federation.storages):
+        scheme = storage.url.partition("://")[0]
+        if scheme in there and (storage.remote_reads or storage.name in homes) and through_server(storage):
+            message = (
+                f"pilots without a program of their own for {scheme}:// read and write its files through the "
+                "server, eight at a time"
+            )
+            first.setdefault(scheme, Fault(("storages", at, "url"), message))
+    return list(first.values())
 
 
 def waiting(federation: Federation) -> list[Fault]:
