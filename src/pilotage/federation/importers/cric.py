@@ -69,7 +69,8 @@ def _read_sites(found: Sequence[Document], draft: Draft) -> None:
 
 def _read_links(document: Document, draft: Draft) -> None:
     for place, (source, destination, closeness) in _cells(document.content):
-        entry = draft.entry(document.source.name, document.line(*place), f"{source or '?'} to {destination or '?'}")
+        name = f"{source or '?'} to {destination or '?'}"
+        entry = draft.entry(document.source.name, document.line(*place), name)
         try:
             made = _link(source, destination, closeness, entry, draft)
             if made is not None:
