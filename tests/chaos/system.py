@@ -62,7 +62,8 @@ RULES: dict[str, Any] = {
         "assigned": 60,
         "pending": 2,
     },
-    "director": {"period": 0.5, "failing_pause": 0.5},
+    # A Slurm whose controller was killed may forget pilots that it took.
+    "director": {"period": 0.5, "failing_pause": 0.5, "max_pilot_waiting_hours": 0.03},
     "brokerage": {"storage_min_free": 0, "pending_time": 2},
     "guard": {"in_a_row": 1000, "same": 1000},
     "quotas": {"jobs_by_user": LIVE_JOBS},

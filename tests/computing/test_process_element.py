@@ -238,6 +238,18 @@ def test_what_was_left_behind_before_a_restart_goes_with_the_next_pilot(
         other.cancel([reference])
 
 
+def test_a_cancelled_pilot_that_was_killed_before_leaves_nothing(pilot: str, tmp_path: Path) -> None:
+    """Another server started it, so this one does not wait for it."""
+    known = ProcessReference.parse(pilot)
+    dead = str(known._replace(start=known.start - 1))
+    folder = tmp_path / "more"
+    for name, reference in {"dead": dead, "other": str(known._replace(start=1)), "lives": pilot}.items():
+        (folder / name / "7.1").mkdir(parents=True)
+        (folder / name / "process").write_text(f"{reference}\n")
+    Process({"directory": str(folder)}).cancel([dead])
+    assert sorted(path.parent.name for path in folder.glob("*/7.1")) == ["lives", "other"]
+
+
 @pytest.mark.slow
 def test_a_pilot_outlives_the_server_that_started_it(
     server: FakeServer, element: Process, tmp_path: Path

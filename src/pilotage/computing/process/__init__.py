@@ -121,6 +121,8 @@ class Process:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(alive, timeout=GRACE)
+        # Agents that were killed, now or before, leave their work directories.
+        self._leftovers.sweep(lambda place: _written(place) in references)
 
     def capacity(self) -> Capacity:
         """Return that nothing waits here.
@@ -210,12 +212,20 @@ class Process:
         return PilotStatus(state="ended", reason=_reason(code), exit_code=code)
 
 
+def _written(place: Path) -> str:
+    """Return the reference in a pilot's directory; empty if there is none."""
+    try:
+        return (place / PROCESS).read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
 def _running(place: Path) -> str:
     """Return the reference of the pilot that runs in a directory; empty if there is none."""
+    text = _written(place)
     try:
-        text = (place / PROCESS).read_text().strip()
         reference = ProcessReference.parse(text)
-    except (OSError, ValueError):
+    except ValueError:
         return ""
     return text if ProcessReference.of(reference.pid) == reference else ""
 
@@ -223,10 +233,10 @@ def _running(place: Path) -> str:
 def _has_ended(place: Path) -> bool:
     """Return whether a directory belongs to a pilot of this machine that has ended."""
     try:
-        reference = ProcessReference.parse((place / PROCESS).read_text().strip())
-        return reference.host == socket.gethostname() and ProcessReference.of(reference.pid) != reference
-    except (OSError, ValueError):
+        reference = ProcessReference.parse(_written(place))
+    except ValueError:
         return False
+    return reference.host == socket.gethostname() and ProcessReference.of(reference.pid) != reference
 
 
 def _reason(code: int | None) -> str:

@@ -32,15 +32,20 @@ class Leftovers:
             self._next = time.monotonic() + EVERY
             threading.Thread(target=self._search, name="leftovers", daemon=True).start()
 
-    def _search(self) -> None:
+    def sweep(self, is_meant: Callable[[Path], bool]) -> None:
+        """Remove what ended pilots left in the directories that are meant."""
         try:
             for place in sorted(self._directory.iterdir()):
-                if place.is_dir() and not place.is_symlink() and self._has_ended(place):
+                if place.is_dir() and not place.is_symlink() and is_meant(place) and self._has_ended(place):
                     remove(place)
         except FileNotFoundError:
             return  # no pilot has run here yet
         except OSError as error:
             log.warning("pilots' directories cannot be searched: %s", error)
+
+    def _search(self) -> None:
+        try:
+            self.sweep(lambda _: True)
         finally:
             self._turn.release()
 
