@@ -1,11 +1,11 @@
 CREATE TABLE iterations (
   step VARCHAR NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   PRIMARY KEY (step)
 );
 
 CREATE TABLE meanings (
-  id BIGSERIAL NOT NULL,
+  id {serial} NOT NULL,
   kind VARCHAR NOT NULL,
   source VARCHAR DEFAULT '' NOT NULL,
   target VARCHAR NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE meanings (
 CREATE UNIQUE INDEX meanings_once ON meanings (kind, source, target, cause, actor);
 
 CREATE TABLE pilots (
-  id BIGINT NOT NULL,
+  id {number} NOT NULL,
   queue VARCHAR NOT NULL,
   requirements VARCHAR DEFAULT '' NOT NULL,
   kind VARCHAR NOT NULL,
@@ -27,16 +27,16 @@ CREATE TABLE pilots (
   vo_role VARCHAR DEFAULT '' NOT NULL,
   state VARCHAR NOT NULL,
   attempt INTEGER DEFAULT '1' NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
+  since {float} NOT NULL,
   error VARCHAR DEFAULT '' NOT NULL,
   cores INTEGER NOT NULL,
-  memory DOUBLE PRECISION NOT NULL,
-  walltime DOUBLE PRECISION NOT NULL,
+  memory {float} NOT NULL,
+  walltime {float} NOT NULL,
   reference VARCHAR DEFAULT '' NOT NULL,
-  heartbeat DOUBLE PRECISION,
+  heartbeat {float},
   matched INTEGER NOT NULL,
-  ended DOUBLE PRECISION,
+  ended {float},
   containment VARCHAR DEFAULT '' NOT NULL,
   node VARCHAR DEFAULT '' NOT NULL,
   history VARCHAR DEFAULT '' NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE counters (
 CREATE TABLE job_deltas (
   queue VARCHAR NOT NULL,
   share VARCHAR NOT NULL,
-  task BIGINT NOT NULL,
+  task {number} NOT NULL,
   requirements VARCHAR NOT NULL,
   priority INTEGER NOT NULL,
   source VARCHAR NOT NULL,
@@ -92,7 +92,7 @@ CREATE TABLE job_deltas (
 CREATE TABLE advertisements (
   site VARCHAR NOT NULL,
   number INTEGER NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   source VARCHAR NOT NULL,
   attributes VARCHAR NOT NULL,
   requirements VARCHAR DEFAULT '' NOT NULL,
@@ -102,15 +102,15 @@ CREATE TABLE advertisements (
 );
 
 CREATE TABLE failed_deliveries (
-  transfer BIGINT NOT NULL,
-  job BIGINT NOT NULL,
+  transfer {number} NOT NULL,
+  job {number} NOT NULL,
   attempt INTEGER NOT NULL,
-  task BIGINT NOT NULL,
+  task {number} NOT NULL,
   node VARCHAR NOT NULL,
   file VARCHAR NOT NULL,
   source VARCHAR NOT NULL,
   destination VARCHAR NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   error VARCHAR NOT NULL,
   PRIMARY KEY (transfer, job, attempt)
 );
@@ -118,16 +118,16 @@ CREATE TABLE failed_deliveries (
 CREATE TABLE storage_spaces (
   storage VARCHAR NOT NULL,
   url VARCHAR NOT NULL,
-  asked DOUBLE PRECISION NOT NULL,
-  told DOUBLE PRECISION,
-  free DOUBLE PRECISION,
-  total DOUBLE PRECISION,
+  asked {float} NOT NULL,
+  told {float},
+  free {float},
+  total {float},
   problem VARCHAR DEFAULT '' NOT NULL,
   PRIMARY KEY (storage)
 );
 
 CREATE TABLE tasks (
-  id BIGINT NOT NULL,
+  id {number} NOT NULL,
   name VARCHAR DEFAULT '' NOT NULL,
   share VARCHAR DEFAULT '' NOT NULL,
   priority INTEGER NOT NULL,
@@ -137,8 +137,8 @@ CREATE TABLE tasks (
   vo_role VARCHAR DEFAULT '' NOT NULL,
   state VARCHAR NOT NULL,
   attempt INTEGER DEFAULT '1' NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
+  since {float} NOT NULL,
   error VARCHAR DEFAULT '' NOT NULL,
   spec TEXT NOT NULL,
   measured TEXT,
@@ -146,7 +146,7 @@ CREATE TABLE tasks (
   planned_jobs INTEGER DEFAULT '0' NOT NULL,
   input_files INTEGER DEFAULT '0' NOT NULL,
   history VARCHAR DEFAULT '' NOT NULL,
-  lease_end DOUBLE PRECISION,
+  lease_end {float},
   datasets VARCHAR DEFAULT '' NOT NULL,
   output_dataset VARCHAR,
   PRIMARY KEY (id)
@@ -165,7 +165,7 @@ CREATE INDEX tasks_by_state ON tasks (state, id);
 CREATE INDEX tasks_by_lease ON tasks (lease_end) WHERE lease_end IS NOT NULL;
 
 CREATE TABLE transfers (
-  id BIGINT NOT NULL,
+  id {number} NOT NULL,
   file VARCHAR NOT NULL,
   source VARCHAR NOT NULL,
   source_path VARCHAR DEFAULT '' NOT NULL,
@@ -175,14 +175,14 @@ CREATE TABLE transfers (
   priority INTEGER NOT NULL,
   state VARCHAR NOT NULL,
   attempt INTEGER DEFAULT '1' NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
+  since {float} NOT NULL,
   error VARCHAR DEFAULT '' NOT NULL,
   emergency BOOLEAN NOT NULL,
-  wake_at DOUBLE PRECISION,
-  heartbeat DOUBLE PRECISION,
-  started DOUBLE PRECISION,
-  ended DOUBLE PRECISION,
+  wake_at {float},
+  heartbeat {float},
+  started {float},
+  ended {float},
   history VARCHAR DEFAULT '' NOT NULL,
   share_priority INTEGER DEFAULT '0' NOT NULL,
   server VARCHAR DEFAULT '' NOT NULL,
@@ -205,8 +205,8 @@ CREATE TABLE files (
   name VARCHAR NOT NULL,
   size BIGINT NOT NULL,
   checksum VARCHAR NOT NULL,
-  task BIGINT,
-  job BIGINT,
+  task {number},
+  job {number},
   PRIMARY KEY (name)
 );
 
@@ -218,25 +218,25 @@ CREATE INDEX files_by_job ON files (job) WHERE job IS NOT NULL;
 
 CREATE TABLE queue_reports (
   queue VARCHAR NOT NULL,
-  last_pilot DOUBLE PRECISION,
-  last_start DOUBLE PRECISION,
-  mean_run DOUBLE PRECISION,
+  last_pilot {float},
+  last_start {float},
+  mean_run {float},
   PRIMARY KEY (queue)
 );
 
 CREATE TABLE publications (
-  id BIGINT NOT NULL,
-  task BIGINT NOT NULL,
+  id {number} NOT NULL,
+  task {number} NOT NULL,
   catalogue VARCHAR NOT NULL,
   dataset VARCHAR NOT NULL,
   file VARCHAR NOT NULL,
   state VARCHAR NOT NULL,
   attempt INTEGER DEFAULT '1' NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
+  since {float} NOT NULL,
   error VARCHAR DEFAULT '' NOT NULL,
-  asked DOUBLE PRECISION NOT NULL,
-  wake_at DOUBLE PRECISION NOT NULL,
+  asked {float} NOT NULL,
+  wake_at {float} NOT NULL,
   server VARCHAR DEFAULT '' NOT NULL,
   history VARCHAR DEFAULT '' NOT NULL,
   PRIMARY KEY (id)
@@ -253,43 +253,43 @@ CREATE INDEX publications_due ON publications (catalogue, wake_at, id) WHERE sta
 CREATE INDEX publications_by_file ON publications (file);
 
 CREATE TABLE candidates (
-  choice BIGINT NOT NULL,
+  choice {number} NOT NULL,
   queue VARCHAR NOT NULL,
   binding VARCHAR NOT NULL,
   placed BOOLEAN NOT NULL,
   PRIMARY KEY (choice, queue)
 );
 
-CREATE INDEX candidates_placed ON candidates (choice, queue) WHERE placed IS true;
+CREATE INDEX candidates_placed ON candidates (choice, queue) WHERE placed IS {true};
 
 CREATE INDEX candidates_by_queue ON candidates (queue, choice);
 
 CREATE TABLE decisions (
-  id BIGINT NOT NULL,
-  task BIGINT NOT NULL,
+  id {number} NOT NULL,
+  task {number} NOT NULL,
   step VARCHAR NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   actor VARCHAR DEFAULT '' NOT NULL,
   moved BOOLEAN NOT NULL,
-  facts BIGINT NOT NULL,
-  document BYTEA NOT NULL,
+  facts {number} NOT NULL,
+  document {bytes} NOT NULL,
   PRIMARY KEY (id)
 );
 
-CREATE INDEX decisions_unmoved ON decisions (task) WHERE moved IS false;
+CREATE INDEX decisions_unmoved ON decisions (task) WHERE moved IS {false};
 
 CREATE INDEX decisions_by_task ON decisions (task, id);
 
 CREATE TABLE decision_facts (
-  id BIGINT NOT NULL,
-  last BIGINT NOT NULL,
-  document BYTEA NOT NULL,
+  id {number} NOT NULL,
+  last {number} NOT NULL,
+  document {bytes} NOT NULL,
   PRIMARY KEY (id)
 );
 
 CREATE TABLE federations (
   version INTEGER NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   actor VARCHAR DEFAULT '' NOT NULL,
   document TEXT NOT NULL,
   file VARCHAR DEFAULT '' NOT NULL,
@@ -299,16 +299,16 @@ CREATE TABLE federations (
 
 CREATE TABLE logs (
   kind VARCHAR NOT NULL,
-  record BIGINT NOT NULL,
+  record {number} NOT NULL,
   attempt INTEGER NOT NULL,
   stream VARCHAR NOT NULL,
   vo VARCHAR DEFAULT '' NOT NULL,
   owner VARCHAR DEFAULT '' NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   size BIGINT NOT NULL,
   head INTEGER NOT NULL,
   stored INTEGER NOT NULL,
-  data BYTEA NOT NULL,
+  data {bytes} NOT NULL,
   PRIMARY KEY (kind, record, attempt, stream)
 );
 
@@ -318,14 +318,14 @@ CREATE INDEX logs_by_time ON logs (time);
 
 CREATE TABLE log_readers (
   kind VARCHAR NOT NULL,
-  record BIGINT NOT NULL,
-  until DOUBLE PRECISION NOT NULL,
+  record {number} NOT NULL,
+  until {float} NOT NULL,
   PRIMARY KEY (kind, record)
 );
 
 CREATE TABLE numbers (
   kind VARCHAR NOT NULL,
-  last BIGINT NOT NULL,
+  last {number} NOT NULL,
   PRIMARY KEY (kind)
 );
 
@@ -335,9 +335,9 @@ CREATE TABLE set_aside (
   name VARCHAR NOT NULL,
   error VARCHAR NOT NULL,
   among INTEGER NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  since {float} NOT NULL,
   times INTEGER NOT NULL,
-  retry_at DOUBLE PRECISION NOT NULL,
+  retry_at {float} NOT NULL,
   PRIMARY KEY (step, subject, name)
 );
 
@@ -348,9 +348,9 @@ CREATE TABLE tokens (
   vo VARCHAR DEFAULT '' NOT NULL,
   "group" VARCHAR DEFAULT '' NOT NULL,
   vo_role VARCHAR DEFAULT '' NOT NULL,
-  pilot BIGINT,
-  created DOUBLE PRECISION NOT NULL,
-  expires DOUBLE PRECISION,
+  pilot {number},
+  created {float} NOT NULL,
+  expires {float},
   nonce VARCHAR,
   PRIMARY KEY (hash)
 );
@@ -360,30 +360,30 @@ CREATE INDEX tokens_by_pilot ON tokens (pilot);
 CREATE INDEX tokens_by_expiry ON tokens (expires);
 
 CREATE TABLE borrowings (
-  job BIGINT NOT NULL,
+  job {number} NOT NULL,
   attempt INTEGER NOT NULL,
   site VARCHAR NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
   reads BOOLEAN NOT NULL,
   document VARCHAR NOT NULL,
   PRIMARY KEY (job, attempt)
 );
 
-CREATE INDEX borrowings_by_site ON borrowings (site, time) WHERE reads IS true;
+CREATE INDEX borrowings_by_site ON borrowings (site, time) WHERE reads IS {true};
 
 CREATE TABLE link_hours (
   hour INTEGER NOT NULL,
   source VARCHAR NOT NULL,
   destination VARCHAR NOT NULL,
-  megabytes DOUBLE PRECISION NOT NULL,
-  seconds DOUBLE PRECISION NOT NULL,
+  megabytes {float} NOT NULL,
+  seconds {float} NOT NULL,
   PRIMARY KEY (hour, source, destination)
 );
 
 CREATE TABLE dataset_versions (
   dataset VARCHAR NOT NULL,
   version INTEGER NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
   author VARCHAR DEFAULT '' NOT NULL,
   files INTEGER NOT NULL,
   size BIGINT NOT NULL,
@@ -401,17 +401,17 @@ CREATE TABLE dataset_files (
 );
 
 CREATE TABLE failures (
-  job BIGINT NOT NULL,
+  job {number} NOT NULL,
   attempt INTEGER NOT NULL,
-  task BIGINT NOT NULL,
+  task {number} NOT NULL,
   owner VARCHAR DEFAULT '' NOT NULL,
   vo VARCHAR DEFAULT '' NOT NULL,
   queue VARCHAR NOT NULL,
   node VARCHAR NOT NULL,
-  pilot BIGINT NOT NULL,
+  pilot {number} NOT NULL,
   pilots INTEGER NOT NULL,
-  time DOUBLE PRECISION NOT NULL,
-  lasted DOUBLE PRECISION NOT NULL,
+  time {float} NOT NULL,
+  lasted {float} NOT NULL,
   exit_code INTEGER,
   ending VARCHAR DEFAULT '' NOT NULL,
   against VARCHAR NOT NULL,
@@ -424,32 +424,32 @@ CREATE INDEX failures_by_place ON failures (queue, vo, owner, node, time);
 CREATE INDEX failures_by_task ON failures (task);
 
 CREATE TABLE jobs (
-  id BIGINT NOT NULL,
-  task BIGINT NOT NULL,
+  id {number} NOT NULL,
+  task {number} NOT NULL,
   kind VARCHAR NOT NULL,
   share VARCHAR DEFAULT '' NOT NULL,
   priority INTEGER NOT NULL,
   requirements VARCHAR DEFAULT '' NOT NULL,
   state VARCHAR NOT NULL,
   attempt INTEGER DEFAULT '1' NOT NULL,
-  created DOUBLE PRECISION NOT NULL,
-  since DOUBLE PRECISION NOT NULL,
+  created {float} NOT NULL,
+  since {float} NOT NULL,
   error VARCHAR DEFAULT '' NOT NULL,
   queue VARCHAR DEFAULT '' NOT NULL,
-  pilot BIGINT,
+  pilot {number},
   events INTEGER NOT NULL,
   input_count INTEGER NOT NULL,
-  wake_at DOUBLE PRECISION,
+  wake_at {float},
   exit_code INTEGER,
-  cpu_seconds DOUBLE PRECISION,
-  wall_seconds DOUBLE PRECISION,
-  max_rss DOUBLE PRECISION,
-  max_workdir DOUBLE PRECISION,
-  started DOUBLE PRECISION,
-  ended DOUBLE PRECISION,
-  disk_io DOUBLE PRECISION,
+  cpu_seconds {float},
+  wall_seconds {float},
+  max_rss {float},
+  max_workdir {float},
+  started {float},
+  ended {float},
+  disk_io {float},
   history VARCHAR DEFAULT '' NOT NULL,
-  choice BIGINT,
+  choice {number},
   PRIMARY KEY (id),
   FOREIGN KEY(task) REFERENCES tasks (id)
 );
@@ -478,7 +478,7 @@ CREATE TABLE replicas (
   file VARCHAR NOT NULL,
   storage VARCHAR NOT NULL,
   path VARCHAR DEFAULT '' NOT NULL,
-  since DOUBLE PRECISION,
+  since {float},
   PRIMARY KEY (file, storage),
   FOREIGN KEY(file) REFERENCES files (name)
 );
@@ -486,7 +486,7 @@ CREATE TABLE replicas (
 CREATE INDEX replicas_copies ON replicas (since, file) WHERE substr(path, 1, 8) = '.copies/';
 
 CREATE TABLE job_inputs (
-  job BIGINT NOT NULL,
+  job {number} NOT NULL,
   position INTEGER NOT NULL,
   file VARCHAR NOT NULL,
   PRIMARY KEY (job, position),
