@@ -4,13 +4,16 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pilotage.api import guard, health
+from pilotage.federation.documents import checked
 from pilotage.model.documents.serialization import to_json
+from pilotage.model.documents.world import World
 from pilotage.model.values.identity import Credential, Identity
 from pilotage.store import OUTAGE
 
@@ -117,27 +120,25 @@ def test_one_person_s_requests_leave_room_to_others_and_to_health(
     assert answers.count(429) == 60 - 30 - guard.EACH_AT_ONCE, "what would wait beyond the bound is refused"
 
 
-def test_the_world_is_sent_by_another_process_and_is_the_same(
-    server: Server, capfd: pytest.CaptureFixture[str]
+def test_a_world_that_cannot_be_read_is_told_and_the_next_is_sent_by_another_process(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     operator = _of(server, BOB, "operator")
-    status, text = server.ask("GET", "/world", None, operator)
-    assert status == 200
-    whole = server.house.store.snapshots.whole(server.house.runtime.clock(), json.loads(text)["seed"])
-    told, expected = json.loads(text), json.loads(to_json(whole))
-    assert {**told, "time": 0} == {**expected, "time": 0}
-    assert server.ask("GET", "/world", None, operator)[0] == 200, "one after the other"
-    assert "Warning" not in capfd.readouterr().err
-
-
-def test_a_world_that_cannot_be_read_is_told_and_the_next_can_be(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator = _of(server, BOB, "operator")
+    server.house.pilot()
+    body = json.dumps({"tasks": [{"name": "work"}]}).encode()
+    assert server.ask("POST", "/tasks", body, server.token())[0] == 201
     with monkeypatch.context() as broken:
         broken.setattr(server.house.runtime, "seeds", lambda: "no number")
         assert server.ask("GET", "/world", None, operator)[0] == 500
-    assert server.ask("GET", "/world", None, operator)[0] == 200
+    capfd.readouterr()
+    status, text = server.ask("GET", "/world", None, operator)
+    assert status == 200
+    told = json.loads(text)
+    whole = server.house.store.snapshots.whole(server.house.runtime.clock(), told["seed"])
+    assert {**told, "time": 0} == {**json.loads(to_json(whole)), "time": 0}
+    assert checked(World, told) == replace(whole, time=told["time"])
+    assert [one.spec.name for one in whole.tasks] == ["work"]
+    assert "Warning" not in capfd.readouterr().err
 
 
 def test_a_report_of_too_many_attempts_is_refused(server: Server) -> None:

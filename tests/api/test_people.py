@@ -6,16 +6,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pilotage.federation.documents import checked
 from pilotage.model.documents.decision import Create
 from pilotage.model.documents.serialization import from_document, to_document
-from pilotage.model.documents.world import World
 from pilotage.model.records.federation import Federation
 from pilotage.model.records.states import TransferState
 from pilotage.model.records.work import File, NewTransfer, Replica
 from pilotage.testing.stores import create, moved, passage
 
-from .conftest import ALICE, NOW, OTHER_ALICE, House, Submit, federation
+from .conftest import ALICE, OTHER_ALICE, House, Submit, federation
 
 
 def transfer(house: House, file: str = "data.txt", priority: int = 25) -> None:
@@ -163,15 +161,6 @@ def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, o
     shown = alice.get("/federation")
     assert "secret" not in shown.text
     assert [queue["name"] for queue in shown.json()["queues"]] == ["north-queue", "south-queue"]
-
-
-def test_the_world_is_a_document_that_reads_back(house: House, operator: TestClient, submit: Submit) -> None:
-    task = submit()
-    house.activate(task)
-    house.pilot()
-    world = checked(World, operator.get("/world").json())
-    assert world.time == NOW
-    assert [one.id for one in world.tasks] == [task]
 
 
 def test_a_token_that_an_operator_makes_is_who_it_says(house: House, operator: TestClient) -> None:

@@ -61,6 +61,10 @@ VALUES = st.one_of(
 )
 
 
+SOUND: set[str] = set()
+"""Federations that were found sound."""
+
+
 def holds(kind: str, text: str) -> Imported:
     """What must be true of any import of a document."""
     result = IMPORTERS[kind]([ImportSource("fuzz", text)], "fuzz")
@@ -68,11 +72,13 @@ def holds(kind: str, text: str) -> Imported:
     if house is None:
         assert result.refusals
         return result
-    assert federation_faults(house) == []
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "federation.yaml"
-        file.write_text(write(house), encoding="utf-8")
-        assert read(Federation, file) == house
+    if repr(house) not in SOUND:  # most changes of a document leave the federation as it was
+        assert federation_faults(house) == []
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "federation.yaml"
+            file.write_text(write(house), encoding="utf-8")
+            assert read(Federation, file) == house
+        SOUND.add(repr(house))
     for note in result.notes:
         assert str(note).isprintable()
         json.dumps(note.value).encode()

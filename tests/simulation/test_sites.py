@@ -37,10 +37,19 @@ def submit(made: Simulation, work: float, jobs: int = 1, cores: int = 1) -> None
     assert not made.submit(submitted).refused
 
 
+def until_ended(made: Simulation, jobs: int) -> None:
+    """Run until so many jobs have ended."""
+    for _ in range(80):
+        if len(made.journal.ended) >= jobs:
+            break
+        made.run(1000)
+    assert len(made.journal.ended) == jobs
+
+
 def test_slots_that_others_give_back_are_taken_when_the_hour_begins() -> None:
     behaviour = SiteBehaviour(slots=10, slots_taken=1, wait=3000, wait_spread=0)
-    grown = 0
-    for seed in range(8):
+    grown, seed = False, 0
+    while not grown:
         made = simulation(one_queue(ComputingElement(max_pilots=10)), behaviour, seed)
         try:
             submit(made, 1e7, jobs=10)
@@ -49,11 +58,12 @@ def test_slots_that_others_give_back_are_taken_when_the_hour_begins() -> None:
             before = site.slots(10)
             made.run(200)
             after = site.slots(10)
-            grown += after.granted > before.granted
+            grown = after.granted > before.granted
             assert after.running + after.free >= min(after.granted, 10), f"seed {seed}"
         finally:
             made.close()
-    assert grown, "a seed in which the second hour gives more slots than the first"
+        seed += 1
+        assert seed < 8, "a seed in which the second hour gives more slots than the first"
 
 
 def test_a_payload_uses_its_own_cores_not_those_of_its_pilot() -> None:
@@ -91,9 +101,8 @@ def test_payloads_of_a_pilot_have_no_more_cores_than_it() -> None:
     try:
         submit(made, 1000, jobs=4)
         made.run(60)
-        submit(made, 7e5, jobs=4, cores=7)
-        made.run(80_000)
-        assert len(made.journal.ended) == 8
+        submit(made, 7e4, jobs=4, cores=7)
+        until_ended(made, 8)
         assert sum(work for *_, work in made.journal.ended.values()) <= made.granted
     finally:
         made.close()
@@ -108,8 +117,7 @@ def test_an_outage_that_ends_within_another_ends_with_that() -> None:
         submit(made, 1000)
         made.run(1800)
         assert not made.journal.first_starts
-        made.run(20_000)
-        assert len(made.journal.ended) == 1
+        until_ended(made, 1)
     finally:
         made.close()
 
@@ -134,7 +142,7 @@ def test_work_whose_report_is_lost_with_its_pilot_is_done_once() -> None:
         submit(made, 1005 * (made.federation.queues[0].core_power or UNKNOWN_CORE_POWER))
         made.run(1060)
         assert made.journal.first_starts
-        made.run(20_000)
+        made.run(10_000)
         ((at, _, work),) = made.journal.ended.values()
         assert made.journal.starts == 2
         assert at - BEGIN > 2000
@@ -149,7 +157,7 @@ def test_a_merge_job_takes_a_minute_and_its_wait_is_not_counted() -> None:
     spec = TaskSpec(name="m", command=("run",), jobs=2, outputs=("out",), merge=merge, scouts=0)
     try:
         made.submit(SimulatedTask(spec=spec, owner=Identity(name="alice", vo="ligo"), work=(36_000,)))
-        made.run(20_000)
+        until_ended(made, 3)
         assert sorted(work for *_, work in made.journal.ended.values()) == [MERGE, 36_000, 36_000]
         found = metrics(made, made._scenario)
         assert (found.jobs, found.lost, found.unfinished) == (3, 0, 0)
